@@ -288,15 +288,27 @@ const SCHEDULES: &[ScheduleDef] = &[
         file: "schedule/batched.wgsl",
         bases: Some("schedule/strides.wgsl"),
         serves: |grouping| matches!(grouping, Grouping::Batched),
+        table: None,
     },
     ScheduleDef {
         file: "schedule/batched.wgsl",
         bases: Some("schedule/nested.wgsl"),
         serves: |grouping| matches!(grouping, Grouping::Nested { .. }),
+        table: None,
     },
     ScheduleDef {
         file: "schedule/ragged.wgsl",
         bases: Some("schedule/strides.wgsl"),
+        serves: |grouping| matches!(grouping, Grouping::RaggedM { groups: ..=WALKED, .. }),
+        table: None,
+    },
+    ScheduleDef {
+        file: "schedule/ragged_table.wgsl",
+        bases: Some("schedule/strides.wgsl"),
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
+        table: Some("mainloop/group_table.wgsl"),
     },
 ];
+
+/// Groups up to which workgroups walk the ends to their own: a table costs a dispatch.
+const WALKED: u64 = 32;

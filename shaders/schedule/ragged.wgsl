@@ -1,9 +1,10 @@
 // Schedule: rows of A and C in segments, one per entry of B, with the segments' ends on the device.
 //
 // Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles,
-// which is never too few, since each segment wastes less than one. A workgroup walks the ends until
-// it finds its own; those left over have nothing to do. An end below its start or beyond M is
-// clamped, so that no row outside C is touched whatever the buffer holds.
+// which is never too few, since each segment wastes less than one; and at most M, since none is
+// without a row. A workgroup walks the ends until it finds its own; those left over have nothing to
+// do. All of it is there once per K split. An end below its start or beyond M is clamped, so that no
+// row outside C is touched whatever the buffer holds.
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
@@ -20,7 +21,12 @@ fn group_end(group: u32, start: u32) -> u32 {
 
 fn schedule(id: u32) -> Tile {
     var tile = Tile();
-    let at = vec2<u32>(id / params.tiles_n, id % params.tiles_n);
+    let grid = params.tiles_m * params.tiles_n;
+    let at = vec2<u32>(id % grid / params.tiles_n, id % params.tiles_n);
+    tile.split = id / grid;
+    if tile.split >= params.splits {
+        return tile;
+    }
     var start = 0u;
     var first = 0u;
     for (var group = 0u; group < params.first_group + params.entries; group += 1u) {
@@ -32,7 +38,8 @@ fn schedule(id: u32) -> Tile {
             tile.row = start + (at.x - first) * BM;
             tile.row_end = end;
             tile.col = at.y * BN;
-            tile.k_end = params.k;
+            tile.k = tile.split * params.k_split;
+            tile.k_end = min(tile.k + params.k_split, params.k);
             break;
         }
         first += tiles;

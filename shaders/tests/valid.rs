@@ -76,9 +76,13 @@ fn problems() -> Vec<Problem> {
             }
         }
         let mut grouped = Problem::dense(dtype, 96, 64, 128);
-        grouped.grouping = Grouping::RaggedM { groups: 3, offset: 0 };
+        grouped.grouping = Grouping::RaggedM { groups: 3, offset: 0, expected: None };
         grouped.b = Operand::packed(Format::Dense(dtype), 3, 128, 64);
         all.push(grouped);
+        let mut many = grouped;
+        many.grouping = Grouping::RaggedM { groups: 90, offset: 0, expected: None };
+        many.b = Operand::packed(Format::Dense(dtype), 90, 128, 64);
+        all.push(many);
         let mut nested = Problem { batch: 6, ..Problem::dense(dtype, 96, 64, 128) };
         nested.grouping = Grouping::Nested { sizes: [1, 1, 2, 3] };
         for operand in [&mut nested.a, &mut nested.b, &mut nested.c] {
@@ -129,8 +133,7 @@ fn texts() -> HashMap<String, (Pass, String)> {
                             pad: None,
                             splits: Some(splits),
                         };
-                        let may_split = kernel.splits && problem.grouping.may_split_k();
-                        if splits > 1 && !may_split {
+                        if splits > 1 && !kernel.splits {
                             continue;
                         }
                         let sums = variant.unit().map(|unit| unit.matrix.sums);

@@ -314,6 +314,18 @@ pub fn groups(table: Table) -> Vec<Case> {
         &table.one_of_each()[1..],
         &themes::grouped(&themes::bad_ends()[..2], true),
     ));
+    // Splits of K, with few groups and with a table of many.
+    for kernel in table.one_of_each().into_iter().filter(|kernel| kernel.splits) {
+        for (i, ends) in
+            [vec![2, 2, 9], (0..36).map(|group| group / 3).collect()].into_iter().enumerate()
+        {
+            let size = [9 + 2 * i, 6, 2 * kernel.variant.bk as usize + 3];
+            let case = Case::new(size, [DType::F32, DType::F32, [DType::F32, DType::F16][i]]);
+            let bias = Some((Axis::N, Place::odd(DType::F32)));
+            let case = Case { groups: Some(Groups { ends, on_device: true }), bias, ..case };
+            cases.push(case.kernel(format!("{}+k{}", kernel.name, 2 + i)));
+        }
+    }
     // As many tiles as are launched; and biases by group in a finishing pass.
     for (ends, out) in
         [(vec![3, 5, 8, 9], DType::F32), (vec![2, 2, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]

@@ -237,12 +237,8 @@ pub(crate) fn step(
 ) -> Result<Vec<u32>, Failure> {
     let memory = pass.bindings.iter().map(|binding| job.memory(binding, written)).collect();
     let (reached, outputs) = launch(pass, kernel, memory, options)?;
-    for (binding, bytes) in outputs {
-        match binding.role {
-            Role::Scratch => written.scratch = bytes,
-            Role::C => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(&bytes),
-            _ => {}
-        }
+    for (binding, bytes) in outputs.into_iter().filter(|(binding, _)| binding.writable) {
+        written.take(binding, &bytes);
     }
     Ok(reached)
 }

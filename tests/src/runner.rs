@@ -314,7 +314,9 @@ pub(crate) fn problem(case: &Case) -> Problem {
         c: case.c.operand(count, [m, n]),
         grouping: match &case.groups {
             None => count.grouping(),
-            Some(groups) => Grouping::RaggedM { groups: groups.ends.len() as u64, offset: 0 },
+            Some(groups) => {
+                Grouping::RaggedM { groups: groups.ends.len() as u64, offset: 0, expected: None }
+            }
         },
         epilogue: Epilogue {
             alpha: case.alpha,

@@ -276,6 +276,8 @@ pub fn ends() -> Vec<Vec<u32>> {
         vec![1],
         each,
         vec![8, 16, 24, 32, 40],
+        // More groups than the workgroup that makes their table has invocations.
+        (0..300).map(|group| group * 40 / 299).collect(),
     ]
 }
 
@@ -288,6 +290,8 @@ pub fn bad_ends() -> Vec<Vec<u32>> {
         vec![7, u32::MAX],
         vec![1 << 31, 1 << 30, 40],
         vec![20, 1000, 0],
+        // In a table.
+        (0..270).map(|group| group * 11 % 47).collect(),
     ]
 }
 

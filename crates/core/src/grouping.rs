@@ -25,6 +25,9 @@ pub enum Grouping {
         groups: u64,
         /// The place of the first end in its storage.
         offset: u64,
+        /// Rows that a group is expected to have, where it is known better than by an even share
+        /// of M. Estimates alone depend on it.
+        expected: Option<u64>,
     },
 }
 
@@ -67,12 +70,6 @@ impl Grouping {
         self.has_entries()
     }
 
-    /// Whether the sums over K may be split among workgroups. Splits of K in scratch memory have a
-    /// place for each row, and a group's rows are known to its own workgroups only.
-    pub const fn may_split_k(self) -> bool {
-        self.has_entries()
-    }
-
     /// Whether rows and columns at the edges may be computed apart from the whole tiles.
     pub const fn may_peel(self) -> bool {
         self.has_entries()
@@ -84,29 +81,51 @@ impl Grouping {
     }
 
     /// Tiles of `bm` rows along the `m` rows of an entry, at most: each group may end in one that
-    /// is not full.
-    pub const fn tiles_m(self, m: u64, bm: u64) -> u64 {
+    /// is not full, and none is without a row.
+    pub fn tiles_m(self, m: u64, bm: u64) -> u64 {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => m.div_ceil(bm),
-            Grouping::RaggedM { groups, .. } => m.div_ceil(bm) + groups,
+            Grouping::RaggedM { groups, .. } => m.min(m.div_ceil(bm) + groups),
         }
     }
 
     /// Tiles of `bm` rows that have rows, over all entries, as far as can be known: a group ends in
-    /// half a tile on average.
+    /// half a tile on average, and is at least one tile if it has rows.
     pub fn expected_tiles_m(self, m: u64, batch: u64, bm: u64) -> f64 {
-        let rows = m.div_ceil(bm) as f64;
         match self {
-            Grouping::Batched | Grouping::Nested { .. } => rows * batch as f64,
-            Grouping::RaggedM { groups, .. } => rows + 0.5 * groups as f64,
+            Grouping::Batched | Grouping::Nested { .. } => (m.div_ceil(bm) * batch) as f64,
+            Grouping::RaggedM { .. } => {
+                let met = self.expected_entries(m, batch);
+                let tiles = self.expected_rows(m) / bm as f64;
+                met * (tiles + 0.5).max(1.0)
+            }
         }
+    }
+
+    /// Entries of B that have rows, as far as can be known: rows choose their groups at random.
+    pub fn expected_entries(self, m: u64, batch: u64) -> f64 {
+        match self {
+            Grouping::Batched | Grouping::Nested { .. } => batch as f64,
+            Grouping::RaggedM { groups, expected: Some(rows), .. } => {
+                (m as f64 / rows.max(1) as f64).min(groups as f64)
+            }
+            Grouping::RaggedM { groups, .. } => {
+                let groups = groups.max(1) as f64;
+                groups * (1.0 - (1.0 - 1.0 / groups).powf(m as f64))
+            }
+        }
+    }
+
+    /// Rows that meet an entry of B which has rows.
+    pub fn expected_rows(self, m: u64) -> f64 {
+        m as f64 / self.expected_entries(m, 1).max(1.0)
     }
 
     /// The buffers that its schedule reads, each with its elements, which are u32.
     pub fn operands(self) -> impl Iterator<Item = (Role, u64)> {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => None,
-            Grouping::RaggedM { groups, offset } => {
+            Grouping::RaggedM { groups, offset, .. } => {
                 Some((Role::Offsets, offset.saturating_add(groups)))
             }
         }
@@ -138,7 +157,7 @@ impl Grouping {
             Grouping::Batched | Grouping::Nested { .. } => {
                 (0..batch).map(|entry| Segment { entry, group: entry, rows: 0..m }).collect()
             }
-            Grouping::RaggedM { groups, offset } => {
+            Grouping::RaggedM { groups, offset, .. } => {
                 let mut start = 0;
                 let segment = |group: u64| {
                     let end = ends
@@ -172,7 +191,8 @@ mod tests {
     #[test]
     fn segments_cover_rows_once_whatever_the_ends() {
         let rows = |ends: &[u32]| {
-            let grouping = Grouping::RaggedM { groups: ends.len() as u64, offset: 0 };
+            let grouping =
+                Grouping::RaggedM { groups: ends.len() as u64, offset: 0, expected: None };
             let segments = grouping.segments(9, 1, ends);
             assert!(segments.iter().enumerate().all(|(i, s)| s.group == i as u64 && s.entry == 0));
             segments.into_iter().map(|segment| segment.rows).collect::<Vec<_>>()
@@ -186,7 +206,7 @@ mod tests {
 
     #[test]
     fn enough_tiles_for_any_ends() {
-        let grouping = Grouping::RaggedM { groups: 3, offset: 0 };
+        let grouping = Grouping::RaggedM { groups: 3, offset: 0, expected: None };
         for ends in [[1, 2, 20], [0, 0, 20], [9, 10, 20], [20, 20, 20]] {
             let needed: u64 = grouping
                 .segments(20, 1, &ends)

@@ -338,6 +338,9 @@ pub struct ScheduleDef {
     pub bases: Option<&'static str>,
     /// Whether it serves this grouping, which says the rest: tiles, operands, segments.
     pub serves: fn(Grouping) -> bool,
+    /// The file of the pass that makes the table which it reads in place of the grouping's
+    /// operands; none if it reads these.
+    pub table: Option<&'static str>,
 }
 
 /// All tables: what `plan` walks.

@@ -10,6 +10,7 @@ mod check;
 mod explain;
 mod fetch;
 mod forced;
+mod groups;
 mod pack;
 mod pass;
 mod peel;
@@ -297,8 +298,9 @@ fn split_counts(
     let problem = &variant.multiplied(&piece.step(0));
     let least = least_splits(&piece.step(0), variant);
     let mut counts = vec![least];
-    if kernel.splits && problem.grouping.may_split_k() {
-        let tiles = problem.m.div_ceil(variant.bm.into()) * problem.n.div_ceil(variant.bn.into());
+    if kernel.splits {
+        let tiles_m = problem.grouping.expected_tiles_m(problem.m, 1, variant.bm.into()) as u64;
+        let tiles = tiles_m * problem.n.div_ceil(variant.bn.into());
         let wanted = 4 * caps.rates().cores as u64;
         let mut splits = 2 * least;
         while splits <= 64
@@ -357,10 +359,8 @@ fn lay(
             "the precision split-f32 asks for K in {least} splits, which keep sums short"
         )));
     }
-    if splits > 1 && !(kernel.splits && problem.grouping.may_split_k()) {
-        return Err(Reject(format!(
-            "K cannot be split ({splits} splits) under this kernel and grouping"
-        )));
+    if splits > 1 && !kernel.splits {
+        return Err(Reject(format!("K cannot be split ({splits} splits) under this kernel")));
     }
     // Ranges of K after the first may have to be packed where that one need not.
     let setups =

@@ -181,10 +181,12 @@ const SCHEDULES: &[ScheduleDef] = &[
         file: "schedule/batched.metal",
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::Batched),
+        table: None,
     },
     ScheduleDef {
         file: "schedule/ragged.metal",
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
+        table: None,
     },
 ];

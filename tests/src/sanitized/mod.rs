@@ -119,6 +119,18 @@ pub struct Written {
     packed: HashMap<Role, Vec<u8>>,
 }
 
+impl Written {
+    /// The bytes that a pass has written where a binding lies.
+    pub(crate) fn take(&mut self, binding: &Binding, bytes: &[u8]) {
+        let memory = match binding.from {
+            Role::Scratch => return bytes.clone_into(&mut self.scratch),
+            from if is_packed(from) => self.packed.entry(from).or_default(),
+            _ => &mut self.c,
+        };
+        memory[binding.start as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
 /// Whether a finishing pass leaves the rest to another, in scratch memory.
 fn keeps(pass: &Pass) -> bool {
     pass.parts.iter().any(|part| Some(part.file) == KIT.keep)
@@ -248,14 +260,7 @@ impl Job {
         for binding in pass.bindings.iter().filter(|binding| binding.writable) {
             // A shader with a mistake in it may leave a binding out.
             let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
-            match binding.from {
-                Role::Scratch => written.scratch.clone_from(bytes),
-                from if is_packed(from) => {
-                    let packed = written.packed.entry(from).or_default();
-                    packed[binding.start as usize..][..bytes.len()].copy_from_slice(bytes);
-                }
-                _ => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
-            }
+            written.take(binding, bytes);
         }
         Ok(report.counters.operations)
     }
@@ -323,12 +328,16 @@ impl Job {
                 let splits = if reads { pass.params.scratch_splits } else { pass.params.splits };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
                 let some = batched || !self.plan.cuts.is_empty();
-                let written = if some { 0..u64::from(splits) * split } else { 0..rows * row };
+                let written = if some { split } else { rows * row };
                 let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
-                match !reads && !adds && (batched || !some) {
-                    true => Buffer::output(binding.bytes as usize).range(written),
-                    false => cut(scratch).range(written),
-                }
+                let buffer = match !reads && !adds && (batched || !some) {
+                    true => Buffer::output(binding.bytes as usize),
+                    false => cut(scratch),
+                };
+                let of_split = |index: u32| u64::from(index) * split;
+                (0..splits).fold(buffer, |buffer, index| {
+                    buffer.range(of_split(index)..of_split(index) + written)
+                })
             }
             Role::Offsets => {
                 let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
@@ -348,6 +357,9 @@ impl Job {
     /// by one; no kernel does so that packs operands.
     pub(crate) fn memory(&self, binding: &Binding, written: &Written) -> Vec<u8> {
         let rows = self.rows();
+        if is_packed(binding.from) {
+            return cut(&written.packed[&binding.from], binding.start, binding.bytes);
+        }
         let (bytes, end) = match binding.role {
             Role::Scratch => (&written.scratch[..], binding.bytes),
             Role::Offsets => {

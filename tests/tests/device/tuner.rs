@@ -172,7 +172,7 @@ fn every_kind_of_product() {
         ..half(DType::F32)
     };
     let grouped = Problem {
-        grouping: Grouping::RaggedM { groups: 3, offset: 0 },
+        grouping: Grouping::RaggedM { groups: 3, offset: 0, expected: None },
         b: packed(DType::F16, 3, 64, 40),
         ..half(DType::F16)
     };

@@ -173,7 +173,10 @@ fn tensors_by_name() {
     for refused in
         [QuantizedTensor::from_safetensors(&context, &path, dense, &any), weights.quantized(dense)]
     {
-        assert!(matches!(&refused, Err(Error::Misuse(text)) if text.contains(dense)), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(Error::Misuse(text)) if text.contains(dense)),
+            "{refused:?}"
+        );
     }
     assert!(matches!(
         Weights::open(&context, data().join("nowhere")),

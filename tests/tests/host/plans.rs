@@ -61,7 +61,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
     };
     let grouped = |groups, m, n, k| Problem {
         b: Operand::packed(Format::Dense(DType::F16), groups, k, n),
-        grouping: Grouping::RaggedM { groups, offset: 0 },
+        grouping: Grouping::RaggedM { groups, offset: 0, expected: None },
         ..f16(m, n, k)
     };
     let linear = Problem {
@@ -216,8 +216,11 @@ fn prepared_operands() {
     // packed without it.
     let weights = |m| Problem { b: quantized.b, ..Problem::dense(DType::F16, m, 4096, 4096) };
     let b = Operand::packed(format, 8, 4096, 4096).t();
-    let experts =
-        Problem { b, grouping: Grouping::RaggedM { groups: 8, offset: 0 }, ..weights(4096) };
+    let experts = Problem {
+        b,
+        grouping: Grouping::RaggedM { groups: 8, offset: 0, expected: None },
+        ..weights(4096)
+    };
     for (problem, packed, copied) in [
         (weights(1), false, false),
         (weights(4), false, false),

@@ -2,6 +2,7 @@
 
 use super::builder::{Builder, Ends};
 use super::fetch::Fetch;
+use super::groups::GroupTable;
 use super::pack::Side;
 use super::piece::{Piece, Step};
 use super::setup::Setup;
@@ -37,7 +38,14 @@ pub(super) fn build(
 ) -> Result<Built> {
     let first = &setups[0];
     let choice = Choice { splits: first.splits, ..candidate.choice(*cost) };
-    let (mut passes, mut packed_bytes) = (Vec::new(), 0);
+    let mut packed_bytes =
+        setups.iter().map(|setup| setup.fetches.packed_bytes()).max().unwrap_or(0);
+    let table = GroupTable::new(piece, first, packed_bytes);
+    let mut passes = Vec::new();
+    if let Some(table) = table {
+        packed_bytes = table.end();
+        passes.push(table.pass(piece, whole, caps, first, candidate.variant.bm));
+    }
     for index in 0..piece.steps() {
         let setup = match setups.iter().find(|setup| setup.step == index) {
             Some(setup) => *setup,
@@ -58,21 +66,25 @@ pub(super) fn build(
                 passes.push(packing.pass(side, caps, params(piece, &setup), &setup)?);
             }
         }
-        packed_bytes = packed_bytes.max(setup.fetches.packed_bytes());
-        passes.push(mainloop(piece, whole, caps, &setup, candidate));
+        passes.push(mainloop(piece, (whole, table), caps, &setup, candidate));
+    }
+    if first.two_passes {
+        // Finishing tiles have other rows.
+        let [bm, _] = first.kit.finish_tile;
+        passes.extend(table.map(|table| table.pass(piece, whole, caps, first, bm)));
     }
     if first.two_finishes {
-        passes.push(finish(piece, whole, caps, first, Ends::ButResidual)?);
-        passes.push(finish(piece, whole, caps, first, Ends::Residual)?);
+        passes.push(finish(piece, (whole, table), caps, first, Ends::ButResidual)?);
+        passes.push(finish(piece, (whole, table), caps, first, Ends::Residual)?);
     } else if first.two_passes {
-        passes.push(finish(piece, whole, caps, first, Ends::All)?);
+        passes.push(finish(piece, (whole, table), caps, first, Ends::All)?);
     }
     Ok(Built { choice, passes, scratch_bytes: first.scratch_bytes, packed_bytes })
 }
 
 fn mainloop(
     piece: &Piece,
-    whole: Grouping,
+    (whole, table): (Grouping, Option<GroupTable>),
     caps: &Caps,
     setup: &Setup,
     candidate: &Candidate,
@@ -88,7 +100,7 @@ fn mainloop(
         workgroup_bytes,
         (setup.kit, setup.windows),
     );
-    builder.schedule(setup, whole);
+    builder.schedule(setup, whole, table);
     let divided = setup.fetches.exponents() > 0;
     if let Some(unit) = variant.unit() {
         builder.unit(unit);
@@ -164,7 +176,13 @@ fn mainloop(
 
 /// The pass that adds splits of K up: by tiles as mainloops have them, or by words where rows of
 /// C share them.
-fn finish(piece: &Piece, whole: Grouping, caps: &Caps, setup: &Setup, ends: Ends) -> Result<Pass> {
+fn finish(
+    piece: &Piece,
+    (whole, table): (Grouping, Option<GroupTable>),
+    caps: &Caps,
+    setup: &Setup,
+    ends: Ends,
+) -> Result<Pass> {
     let (problem, kit) = (&setup.problem, setup.kit);
     let [bm, bn] = kit.finish_tile;
     let tiles_m = problem.grouping.tiles_m(problem.m, bm.into());
@@ -201,7 +219,7 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, setup: &Setup, ends: Ends
         )));
     }
     let mut builder = Builder::new(FINISH.into(), params, threads, 0, (setup.kit, setup.windows));
-    builder.schedule(setup, whole);
+    builder.schedule(setup, whole, table);
     builder.part(
         kit.k_splits,
         None,

@@ -1,5 +1,6 @@
 //! A pass, file by file and binding by binding.
 
+use super::groups::GroupTable;
 use super::pack::{Packing, Side};
 use super::piece::Window;
 use super::setup::Setup;
@@ -253,13 +254,26 @@ impl Builder {
         );
     }
 
-    /// The schedule, which reads the buffers of the whole product's grouping.
-    pub(super) fn schedule(&mut self, setup: &Setup, whole: Grouping) {
+    /// The schedule, which reads the buffers of the whole product's grouping, or a table of them.
+    pub(super) fn schedule(&mut self, setup: &Setup, whole: Grouping, table: Option<GroupTable>) {
         self.part(setup.schedule.file, None, Vec::new());
         self.bases(setup.problem.grouping);
         for (role, elements) in whole.operands() {
+            match table {
+                Some(table) => {
+                    self.packed(role, false, Role::Packed, table.place(), GroupTable::ENTRY)
+                }
+                None => self.bind(role, false, [0, elements * WORD], WORD),
+            }
+        }
+    }
+
+    /// The buffers that a table is made of, and its own.
+    pub(super) fn table(&mut self, whole: Grouping, table: GroupTable) {
+        for (role, elements) in whole.operands() {
             self.bind(role, false, [0, elements * WORD], WORD);
         }
+        self.packed(Role::Packed, true, Role::Packed, table.place(), GroupTable::ENTRY);
     }
 
     /// Spreads the workgroups over x and y.

@@ -27,7 +27,7 @@ const EXPONENT_BYTES: u64 = 4;
 const QUAD: u64 = 4;
 
 /// Packed operands start at multiples of so many bytes, which suit every device's bindings.
-const ALIGNMENT: u64 = 256;
+pub(super) const ALIGNMENT: u64 = 256;
 
 /// A or B, and how it lies.
 #[derive(Clone, Copy)]

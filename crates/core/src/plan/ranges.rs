@@ -214,8 +214,7 @@ impl Cutter<'_> {
     /// variant that keeps its chains short by itself needs no splits, and no memory.
     fn chains(&self, first: &Step) -> u64 {
         let problem = &first.problem;
-        let serves =
-            |unit: &Unit| problem.grouping.may_split_k() && unit.serves(problem, self.caps).is_ok();
+        let serves = |unit: &Unit| unit.serves(problem, self.caps).is_ok();
         let serving = variants(self.library, self.forced)
             .filter(|(_, variant)| variant.unit().is_some_and(serves));
         let splits = serving.map(|(_, variant)| least_splits(problem, variant)).min().unwrap_or(1);

@@ -1,9 +1,10 @@
 // Schedule: rows of A and C in segments, one per entry of B, with the segments' ends on the device.
 //
 // Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles,
-// which is never too few, since each segment wastes less than one. A threadgroup walks the ends
-// until it finds its own; those left over have nothing to do. An end below its start or beyond M is
-// clamped, so that no row outside C is touched whatever the buffer holds.
+// which is never too few, since each segment wastes less than one; and at most M, since none is
+// without a row. A threadgroup walks the ends until it finds its own; those left over have nothing
+// to do. All of it is there once per K split. An end below its start or beyond M is clamped, so
+// that no row outside C is touched whatever the buffer holds.
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
@@ -16,7 +17,12 @@
 
 INLINE Tile schedule(uint id, constant Params &params, device const uint *group_ends) {
     Tile tile = {};
-    const uint at_row = id / params.tiles_n;
+    const uint grid = params.tiles_m * params.tiles_n;
+    const uint at_row = id % grid / params.tiles_n;
+    tile.split = id / grid;
+    if (tile.split >= params.splits) {
+        return tile;
+    }
     uint start = 0;
     uint first = 0;
     for (uint group = 0; group < params.first_group + params.entries; group += 1) {
@@ -29,7 +35,8 @@ INLINE Tile schedule(uint id, constant Params &params, device const uint *group_
             tile.row = start + (at_row - first) * BM;
             tile.row_end = end;
             tile.col = id % params.tiles_n * BN;
-            tile.k_end = params.k;
+            tile.k = tile.split * params.k_split;
+            tile.k_end = min(tile.k + params.k_split, params.k);
             break;
         }
         first += tiles;

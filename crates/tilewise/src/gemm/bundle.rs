@@ -230,7 +230,8 @@ impl Gemm {
             let (operand, bound) = tensor.vector([0; 4]);
             add(Role::Offsets, "group offsets", tensor.context(), bound, None)?;
             let (groups, before) = self.groups()?;
-            grouping = Grouping::RaggedM { groups, offset: operand.offset + before };
+            grouping =
+                Grouping::RaggedM { groups, offset: operand.offset + before, expected: None };
         }
         let c = match c {
             Some(c) => {

@@ -128,7 +128,10 @@ mod tests {
             of(&Problem::dense(DType::F16, 512, 512, 512)),
             of(&Problem { b: problem.b.t(), ..problem }),
             of(&Problem { c: Operand::packed(Format::Dense(DType::F16), 1, 512, 512), ..problem }),
-            of(&Problem { grouping: Grouping::RaggedM { groups: 1, offset: 0 }, ..problem }),
+            of(&Problem {
+                grouping: Grouping::RaggedM { groups: 1, offset: 0, expected: None },
+                ..problem
+            }),
             of(&Problem {
                 a: Operand { offset: 1, len: problem.a.len + 1, ..problem.a },
                 ..problem
