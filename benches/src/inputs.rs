@@ -185,7 +185,7 @@ impl Inputs {
     /// `TooLarge` for the device's buffers, `Overflow`, `Device` when its memory is spent,
     /// `DeviceLost`.
     pub fn operands(&mut self, ctx: &Context, shape: &Shape, software: bool) -> Result<Operands> {
-        self.ragged(ctx, shape, &[], software)
+        self.ragged(ctx, shape, &shape.ends(), software)
     }
 
     /// As [`operands`](Self::operands). With `ends` it is a grouped product: each group of A's rows
@@ -206,7 +206,11 @@ impl Inputs {
         let strides = sizes.map(|size| size.iter().product::<usize>().next_multiple_of(ALIGNMENT));
         let most =
             ctx.caps().max_buffer_bytes / shape.dtype.bytes() / strides[0].max(strides[1]) as u64;
-        let bytes = shape.bytes() + (entries - shape.batch) as f64 * shape.b_bytes();
+        // Of experts without rows nothing is read.
+        let bytes = match shape.experts {
+            Some(_) => shape.bytes(),
+            None => shape.bytes() + (entries - shape.batch) as f64 * shape.b_bytes(),
+        };
         let sets = if software { 1 } else { (ROTATED_BYTES / bytes) as usize };
         let sets = sets.clamp(1, 256).min(most.max(1) as usize);
         let quantized = shape

@@ -108,7 +108,7 @@ impl Bench {
         kernel: Option<&str>,
         samples: usize,
     ) -> Result<Measured> {
-        let operands = self.operands(shape, &[])?;
+        let operands = self.operands(shape, &shape.ends())?;
         self.measured(&operands, kernel, samples)
     }
 
@@ -123,7 +123,7 @@ impl Bench {
         shape: &Shape,
         samples: usize,
     ) -> Result<Measured> {
-        let operands = self.operands(shape, &[])?;
+        let operands = self.operands(shape, &shape.ends())?;
         self.measured_in(language, &operands, samples)
     }
 
@@ -175,7 +175,7 @@ impl Bench {
         factor: f64,
         mut progress: impl FnMut(&str),
     ) -> Result<Measured> {
-        let operands = self.operands(shape, &[])?;
+        let operands = self.operands(shape, &shape.ends())?;
         let mut measured = self.measured(&operands, None, samples)?;
         let planned = operands.product(0, None);
         let (choices, plan) = (planned.choices()?, planned.plan()?);

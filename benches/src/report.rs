@@ -74,6 +74,10 @@ pub struct Row {
     /// Format of B, where it is quantized; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub weights: String,
+    /// How the rows are shared among experts, by the name of [`Experts`](crate::shapes::Experts);
+    /// else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub experts: String,
     /// Which operands are prepared, as in [`PREPARED`](crate::shapes::PREPARED); else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prepared: String,
@@ -139,6 +143,7 @@ impl Row {
             layout: shape.layout.to_owned(),
             dtype: shape.dtype.name().to_owned(),
             weights: shape.weights().to_owned(),
+            experts: shape.experts(),
             prepared: shape.prepared.to_owned(),
             precision: shape.precision().to_owned(),
             kernel: measured.kernel.clone(),
@@ -158,13 +163,13 @@ impl Row {
     /// What tells shapes apart.
     pub fn key(&self) -> Key<'_> {
         let words = [&self.layout, &self.dtype, &self.weights, &self.prepared, &self.precision];
-        ([self.batch, self.m, self.n, self.k], words.map(String::as_str))
+        ([self.batch, self.m, self.n, self.k], words.map(String::as_str), self.experts.clone())
     }
 
     /// What tells shapes apart but for the precision.
     pub(crate) fn but_precision(&self) -> Key<'_> {
-        let (sizes, [layout, dtype, weights, prepared, _]) = self.key();
-        (sizes, [layout, dtype, weights, prepared, ""])
+        let (sizes, [layout, dtype, weights, prepared, _], experts) = self.key();
+        (sizes, [layout, dtype, weights, prepared, ""], experts)
     }
 
     /// Operations per byte, A, B and C counted once.

@@ -1,13 +1,15 @@
 //! Shapes worth measuring, in named groups, and any other as
-//! `MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]`.
+//! `MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:prepared][:precision]`.
 
+mod experts;
 mod groups;
 
+pub use experts::Experts;
 pub use groups::{DEFAULT, GROUPS, Group};
 
 use groups::QUICK;
 use tilewise::{DType, Precision, QuantFormat};
-use tilewise_core::{Format, Operand, Problem};
+use tilewise_core::{Format, Grouping, Operand, Problem};
 
 /// A product to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Shape {
     pub quantized: Option<QuantFormat>,
     /// Products of these sizes, one beside the other.
     pub batch: usize,
+    /// How the rows are shared among experts, each with a B; none if it is no grouped product.
+    pub experts: Option<Experts>,
     /// Which operands are prepared: a name of [`PREPARED`], or none.
     pub prepared: &'static str,
     /// How exact it must be; none if its name does not say it, and then it is f32 unless the run
@@ -55,12 +59,19 @@ impl std::str::FromStr for Shape {
         let mnk = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
         let mnk = mnk.ok_or_else(|| {
             format!(
-                "{text:?}: wanted MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]"
+                "{text:?}: wanted \
+                 MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:prepared][:precision]"
             )
         })?;
         let (mut layouts, mut dtypes, mut formats, mut batches) = (None, None, None, None);
-        let (mut prepareds, mut precisions) = (None, None);
+        let (mut prepareds, mut precisions, mut experts) = (None, None, None);
         for field in fields {
+            if let Ok(shared) = field.parse::<Experts>() {
+                if experts.replace(shared).is_some() {
+                    return Err(format!("{text:?}: {field:?} is a second number of experts"));
+                }
+                continue;
+            }
             let layout = LAYOUTS.into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
             let dtype = DTYPES.into_iter().find(|dtype| dtype.name() == field);
             let format = field.parse::<QuantFormat>().ok();
@@ -90,8 +101,21 @@ impl std::str::FromStr for Shape {
         let (dtype, batch) = (dtypes.unwrap_or(DType::F32), batches.unwrap_or(1));
         let (name, prepared) = (text.to_owned(), prepareds.unwrap_or_default());
         let (quantized, precision) = (formats, precisions);
-        let shape =
-            Shape { name, group: "", mnk, layout, dtype, quantized, batch, prepared, precision };
+        let shape = Shape {
+            name,
+            group: "",
+            mnk,
+            layout,
+            dtype,
+            quantized,
+            batch,
+            experts,
+            prepared,
+            precision,
+        };
+        if experts.is_some() && (batch > 1 || !prepared.is_empty()) {
+            return Err(format!("{text:?}: experts have no batch and are not prepared"));
+        }
         if let Some(format) = formats {
             if !shape.transposed()[1] {
                 return Err(format!(
@@ -101,7 +125,7 @@ impl std::str::FromStr for Shape {
             format.sizes(mnk[1], mnk[2]).map_err(|error| format!("{text:?}: {error}"))?;
         }
         let elements = |rows: usize, cols: usize| {
-            rows.checked_mul(cols)?.checked_mul(shape.batch)?.checked_mul(8)
+            rows.checked_mul(cols)?.checked_mul(shape.entries())?.checked_mul(8)
         };
         let [m, n, k] = mnk;
         match (elements(m, k), elements(k, n), elements(m, n)) {
@@ -194,8 +218,8 @@ pub fn about(group: &str) -> &'static str {
 }
 
 /// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights, prepared
-/// operands, precision.
-pub type Key<'a> = ([usize; 4], [&'a str; 5]);
+/// operands, precision, experts.
+pub type Key<'a> = ([usize; 4], [&'a str; 5], String);
 
 impl Shape {
     /// What tells it apart, however it is written.
@@ -203,7 +227,23 @@ impl Shape {
         let [m, n, k] = self.mnk;
         let words =
             [self.layout, self.dtype.name(), self.weights(), self.prepared, self.precision()];
-        ([self.batch, m, n, k], words)
+        ([self.batch, m, n, k], words, self.experts())
+    }
+
+    /// How the rows are shared among experts, as its name says it; empty for one that is not
+    /// grouped.
+    pub fn experts(&self) -> String {
+        self.experts.map_or(String::new(), |experts| experts.to_string())
+    }
+
+    /// The ends of the experts' rows; empty for one that is not grouped.
+    pub fn ends(&self) -> Vec<u32> {
+        self.experts.map_or(Vec::new(), |experts| experts.ends(self.mnk[0]))
+    }
+
+    /// Entries of B.
+    fn entries(&self) -> usize {
+        self.experts.map_or(self.batch, |experts| experts.count)
     }
 
     /// The name of the shape's precision; empty for f32 and for a shape that names none.
@@ -226,10 +266,13 @@ impl Shape {
         2.0 * self.batch as f64 * self.mnk.iter().map(|&size| size as f64).product::<f64>()
     }
 
-    /// Bytes that must move: A, B and C once, of a quantized B all planes.
+    /// Bytes that must move: A, B and C once, of a quantized B all planes, of experts those of the
+    /// experts that have rows.
     pub fn bytes(&self) -> f64 {
         let [m, n, k] = self.mnk.map(|size| size as f64);
-        self.batch as f64 * ((m * k + m * n) * self.dtype.bytes() as f64 + self.b_bytes())
+        let met = self.experts.map_or(self.batch, |experts| experts.met(self.mnk[0]));
+        let dense = self.batch as f64 * (m * k + m * n) * self.dtype.bytes() as f64;
+        dense + met as f64 * self.b_bytes()
     }
 
     /// Bytes of one entry of B.
@@ -248,14 +291,18 @@ impl Shape {
         let [m, n, k] = self.mnk.map(|size| size as u64);
         let batch = self.batch as u64;
         let dense = Format::Dense(self.dtype);
-        let packed = |format, rows, cols, transposed| match transposed {
-            true => Operand::packed(format, batch, cols, rows).t(),
-            false => Operand::packed(format, batch, rows, cols),
+        let packed = |format, entries, rows, cols, transposed| match transposed {
+            true => Operand::packed(format, entries, cols, rows).t(),
+            false => Operand::packed(format, entries, rows, cols),
         };
         let [a, b] = self.transposed();
-        let (a, b, c) =
-            (packed(dense, m, k, a), packed(self.b_format(), k, n, b), packed(dense, m, n, false));
-        Problem { batch, a, b, c, ..Problem::dense(self.dtype, m, n, k) }
+        let a = packed(dense, batch, m, k, a);
+        let b = packed(self.b_format(), self.entries() as u64, k, n, b);
+        let c = packed(dense, batch, m, n, false);
+        let problem = Problem { batch, a, b, c, ..Problem::dense(self.dtype, m, n, k) };
+        let Some(Experts { count, .. }) = self.experts else { return problem };
+        let grouping = Grouping::RaggedM { groups: count as u64, offset: 0, expected: None };
+        Problem { grouping, ..problem }
     }
 }
 

@@ -66,10 +66,10 @@ fn tiles(problem: &Problem, variant: &Variant) -> f64 {
     problem.grouping.expected_tiles_m(problem.m, problem.batch, variant.bm.into()) * columns
 }
 
-/// Bytes of A and B, each once.
+/// Bytes of A and of the entries of B that have rows, each once.
 fn operand_bytes(problem: &Problem) -> [f64; 2] {
     let [m, n, k] = [problem.m, problem.n, problem.k].map(|size| size as f64);
     let a = m * k * problem.batch as f64 * problem.a.format.element_bytes();
-    let b = k * n * problem.entries() as f64 * problem.b.format.element_bytes();
-    [a, b]
+    let entries = problem.grouping.expected_entries(problem.m, problem.batch);
+    [a, k * n * entries * problem.b.format.element_bytes()]
 }

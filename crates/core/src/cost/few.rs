@@ -66,12 +66,13 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
     let [rows, cols] = variant.sums.map(f64::from);
     let [a, b] = operand_bytes(problem);
     let [a_element, b_element] = [problem.a.format, problem.b.format].map(Format::element_bytes);
-    // Each column of tiles reads A, each row of tiles reads B.
-    let count = |size: u64, tile: u32| (size as f64 / f64::from(tile)).ceil();
-    let [along_m, along_n] = [count(problem.m, variant.bm), count(problem.n, variant.bn)];
+    // Each column of tiles reads A, each row of tiles reads its entry of B.
+    let along_n = problem.n.div_ceil(variant.bn.into()) as f64;
+    let tiles = tiles(problem, variant);
+    let entries = problem.grouping.expected_entries(problem.m, problem.batch);
+    let along_m = tiles / along_n / entries.max(1.0);
     let read = read(a, a_element, !problem.a.transposed, variant.bm, along_n)
         + read(b, b_element, problem.b.transposed, variant.bn, along_m);
-    let tiles = tiles(problem, variant);
     let workgroups = tiles * splits as f64;
     let along_k = problem.b.transposed || a > b;
     // Elements of the larger operand that an invocation loads in a step, and the invocations that
