@@ -171,7 +171,7 @@ fn gemv_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
 }
 
 fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
-    let Problem { m, n, .. } = *problem;
+    let (m, n) = (problem.rows_of_entry(), problem.n);
     let few = |size: u64, tile: u32| size <= 4 * u64::from(tile);
     // For few columns, only tiles of four columns are of use.
     if few(m, variant.bm) || (variant.bn == 4 && few(n, variant.bn)) {
@@ -295,7 +295,7 @@ fn dot_constants(variant: &Variant, problem: &Problem, caps: &Caps) -> Vec<Const
 }
 
 fn dot_admit(problem: &Problem, _: &Variant, _: &Caps) -> Result<(), Reject> {
-    match problem.m {
+    match problem.rows_of_entry() {
         m if m > 4 => Err(Reject(format!("M = {m}: each two rows would read all weights"))),
         _ => Ok(()),
     }
@@ -337,7 +337,7 @@ fn rows_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
 }
 
 fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
-    match problem.m {
+    match problem.rows_of_entry() {
         m if m > 4 * u64::from(variant.bm) => {
             Err(Reject(format!("M = {m}: not few rows for its tile")))
         }

@@ -113,8 +113,10 @@ impl std::str::FromStr for Shape {
             prepared,
             precision,
         };
-        if experts.is_some() && (batch > 1 || !prepared.is_empty()) {
-            return Err(format!("{text:?}: experts have no batch and are not prepared"));
+        if experts.is_some() && (batch > 1 || prepared == PREPARED[0]) {
+            return Err(format!(
+                "{text:?}: experts have no batch, and their rows are not prepared"
+            ));
         }
         if let Some(format) = formats {
             if !shape.transposed()[1] {

@@ -251,7 +251,7 @@ fn few_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Rejec
     let streamed = streamed(variant);
     let (few, tile, lines, many, along_k) = match streamed.role {
         Role::A => (problem.n, variant.bn, "columns", "A", !problem.a.transposed),
-        _ => (problem.m, variant.bm, "rows", "B", problem.b.transposed),
+        _ => (problem.rows_of_entry(), variant.bm, "rows", "B", problem.b.transposed),
     };
     if few > 2 * u64::from(tile) {
         return Err(Reject(format!("{few} {lines} are not few for its tile")));

@@ -34,8 +34,9 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     let products = work.products * f64::from(problem.activation_bytes().unwrap_or_default());
     let operations = work.decoded * decode + rows * (work.row + products * product);
     let arithmetic = weights * operations / (rates.cores * rates.core_flops);
-    // Each row of tiles reads all weights.
-    let reads = (tiles * columns / problem.n as f64).max(1.0);
+    // Each row of tiles reads all weights of its entry.
+    let entries = problem.grouping.expected_entries(problem.m, problem.batch);
+    let reads = (tiles * columns / problem.n as f64 / entries.max(1.0)).max(1.0);
     let reading = (a + b * reads) / (rates.bandwidth * bandwidth);
     let turns = (tiles / (rates.cores * (RESIDENT / threads).max(1.0))).max(1.0);
     let groups = columns / (threads / stripes * f64::from(variant.sums[1]));

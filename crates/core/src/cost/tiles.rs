@@ -158,7 +158,10 @@ pub(super) fn seconds(
     let edge = shares.passed * (bm + bn);
     let reads = tiles * edge * k / (CACHE_SPEED * rates.bandwidth);
     let arithmetic = arithmetic + SEEN * reads;
-    arithmetic.max(traffic(problem) / (rates.bandwidth * shares.bandwidth)) + rates.dispatch
+    let memory = traffic(problem) / (rates.bandwidth * shares.bandwidth);
+    // Each group brings weights of its own, which few of its tiles wait for together.
+    let both = if problem.grouping.has_entries() { f64::max } else { f64::hypot };
+    both(arithmetic, memory) + rates.dispatch
 }
 
 /// Bytes that must move at least once: A, B and C.
