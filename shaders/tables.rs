@@ -311,4 +311,4 @@ const SCHEDULES: &[ScheduleDef] = &[
 ];
 
 /// Groups up to which workgroups walk the ends to their own: a table costs a dispatch.
-const WALKED: u64 = 32;
+const WALKED: u64 = 16;

@@ -89,15 +89,15 @@ impl Grouping {
         }
     }
 
-    /// Tiles of `bm` rows that have rows, over all entries, as far as can be known: a group ends in
-    /// half a tile on average, and is at least one tile if it has rows.
+    /// Tiles of `bm` rows that have rows, over all entries, as far as can be known: a group ends
+    /// anywhere in its last tile, and has one at least if it has rows.
     pub fn expected_tiles_m(self, m: u64, batch: u64, bm: u64) -> f64 {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => (m.div_ceil(bm) * batch) as f64,
             Grouping::RaggedM { .. } => {
                 let met = self.expected_entries(m, batch);
-                let tiles = self.expected_rows(m) / bm as f64;
-                met * (tiles + 0.5).max(1.0)
+                let last = (bm - 1) as f64 / 2.0;
+                met * ((self.expected_rows(m) + last) / bm as f64).max(1.0)
             }
         }
     }
