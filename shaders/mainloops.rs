@@ -294,7 +294,10 @@ fn dot_constants(variant: &Variant, problem: &Problem, caps: &Caps) -> Vec<Const
     ]
 }
 
-fn dot_admit(problem: &Problem, _: &Variant, _: &Caps) -> Result<(), Reject> {
+fn dot_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
+    if variant.bm > 1 && !problem.grouping.has_entries() {
+        return Err(Reject("a group seldom fills its rows".into()));
+    }
     match problem.rows_of_entry() {
         m if m > 4 => Err(Reject(format!("M = {m}: each two rows would read all weights"))),
         _ => Ok(()),
@@ -337,6 +340,9 @@ fn rows_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
 }
 
 fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
+    if !problem.grouping.has_entries() {
+        return Err(Reject("its workgroups are too short to look for their group".into()));
+    }
     match problem.rows_of_entry() {
         m if m > 4 * u64::from(variant.bm) => {
             Err(Reject(format!("M = {m}: not few rows for its tile")))

@@ -74,12 +74,14 @@ pub struct Bench {
     inputs: Inputs,
     /// When the device was last seen to work.
     busy: Option<Instant>,
+    /// Whether it has paused since it was last kept busy for long.
+    paused: bool,
 }
 
 impl Bench {
     /// Nothing is measured yet, and the device is taken to be cold.
     pub fn new(ctx: &Context) -> Self {
-        Bench { ctx: ctx.clone(), inputs: Inputs::default(), busy: None }
+        Bench { ctx: ctx.clone(), inputs: Inputs::default(), busy: None, paused: false }
     }
 
     /// The device that it measures on.
@@ -270,8 +272,8 @@ impl Bench {
     ) -> Result<Vec<f64>> {
         let mut warm = 0;
         if !is_software(&self.ctx) {
-            let paused = self.busy.is_none_or(|busy| busy.elapsed() > PAUSE);
             let once = self.series(record, repetitions, 1)?[0].seconds;
+            let paused = std::mem::take(&mut self.paused);
             // A clock that is still down makes this too few, and the first series the more.
             warm = ((if paused { WARM_UP } else { SETTLING }) / once.max(1e-4)) as usize;
         }
@@ -287,9 +289,11 @@ impl Bench {
         repetitions: usize,
         count: usize,
     ) -> Result<Vec<timing::Timing>> {
+        let started = Instant::now();
         let timings = pollster::block_on(timing::series(&self.ctx, count, |mut pass| {
             (0..repetitions).try_for_each(|set| record(set, pass.as_deref_mut()))
         }))?;
+        self.paused |= self.busy.is_none_or(|busy| started - busy > PAUSE);
         self.busy = Some(Instant::now());
         Ok(timings)
     }

@@ -23,13 +23,14 @@ pub const COPIED: f64 = 0.83;
 /// A known chip: part of its name, cores, f32 TFLOP/s of all of them, GB/s that a copy moves.
 type Known = (&'static str, f64, f64, f64);
 
-/// The H200's figures are measured (benches/record/). Apple's are those of the largest chip of a
-/// name, published by Apple or derived from its clock; an Ultra is two of Max. A core of the M5
-/// counts as one of the M4, because Apple published no rate for it. The first name that fits
-/// counts, so longer names come first.
+/// The figures of H200 and H100 are measured (benches/record/). Apple's are those of the largest
+/// chip of a name, published by Apple or derived from its clock; an Ultra is two of Max. A core of
+/// the M5 counts as one of the M4, because Apple published no rate for it. The first name that
+/// fits counts, so longer names come first.
 #[rustfmt::skip]
 const KNOWN: &[Known] = &[
     ("NVIDIA H200", 132.0, 57.0, 4000.0),
+    ("NVIDIA H100", 132.0, 57.4, 2880.0),
     ("Apple M1 Ultra", 64.0, 21.2, 800.0 * COPIED),
     ("Apple M1 Max", 32.0, 10.6, 400.0 * COPIED),
     ("Apple M1 Pro", 16.0, 5.3, 200.0 * COPIED),

@@ -216,7 +216,11 @@ fn fetch(
         }
         return Ok(Fetch { loader: words, packing: Some(packing.made_before(side.role)) });
     }
-    let (words, packing) = packing(kit, caps, variant, side, step, bk, start)?;
+    let (words, packing) = match packing(kit, caps, variant, side, step, bk, start) {
+        // More than can be addressed need not be packed.
+        Err(_) if fits => return Ok(Fetch { loader, packing: None }),
+        packed => packed?,
+    };
     // Each row of tiles decodes weights anew.
     let decoding = cost::decoding(problem, caps, variant, loader.decode_to_panel);
     if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0)
