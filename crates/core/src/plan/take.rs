@@ -14,6 +14,9 @@ use crate::role::Role;
 /// Invocations of a workgroup.
 const THREADS: u32 = 64;
 
+/// Blocks that an invocation copies where nothing is converted.
+const EACH: u32 = 2;
+
 /// Indices of rows or columns, u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Index {
@@ -247,7 +250,8 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         Some(per) => entries * m * n / per,
         None => (c.offset + entries * m * n).div_ceil(4) - c.offset / 4,
     };
-    let workgroups = workgroups(invocations, THREADS, caps)?;
+    let each = if block.is_some() { EACH } else { 1 };
+    let workgroups = workgroups(invocations, THREADS * each, caps)?;
     let step = |index: Option<Index>| {
         index.map_or([0; 2], |index| [index.offset as u32, index.step as u32])
     };
@@ -302,7 +306,9 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
             DType::F32 | DType::I32 | DType::U32 => take.beyond(),
         };
         let binding = Role::B.binding();
-        let constants = vec![("THREADS", THREADS), ("B_BINDING", binding), ("BEYOND", beyond)];
+        let sizes = [("THREADS", THREADS), ("EACH", EACH)];
+        let constants = sizes.into_iter().chain([("B_BINDING", binding), ("BEYOND", beyond)]);
+        let constants = constants.collect();
         builder.part(tools.take_rows, None, constants);
         return Ok(builder.finish(workgroups, caps));
     }

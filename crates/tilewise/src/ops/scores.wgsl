@@ -28,8 +28,18 @@ fn scores(at: vec2<u32>, first: u32, step: vec2<u32>, end: u32, scale: f32) -> B
     return s;
 }
 
+// Whether all four scores count and are finite, as nearly all are: it saves testing each.
+fn is_plain(s: vec4<f32>, count: u32) -> bool {
+    let magnitudes = bitcast<vec4<u32>>(s) & vec4(0x7fffffffu);
+    let pairs = max(magnitudes.xy, magnitudes.zw);
+    return count >= 4u && max(pairs.x, pairs.y) < 0x7f800000u;
+}
+
 // Of the first `count` scores. −∞ does not count.
 fn largest(s: vec4<f32>, count: u32) -> Part {
+    if is_plain(s, count) {
+        return vec2(max(max(s.x, s.y), max(s.z, s.w)), 0.0);
+    }
     let there = vec4(0u, 1u, 2u, 3u) < vec4(count);
     let finite = is_finite(s);
     let f = select(vec4(LOWEST), s, there & finite);
@@ -40,6 +50,10 @@ fn largest(s: vec4<f32>, count: u32) -> Part {
 
 // e^(score − largest) of the first `count`, which vanishes in f32 from −104 on; 0 for −∞.
 fn exponentials(s: vec4<f32>, count: u32, largest: f32) -> vec4<f32> {
+    let all = exp(max(s - largest, vec4(-104.0)));
+    if is_plain(s, count) {
+        return all;
+    }
     let counted = (vec4(0u, 1u, 2u, 3u) < vec4(count)) & is_finite(s);
-    return select(vec4<f32>(), exp(max(s - largest, vec4(-104.0))), counted);
+    return select(vec4<f32>(), all, counted);
 }
