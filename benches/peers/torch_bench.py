@@ -4,11 +4,12 @@
         --json torch.json
     python3 torch_bench.py --shapes @shapes.txt --json torch.json
 
-A shape is MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]. In a file they are
-separated by commas or white space, and # begins a comment. Of quantized weights PyTorch multiplies
-those of 4 bits in groups, with bf16 activations whatever the dtype says (`_weight_int4pack_mm`).
-Its operands have one form, and its products one precision: `prepared`, `prepared-b` and a precision
-such as `split-f32` are for the names of the rows alone.
+A shape is MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:prepared][:precision]. In a file they
+are separated by commas or white space, and # begins a comment. With experts, e64 or zipf64, it is a
+grouped product: `_grouped_mm` in bf16, and a loop of products in any type. Of quantized weights
+PyTorch multiplies those of 4 bits in groups, with bf16 activations whatever the dtype says
+(`_weight_int4pack_mm`). Its operands have one form, and its products one precision: `prepared`,
+`prepared-b` and a precision such as `split-f32` are for the names of the rows alone.
 
 f32 means f32: TF32 is off. Sums of f16 and bf16 are kept in f32. Inputs are random and rotate among
 sets that together exceed the caches. The launches of a sample are replayed as one CUDA graph, so
@@ -31,7 +32,8 @@ LAYOUTS = ("NN", "NT", "TN", "TT")
 PREPARED = ("prepared", "prepared-b")
 PRECISIONS = ("f32-sums", "split-f32", "split-f32-fast", "int16-activations", "f16-sums",
               "int8-activations")
-GRAMMAR = "MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]"
+GRAMMAR = "MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:prepared][:precision]"
+EXPERTS = re.compile(r"(e|zipf)([1-9]\d*)")
 AFFINE = re.compile(r"affine-4bit-g(32|64|128)-(?:f16|bf16|f32)")
 FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,"
          "4095x4095x4095,4097x4097x4097,1x8192x8192,1x8192x8192:NT,8192x1x8192")
@@ -49,6 +51,7 @@ class Shape(typing.NamedTuple):
     dtype: str
     batch: int
     weights: str
+    experts: str
     prepared: str
     precision: str
 
@@ -68,6 +71,8 @@ def parse(text):
             what, value = "batch", int(field[1:])
         elif AFFINE.fullmatch(field):
             what, value = "weights", field
+        elif EXPERTS.fullmatch(field):
+            what, value = "experts", field
         elif field in PREPARED:
             what, value = "prepared", field
         elif field in PRECISIONS:
@@ -76,6 +81,7 @@ def parse(text):
             raise SystemExit(
                 f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), "
                 "nor affine weights of 4 bits (affine-4bit-g64-f16), nor a batch (x8), "
+                "nor experts (e64, zipf64), "
                 f"nor what is prepared ({', '.join(PREPARED)}), "
                 f"nor a precision ({', '.join(PRECISIONS)})"
             )
@@ -89,7 +95,9 @@ def parse(text):
     m, n, k = map(int, sizes.split("x"))
     if weights and (k % int(AFFINE.fullmatch(weights)[1]) or k % 16 or n % 8):
         raise SystemExit(f"{text!r}: K must be whole groups of the weights, and N a multiple of 8")
-    named = [found.get(what, "") for what in ("prepared", "precision")]
+    named = [found.get(what, "") for what in ("experts", "prepared", "precision")]
+    if named[0] and (weights or found.get("batch", 1) > 1):
+        raise SystemExit(f"{text!r}: experts are dense here, and have no batch")
     return Shape(m, n, k, layout, found.get("dtype", "f32"), found.get("batch", 1), weights, *named)
 
 
@@ -182,6 +190,42 @@ def dense(shape):
     return size, products(operands, product)
 
 
+def ends(name, rows):
+    """The ends of the experts' rows: even shares, or 1/i of the first's for the i-th."""
+    kind, count = EXPERTS.fullmatch(name).groups()
+    shares = [1 / (i + 1) if kind == "zipf" else 1 for i in range(int(count))]
+    sums = [sum(shares[:i + 1]) for i in range(len(shares))]
+    return [int(part / sums[-1] * rows + 1e-9) for part in sums[:-1]] + [rows]
+
+
+def grouped(shape):
+    """As `dense`, with an entry of B for each expert."""
+    m, n, k, dtype = shape.m, shape.n, shape.k, torch_dtype(shape.dtype)
+    last = ends(shape.experts, m)
+    parts = [(start, end) for start, end in zip([0] + last, last)]
+    met = sum(start < end for start, end in parts)
+    size = (m * k + met * k * n + m * n) * dtype.itemsize
+    operands = [
+        (matrices(1, m, k, shape.layout[0] == "T", shape.dtype)[0],
+         matrices(len(parts), k, n, shape.layout[1] == "T", shape.dtype))
+        for _ in range(max(1, min(4, sets(size))))
+    ]
+    pick = lambda i: operands[i % len(operands)]
+    out = torch.empty((m, n), device=DEVICE, dtype=dtype)
+
+    def loop(i):
+        a, b = pick(i)
+        for expert, (start, end) in enumerate(parts):
+            if start < end:
+                torch.mm(a[start:end], b[expert], out=out[start:end])
+
+    ways = {"mm in a loop": loop}
+    if shape.dtype == "bf16":
+        offsets = torch.tensor(last, device=DEVICE, dtype=torch.int32)
+        ways["_grouped_mm"] = lambda i: torch._grouped_mm(*pick(i), offs=offsets)
+    return size, ways
+
+
 def quantized(shape):
     """As `dense`, of weights of 4 bits with a scale and a zero to each group."""
     m, n, k, group = shape.m, shape.n, shape.k, int(AFFINE.fullmatch(shape.weights)[1])
@@ -210,7 +254,8 @@ def sets(size):
 def measure(text, count, eager):
     """The row of one shape: the fastest of PyTorch's ways to compute it."""
     shape = parse(text)
-    size, ways = quantized(shape) if shape.weights else dense(shape)
+    kind = quantized if shape.weights else grouped if shape.experts else dense
+    size, ways = kind(shape)
     timed = {way: samples_of(product, count, eager) for way, product in ways.items()}
     way, times = min(timed.items(), key=lambda item: statistics.median(item[1]))
     middle = statistics.median(times)

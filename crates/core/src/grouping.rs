@@ -118,7 +118,10 @@ impl Grouping {
 
     /// Rows that meet an entry of B which has rows.
     pub fn expected_rows(self, m: u64) -> f64 {
-        m as f64 / self.expected_entries(m, 1).max(1.0)
+        match self {
+            Grouping::Batched | Grouping::Nested { .. } => m as f64,
+            Grouping::RaggedM { .. } => m as f64 / self.expected_entries(m, 1).max(1.0),
+        }
     }
 
     /// The buffers that its schedule reads, each with its elements, which are u32.

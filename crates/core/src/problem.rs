@@ -483,11 +483,7 @@ impl Problem {
 
     /// Rows that meet an entry of B, as far as can be known: M, or those of a group.
     pub fn rows_of_entry(&self) -> u64 {
-        if self.grouping.has_entries() {
-            self.m
-        } else {
-            self.grouping.expected_rows(self.m).round() as u64
-        }
+        self.grouping.expected_rows(self.m).round() as u64
     }
 
     /// `NN`, `NT`, `TN` or `TT`: the transposes of A and B.

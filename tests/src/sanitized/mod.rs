@@ -10,6 +10,7 @@
 mod conversions;
 mod ranges;
 mod shaders;
+mod written;
 
 use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
@@ -24,6 +25,8 @@ use tilewise_core::plan::{Binding, Forced, Pass, prepare};
 use tilewise_core::{Axis, Caps, DeviceClass, Params, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::KIT;
+pub use written::Written;
+use written::is_packed;
 
 /// Why a case failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,35 +113,9 @@ pub struct Job {
     pub rounded: bool,
 }
 
-/// What passes leave to those after them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Written {
-    pub(crate) c: Vec<u8>,
-    pub(crate) scratch: Vec<u8>,
-    /// Packed operands, of this product alone or made before, by where they lie.
-    packed: HashMap<Role, Vec<u8>>,
-}
-
-impl Written {
-    /// The bytes that a pass has written where a binding lies.
-    pub(crate) fn take(&mut self, binding: &Binding, bytes: &[u8]) {
-        let memory = match binding.from {
-            Role::Scratch => return bytes.clone_into(&mut self.scratch),
-            from if is_packed(from) => self.packed.entry(from).or_default(),
-            _ => &mut self.c,
-        };
-        memory[binding.start as usize..][..bytes.len()].copy_from_slice(bytes);
-    }
-}
-
 /// Whether a finishing pass leaves the rest to another, in scratch memory.
 fn keeps(pass: &Pass) -> bool {
     pass.parts.iter().any(|part| Some(part.file) == KIT.keep)
-}
-
-/// Whether packed operands lie there.
-fn is_packed(from: Role) -> bool {
-    matches!(from, Role::Packed | Role::ACopy | Role::BCopy)
 }
 
 impl Record {

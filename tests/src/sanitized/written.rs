@@ -1,0 +1,31 @@
+//! The memory between the passes of a product.
+
+use std::collections::HashMap;
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::Binding;
+
+/// What passes leave to those after them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    pub(crate) c: Vec<u8>,
+    pub(crate) scratch: Vec<u8>,
+    /// Packed operands, of this product alone or made before, by where they lie.
+    pub(super) packed: HashMap<Role, Vec<u8>>,
+}
+
+impl Written {
+    /// The bytes that a pass has written where a binding lies.
+    pub(crate) fn take(&mut self, binding: &Binding, bytes: &[u8]) {
+        let memory = match binding.from {
+            Role::Scratch => return bytes.clone_into(&mut self.scratch),
+            from if is_packed(from) => self.packed.entry(from).or_default(),
+            _ => &mut self.c,
+        };
+        memory[binding.start as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// Whether packed operands lie there.
+pub(super) fn is_packed(from: Role) -> bool {
+    matches!(from, Role::Packed | Role::ACopy | Role::BCopy)
+}
