@@ -1,5 +1,6 @@
 //! The cases.
 
+mod combine;
 mod elementwise;
 mod gather;
 mod index;
@@ -51,7 +52,7 @@ pub fn all() -> Vec<Case> {
 pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
-pub const FAMILIES: [(&str, Cases); 11] = [
+pub const FAMILIES: [(&str, Cases); 13] = [
     ("softmax", softmax::cases),
     ("elementwise", elementwise::cases),
     ("norm", norm::cases),
@@ -60,6 +61,8 @@ pub const FAMILIES: [(&str, Cases); 11] = [
     ("top_k", index::top_k),
     ("gather", gather::cases),
     ("scatter", index::scatter),
+    ("combine", combine::combine),
+    ("take_along", combine::take_along),
     ("histogram", index::histogram),
     ("scan", index::scan),
     ("sort", index::sort),

@@ -72,6 +72,16 @@ fn scatter() {
 }
 
 #[test]
+fn combine() {
+    are_right("combine");
+}
+
+#[test]
+fn take_along() {
+    are_right("take_along");
+}
+
+#[test]
 fn histogram() {
     are_right("histogram");
 }
