@@ -1,9 +1,12 @@
 //! Comparison of a computed C with the f64 oracle, one block of rows after the other: progress can
 //! be shown, and memory stays within a block.
 
+use crate::array::Array;
 use crate::failure::{Failure, Result};
+use crate::product;
 use crate::progress;
 use std::ops::Range;
+use tilewise::moe::reference::Approx;
 use tilewise_core::problem::{DType, Grouping, Operand, Problem, Segment};
 use tilewise_core::reference::{Inputs, reference};
 
@@ -85,6 +88,24 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
     }
     bar.finish_and_clear();
     Ok(checked)
+}
+
+/// Compares a computed matrix with numbers and their errors.
+///
+/// The first element outside its error is a failure.
+pub(crate) fn compare(expected: &Approx, computed: &Array) -> Result<Checked> {
+    let columns = computed.shape.last().copied().unwrap_or(1).max(1);
+    let numbers = product::wide(computed)?;
+    let error = expected.check(&numbers).map_err(|(at, value, error)| {
+        let got = numbers.get(at).copied().unwrap_or(f64::NAN);
+        let (row, column) = (at / columns, at % columns);
+        Failure::Other(format!(
+            "--check: the element in row {row}, column {column} of Y is {got:e}, expected \
+             {value:e} within {error:e}"
+        ))
+    })?;
+    let unbounded = expected.error.iter().filter(|error| error.is_infinite()).count() as u64;
+    Ok(Checked { error, elements: expected.value.len() as u64, unbounded })
 }
 
 /// Indices in a packed C of some rows, counted over all batch entries.

@@ -135,9 +135,8 @@ pub struct Layer<'a> {
     pub shared: Option<Ffn<'a>>,
 }
 
-/// x·wᵀ for one matrix, rounded to a type.
-pub fn product(x: &Approx, w: &Stack<'_>, [n, k]: [usize; 2], types: Types) -> Approx {
-    let rows = x.value.len().checked_div(k).unwrap_or_default();
+/// x·wᵀ, \[rows, K\] by one matrix \[N, K\], rounded to a type.
+pub fn product(x: &Approx, w: &Stack<'_>, [rows, n, k]: [usize; 3], types: Types) -> Approx {
     let problem = Problem {
         b: Operand::packed(w.format, 1, n as u64, k as u64).t(),
         c: Operand::packed(Format::Dense(types.out), 1, rows as u64, n as u64),
@@ -186,7 +185,7 @@ impl Layer<'_> {
         for expert in 0..self.experts {
             let own: Vec<_> = (0..slots.len()).filter(|&slot| slots[slot].0 == expert).collect();
             let tokens: Vec<_> = own.iter().map(|slot| slot / k).collect();
-            let of = self.pass(&self.own, expert, &x.rows(&tokens, h), self.dtype);
+            let of = self.pass(&self.own, expert, (&x.rows(&tokens, h), tokens.len()), self.dtype);
             for (at, slot) in own.into_iter().enumerate() {
                 rows.value[slot * h..][..h].copy_from_slice(&of.value[at * h..][..h]);
                 rows.error[slot * h..][..h].copy_from_slice(&of.error[at * h..][..h]);
@@ -208,7 +207,7 @@ impl Layer<'_> {
         }
         let y = y.rounded(out);
         let Some(shared) = &self.shared else { return y };
-        let added = self.pass(shared, 0, &x, out);
+        let added = self.pass(shared, 0, (&x, routed.len()), out);
         let mut sum = Approx::default();
         for at in 0..y.value.len() {
             let error = MARGIN * (y.error[at] + added.error[at]);
@@ -260,14 +259,20 @@ impl Layer<'_> {
     }
 
     /// Rows through one expert.
-    fn pass(&self, ffn: &Ffn<'_>, expert: usize, x: &Approx, out: DType) -> Approx {
+    fn pass(
+        &self,
+        ffn: &Ffn<'_>,
+        expert: usize,
+        (x, rows): (&Approx, usize),
+        out: DType,
+    ) -> Approx {
         let (h, f) = (self.h, ffn.f);
         let types = Types { x: self.dtype, out: self.dtype, precision: self.precision };
         let one = |stack: &Stack<'_>, [n, k]: [usize; 2], x: &Approx, types: Types| {
             let part = expert * n * k..(expert + 1) * n * k;
             let errors = stack.errors.map(|errors| &errors[part.clone()]);
             let matrix = Stack { values: &stack.values[part], errors, ..*stack };
-            product(x, &matrix, [n, k], types)
+            product(x, &matrix, [rows, n, k], types)
         };
         let gate = one(&ffn.gate, [f, h], x, types);
         let up = one(&ffn.up, [f, h], x, types);

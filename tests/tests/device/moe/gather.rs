@@ -68,7 +68,7 @@ impl Case {
             stack.values = &stack.values[part.clone()];
             stack.errors = stack.errors.map(|errors| &errors[part]);
             let types = Types { x: self.dtype, out: self.dtype, precision: Precision::F32 };
-            let y = product(&Approx::exact(&wide(&x[row * k..][..k])), &stack, [n, k], types);
+            let y = product(&Approx::exact(&wide(&x[row * k..][..k])), &stack, [1, n, k], types);
             wanted.value.extend(y.value);
             wanted.error.extend(y.error);
         }
