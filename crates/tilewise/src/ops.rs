@@ -32,6 +32,7 @@
 //! | [`scatter`] | rows \[m, …\], indices \[m\] | \[rows, …\] | none |
 //! | [`combine`] | \[m, n\], places and weights \[t, k\] | \[t, n\] | k·ε of Σ\|weight·x\| |
 //! | [`take_along`] | \[m, n\], indices \[m, k\] | \[m, k\] | none |
+//! | [`group`] | u32 keys, \[t, k\] | \[groups + 1\] and \[3, t·k\]: starts and slots | none |
 //! | [`histogram`] | u32 keys, any | \[bins\], u32 | none |
 //! | [`exclusive_scan`] | \[…, n\] | \[…, n\], or n + 1 | (n/1024 + 40)·ε of Σ\|x\| |
 //! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
@@ -53,6 +54,7 @@ mod combine;
 mod copy;
 mod elementwise;
 mod gather;
+mod group;
 mod histogram;
 mod layout;
 mod norm;
@@ -75,6 +77,7 @@ pub use combine::{Combine, combine};
 pub use copy::copy;
 pub use elementwise::Elementwise;
 pub use gather::{Gather, gather};
+pub use group::{Group, group};
 pub use histogram::{Histogram, histogram};
 pub use norm::{Norm, layer_norm, rms_norm};
 pub use op::{Op, Operation};

@@ -3,6 +3,7 @@
 mod combine;
 mod elementwise;
 mod gather;
+mod group;
 mod index;
 mod norm;
 mod reduce;
@@ -52,7 +53,7 @@ pub fn all() -> Vec<Case> {
 pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
-pub const FAMILIES: [(&str, Cases); 13] = [
+pub const FAMILIES: [(&str, Cases); 14] = [
     ("softmax", softmax::cases),
     ("elementwise", elementwise::cases),
     ("norm", norm::cases),
@@ -62,6 +63,7 @@ pub const FAMILIES: [(&str, Cases); 13] = [
     ("gather", gather::cases),
     ("scatter", index::scatter),
     ("combine", combine::combine),
+    ("group", group::cases),
     ("take_along", combine::take_along),
     ("histogram", index::histogram),
     ("scan", index::scan),

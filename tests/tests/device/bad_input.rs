@@ -26,6 +26,8 @@ fn writers<'a>(
     let (four, all, kept) = (places(4), places(24), ones(&[4, 2]));
     let order = Tensor::zeros(context, DType::U32, &[4, 2]).unwrap();
     let (sorted, moved) = (places(24), places(24));
+    let keyed = keys.reshape(&[12, 2]).unwrap();
+    let slots = Tensor::zeros(context, DType::U32, &[3, 24]).unwrap();
     let kernel = Kernel::new("copy").inputs(["a"]).outputs(["out"]);
     let kernel = kernel.source("out[global_id.x] = a[global_id.x];");
     let two = Tensor::upload(context, &[0u32, 3, 1, 1, 2, 9, 3, 0], &[4, 2]).unwrap();
@@ -63,6 +65,7 @@ fn writers<'a>(
         };
         "histogram" u [8], |out| ops::histogram(keys, 8).run_into(out);
         "exclusive_scan" u [24], |out| ops::exclusive_scan(keys).run_into(out);
+        "group" u [9], |out| ops::group(&keyed, 8).run_into([out, &slots]);
         "sort" u [24], |out| ops::sort(keys).run_into([out, &sorted]);
         "sort_by_key" u [24], |out| ops::sort_by_key(keys, &all).run_into([out, &moved]);
     }

@@ -77,6 +77,11 @@ fn combine() {
 }
 
 #[test]
+fn group() {
+    are_right("group");
+}
+
+#[test]
 fn take_along() {
     are_right("take_along");
 }

@@ -1,6 +1,5 @@
 //! Rows that indices name, times matrices that indices name.
 
-use super::routing::group;
 use super::work::{Work, encode, record, submit};
 use crate::gemm::Gemm;
 use crate::offsets::GroupOffsets;
@@ -170,7 +169,6 @@ impl GatherMatmul {
         if others != count {
             return Err(Error::Shape(format!("{count} indices rhs for {others} {whose}")));
         }
-        u32::try_from(experts).map_err(|_| Error::Overflow(format!("{experts} matrices of w")))?;
         let own = match w {
             RightOperand::Dense(w) if w.dtype() != x.dtype() => DType::F32,
             _ => x.dtype(),
@@ -191,23 +189,21 @@ impl GatherMatmul {
                 [count, n]
             )));
         }
-        // Indices beyond become the largest number, which sorting puts last by whatever bits.
-        let all: Vec<u32> = (0..experts as u32).collect();
-        let all = Tensor::upload(context, &all, &[experts])?;
-        let keys = words(count)?;
-        work.op(&ops::gather(&all, rhs), &keys)?;
+        let starts = words(experts + 1)?;
         let order = match self.sorted {
-            true => None,
+            true => {
+                let counts = words(experts)?;
+                work.op(&ops::histogram(rhs, experts), &counts)?;
+                work.op(&ops::exclusive_scan(&counts).with_total(), &starts)?;
+                None
+            }
             false => {
-                let (sorted, order) = (words(count)?, words(count)?);
-                let bits = usize::BITS - experts.leading_zeros();
-                work.pair(&ops::sort(&keys).bits(bits.max(1)), [&sorted, &order])?;
-                Some(order)
+                let slots = Tensor::zeros(context, DType::U32, &[3, count])?;
+                work.pair(&ops::group(&rhs.unsqueeze(1)?, experts), [&starts, &slots])?;
+                Some(slots.narrow(0, 0, 1)?.squeeze(0)?)
             }
         };
-        let (counts, ends) = (words(experts)?, words(experts + 1)?);
-        let ends = GroupOffsets::from_tensor(&ends)?;
-        group(work, &keys, &counts, &ends)?;
+        let ends = GroupOffsets::from_tensor(&starts)?;
 
         let rows = match (&order, lhs) {
             (None, None) => None,

@@ -7,6 +7,9 @@ use crate::ops;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
+/// Words to whose multiples the binding of a view may be aligned.
+const ALIGNED: usize = 64;
+
 /// How a logit becomes the score of an expert.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -200,7 +203,8 @@ impl Router {
             )));
         }
         self.choose(work, logits, routing)?;
-        routing.sort(work)
+        let outs = [&routing.offsets.tensor, &routing.slots];
+        work.pair(&ops::group(&routing.experts, experts), outs)
     }
 
     /// Weights and experts.
@@ -274,19 +278,8 @@ pub struct Routing {
     pub places: Tensor,
     /// Where the rows of each expert end; a 0 comes first.
     pub offsets: GroupOffsets,
-    sorted: Sorted,
-}
-
-/// What sorting needs besides.
-#[derive(Clone, Debug)]
-struct Sorted {
-    /// The expert of each row.
-    experts: Tensor,
-    /// Numbers from 0 up, and each divided by k.
+    /// Rows, tokens and places, in memory of one tensor.
     slots: Tensor,
-    owners: Tensor,
-    /// Rows of each expert.
-    counts: Tensor,
 }
 
 impl Routing {
@@ -306,80 +299,34 @@ impl Routing {
             ))
         })?;
         let zeros = |dtype, shape: &[usize]| Tensor::zeros(context, dtype, shape);
-        let words = |shape: &[usize]| zeros(DType::U32, shape);
-        let count = rows as usize;
-        let numbers = |divisor: u32| {
-            let all: Vec<u32> = (0..rows).map(|slot| slot / divisor).collect();
-            Tensor::upload(context, &all, &[count])
-        };
-        Ok(Routing {
-            weights: zeros(DType::F32, &[tokens, k])?,
-            experts: words(&[tokens, k])?,
-            order: words(&[count])?,
-            tokens: words(&[count])?,
-            places: words(&[tokens, k])?,
-            offsets: GroupOffsets::from_tensor(&words(&[experts + 1])?)?,
-            sorted: Sorted {
-                experts: words(&[count])?,
-                slots: numbers(1)?,
-                owners: numbers(k as u32)?,
-                counts: words(&[experts])?,
-            },
-        })
+        // Each of the three begins where devices bind.
+        let slots = zeros(DType::U32, &[3, (rows as usize).next_multiple_of(ALIGNED)])?;
+        Self::of(
+            zeros(DType::F32, &[tokens, k])?,
+            zeros(DType::U32, &[tokens, k])?,
+            slots,
+            GroupOffsets::from_tensor(&zeros(DType::U32, &[experts + 1])?)?,
+        )
+    }
+
+    /// With the views of what has room for all slots.
+    fn of(weights: Tensor, experts: Tensor, slots: Tensor, offsets: GroupOffsets) -> Result<Self> {
+        let slots = slots.narrow(1, 0, weights.elem_count())?;
+        let row = |at: usize| slots.narrow(0, at, 1)?.squeeze(0);
+        let (order, tokens) = (row(0)?, row(1)?);
+        let places = row(2)?.reshape(weights.shape())?;
+        Ok(Routing { weights, experts, order, tokens, places, offsets, slots })
     }
 
     /// For fewer tokens, on the same memory.
     pub(super) fn narrow(&self, tokens: usize) -> Result<Self> {
-        let rows = tokens * self.sizes()[2];
-        let [weights, experts, places] = [&self.weights, &self.experts, &self.places];
-        let Sorted { experts: sorted, slots, owners, counts } = &self.sorted;
-        Ok(Routing {
-            weights: weights.narrow(0, 0, tokens)?,
-            experts: experts.narrow(0, 0, tokens)?,
-            order: self.order.narrow(0, 0, rows)?,
-            tokens: self.tokens.narrow(0, 0, rows)?,
-            places: places.narrow(0, 0, tokens)?,
-            offsets: self.offsets.clone(),
-            sorted: Sorted {
-                experts: sorted.narrow(0, 0, rows)?,
-                slots: slots.narrow(0, 0, rows)?,
-                owners: owners.narrow(0, 0, rows)?,
-                counts: counts.clone(),
-            },
-        })
+        let [weights, experts] = [&self.weights, &self.experts].map(|all| all.narrow(0, 0, tokens));
+        Self::of(weights?, experts?, self.slots.clone(), self.offsets.clone())
     }
 
     /// Tokens, experts, and k.
     fn sizes(&self) -> [usize; 3] {
-        let (slots, counts) = (self.weights.shape(), self.sorted.counts.shape());
-        [slots[0], counts[0], slots[1]]
+        let slots = self.weights.shape();
+        [slots[0], self.offsets.count() - 1, slots[1]]
     }
-
-    /// From the experts of slots to rows.
-    fn sort(&self, work: &mut Work<'_, '_>) -> Result<()> {
-        let Sorted { experts: sorted, slots, owners, counts } = &self.sorted;
-        let rows = [slots.elem_count()];
-        let keys = self.experts.reshape(&rows)?;
-        let sort = ops::sort(&keys).bits(bits_below(counts.elem_count()));
-        work.pair(&sort, [sorted, &self.order])?;
-        work.op(&ops::gather(owners, &self.order), &self.tokens)?;
-        work.op(&ops::scatter(slots, &self.order, rows[0]), &self.places.reshape(&rows)?)?;
-        group(work, &keys, counts, &self.offsets)
-    }
-}
-
-/// How many bits the numbers below a count have: one at least.
-fn bits_below(count: usize) -> u32 {
-    usize::BITS - count.saturating_sub(1).max(1).leading_zeros()
-}
-
-/// Where the rows of each expert end, of keys in any order: `counts` is \[experts\].
-pub(super) fn group(
-    work: &mut Work<'_, '_>,
-    keys: &Tensor,
-    counts: &Tensor,
-    offsets: &GroupOffsets,
-) -> Result<()> {
-    work.op(&ops::histogram(keys, counts.elem_count()), counts)?;
-    work.op(&ops::exclusive_scan(counts).with_total(), &offsets.tensor)
 }

@@ -4,7 +4,7 @@ use super::{Case, DType, FLOATS, Given, LIES, Rng, ULP, boxed, numbers};
 use tilewise::{Tensor, ops};
 
 /// Indices below `count`, of which some lie beyond, one far.
-fn indices(rng: &mut Rng, shape: &[usize], count: usize) -> Vec<f64> {
+pub(super) fn indices(rng: &mut Rng, shape: &[usize], count: usize) -> Vec<f64> {
     let number = |number: f64| (number.abs() * (count as f64 + 1.0)).floor();
     let mut all: Vec<_> = numbers(rng, shape, 1.0).into_iter().map(number).collect();
     if let [_, _, .., last] = &mut all[..] {
