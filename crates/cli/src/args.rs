@@ -67,8 +67,7 @@ pub(crate) enum Command {
     )]
     Convert(ConvertArgs),
     /// Multiply each group of rows of A [M,K] with its own matrix out of B [G,K,N]
-    #[command(after_help = "Examples: tilewise grouped A.npy B.npy --offsets ends.npy -o C.npy\n\
-                      \x20         tilewise grouped A.npy B0.npy B1.npy --offsets ends.npy -o C.npy")]
+    #[command(after_help = "Example: tilewise grouped A.npy B.npy --offsets ends.npy -o C.npy")]
     Grouped(GroupedArgs),
     /// Row i of Y is row L[i] of X times matrix R[i] of W, as MLX's gather_mm and gather_qmm
     #[command(

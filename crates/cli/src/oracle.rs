@@ -218,6 +218,23 @@ mod tests {
     }
 
     #[test]
+    fn an_element_outside_its_error_is_named() {
+        let numbers = |values: [f32; 4]| Array {
+            dtype: DType::F32,
+            shape: vec![2, 2],
+            bytes: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        };
+        let (value, error) = (vec![1.0, 2.0, 3.0, 4.0], vec![0.0, 0.5, 0.0, f64::INFINITY]);
+        let expected = Approx { value, error };
+        let checked = compare(&expected, &numbers([1.0, 2.25, 3.0, 9.0])).unwrap();
+        assert_eq!((checked.error, checked.elements, checked.unbounded), (0.5, 4, 1));
+        for wrong in [[1.0, 2.0, 3.5, 4.0], [1.0, 2.0, f32::NAN, 4.0]] {
+            let why = compare(&expected, &numbers(wrong)).unwrap_err().line().unwrap();
+            assert!(why.contains("row 1, column 0 of Y"), "{why}");
+        }
+    }
+
+    #[test]
     fn blocks_of_a_batch_agree_with_the_whole() {
         agrees_with_the_whole(&batched(), &[]);
         let broadcast = Problem { b: Operand { batch_stride: 0, ..batched().b }, ..batched() };

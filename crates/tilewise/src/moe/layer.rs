@@ -144,7 +144,8 @@ impl MoeLayer {
         self
     }
 
-    /// Shares the memory of another layer from now on: a model of many layers needs it once.
+    /// Shares the memory of another layer from now on: a model of many layers of the same sizes needs
+    /// it once. Layers of other sizes make it anew by turns.
     pub fn sharing_memory(mut self, other: &MoeLayer) -> Self {
         self.memory = other.memory.clone();
         self

@@ -33,8 +33,8 @@ pub struct Group {
 ///
 /// - starts, \[groups + 1\]: where each group begins among the sorted slots, and the last one ends,
 ///   as [`GroupOffsets`](crate::GroupOffsets) take them;
-/// - slots, \[3, t·k\]: the slots in the order of their keys, where equal keys keep their order; the
-///   row of `keys` that each comes from; and the place of each slot among the sorted ones.
+/// - slots, \[3, t·k\]: the slots in the order of their keys, where equal keys keep their order;
+///   the row of `keys` that each comes from; and the place of each slot among the sorted ones.
 ///
 /// Keys from `groups` on belong to no group and come last.
 ///
