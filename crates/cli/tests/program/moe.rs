@@ -283,3 +283,30 @@ fn groups_of_several_files_and_few_bits() {
         bench.refuses(&line, &parts);
     }
 }
+
+/// Stacks in the models of MLX and of GGUF.
+#[test]
+fn stacks_of_models() {
+    let bench = Bench::new();
+    bench.take("mlx");
+    bench.take("gguf");
+    bench.npy_bytes("ends.npy", "<u4", &[2], &[3u32, 5].map(u32::to_le_bytes).concat());
+    bench.npy_bytes("r.npy", "<u4", &[5], &[1u32, 0, 1, 1, 0].map(u32::to_le_bytes).concat());
+    for adapter in adapters() {
+        for (k, stack) in [
+            (128, "mlx#model.layers.1.switch_mlp.affine-4bit-g64-f16"),
+            (64, "gguf/all.gguf#blk.1.exps.q4_0"),
+        ] {
+            bench.npy("x.npy", &[5, k], &numbers(5 * k, 1));
+            let tail = format!("-o y.npy --check --adapter {adapter}");
+            let grouped = format!("grouped x.npy {stack} --offsets ends.npy {tail}");
+            assert!(bench.succeed(&grouped).contains("within the bound"));
+            let gathered = format!("gather-matmul x.npy {stack} --rhs-indices r.npy {tail}");
+            assert!(bench.succeed(&gathered).contains("within the bound"));
+        }
+    }
+    // Columns in another order.
+    bench.take("gptq-4bit-act-order");
+    let line = "grouped x.npy gptq-4bit-act-order gptq-4bit-act-order --offsets ends.npy";
+    bench.refuses(&format!("{line} -o c.npy --adapter cpu"), &["act-order", "convert"]);
+}

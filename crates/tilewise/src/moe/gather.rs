@@ -102,12 +102,13 @@ impl GatherMatmul {
         Ok(y)
     }
 
-    /// As [`run`](Self::run), into `y`, \[n, N\]. The work is submitted, not waited for.
+    /// As [`run`](Self::run), into `y`, \[n, N\], which may overlap x: that is read before. The
+    /// work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Aliased` when `y` overlaps the indices, `Strides` when its elements
-    /// overlap, `Misuse` when it is a [prepared tensor](crate::PreparedTensor), or of another type
-    /// than [`out_dtype`](Self::out_dtype).
+    /// As [`run`](Self::run); `Strides` when elements of `y` overlap, `Misuse` when it is a
+    /// [prepared tensor](crate::PreparedTensor), or of another type than
+    /// [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, y: &Tensor) -> Result<()> {
         submit(self.x.context(), "gather_matmul", |work| self.work(work, y))
     }
@@ -177,17 +178,17 @@ impl GatherMatmul {
     }
 
     fn work(&self, work: &mut Work<'_, '_>, y: &Tensor) -> Result<()> {
-        let Sizes { count, experts, n, dtype } = self.sizes()?;
+        let Sizes { count, experts, n, .. } = self.sizes()?;
         let (GatherMatmul { x, w, lhs, rhs, .. }, context) = (self, self.x.context());
         context.same(y.context(), "the output")?;
         let words = |count: usize| Tensor::zeros(context, DType::U32, &[count]);
-        if y.shape() != [count, n] || y.dtype() != dtype && self.out_dtype.is_some() {
-            return Err(Error::Shape(format!(
-                "the output is {} {:?}, wanted {dtype} {:?}",
-                y.dtype(),
-                y.shape(),
-                [count, n]
-            )));
+        if y.shape() != [count, n] {
+            let (got, wanted) = (y.shape(), [count, n]);
+            return Err(Error::Shape(format!("the output has shape {got:?}, wanted {wanted:?}")));
+        }
+        if let Some(dtype) = self.out_dtype.filter(|dtype| *dtype != y.dtype()) {
+            let own = y.dtype();
+            return Err(Error::Misuse(format!("the output is {own}, and out_dtype says {dtype}")));
         }
         let starts = words(experts + 1)?;
         let order = match self.sorted {

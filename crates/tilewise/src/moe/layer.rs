@@ -144,8 +144,8 @@ impl MoeLayer {
         self
     }
 
-    /// Shares the memory of another layer from now on: a model of many layers of the same sizes needs
-    /// it once. Layers of other sizes make it anew by turns.
+    /// Shares the memory of another layer from now on: a model of many layers of the same sizes
+    /// needs it once. Layers of other sizes make it anew by turns.
     pub fn sharing_memory(mut self, other: &MoeLayer) -> Self {
         self.memory = other.memory.clone();
         self
@@ -164,11 +164,12 @@ impl MoeLayer {
         Ok(y)
     }
 
-    /// As [`forward`](Self::forward), into `y`, floats \[T, H\] of any type, which may be x itself.
+    /// As [`forward`](Self::forward), into `y`, floats \[T, H\] of any type. It may be x itself, or
+    /// overlap it: x and the logits are read before.
     ///
     /// # Errors
-    /// As [`forward`](Self::forward); `Aliased` when `y` overlaps another operand, `Strides` when
-    /// its elements overlap, `Misuse` when it is a [prepared tensor](crate::PreparedTensor).
+    /// As [`forward`](Self::forward); `Strides` when elements of `y` overlap, `Misuse` when it is a
+    /// [prepared tensor](crate::PreparedTensor).
     pub fn forward_into(&self, x: &Tensor, logits: &Tensor, y: &Tensor) -> Result<()> {
         submit(x.context(), "experts", |work| self.work(work, x, logits, y))
     }

@@ -128,6 +128,8 @@ fn gathered_products() {
         refused(gather_matmul(&x, &w, None, &words(&[2, 2])).run(), "Shape", &["[2, 2]"]);
         let short = gather_matmul(&x, &w, None, &rhs).run_into(&floats(&[4, 3]));
         refused(short, "Shape", &["[4, 3]", "[4, 2]"]);
+        let half = gather_matmul(&x, &w, None, &rhs).out_dtype(DType::F16);
+        refused(half.run_into(&floats(&[4, 2])), "Misuse", &["is f32", "says f16"]);
         let other = Tensor::zeros(&Context::cpu(), DType::U32, &[4]).unwrap();
         refused(gather_matmul(&x, &w, None, &other).run(), "WrongContext", &["rhs"]);
         let error: Result<_, Error> = gather_matmul(&x, &w, None, &rhs).kernel("none").run();
