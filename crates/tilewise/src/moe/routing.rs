@@ -220,7 +220,7 @@ impl Router {
         };
         // The softmax of the largest logits is the softmax of all made to sum to 1.
         let by_logits = self.bias.is_none() && (normalize || !softmax);
-        let values = zeros(logits.dtype(), weights.shape())?;
+        let values = routing.values.as_packed(logits.dtype(), weights.shape());
         if by_logits {
             work.pair(&ops::top_k(logits, k), [&values, experts])?;
             score(work, &values, weights)?;
@@ -239,7 +239,7 @@ impl Router {
             work.op(&ops::take_along(&scores, experts), weights)?;
         }
         if normalize && !(softmax && by_logits) {
-            let sums = zeros(DType::F32, &weights.shape()[..1])?;
+            let sums = routing.values.as_packed(DType::F32, &weights.shape()[..1]);
             work.op(&ops::sum(weights, 1), &sums)?;
             work.op(&ops::div(weights, &sums.unsqueeze(1)?), weights)?;
         }
@@ -280,6 +280,8 @@ pub struct Routing {
     pub offsets: GroupOffsets,
     /// Rows, tokens and places, in memory of one tensor.
     slots: Tensor,
+    /// Memory for a number of each slot, of any type.
+    values: Tensor,
 }
 
 impl Routing {
@@ -301,27 +303,36 @@ impl Routing {
         let zeros = |dtype, shape: &[usize]| Tensor::zeros(context, dtype, shape);
         // Each of the three begins where devices bind.
         let slots = zeros(DType::U32, &[3, (rows as usize).next_multiple_of(ALIGNED)])?;
+        let values = zeros(DType::F32, &[tokens, k])?;
         Self::of(
             zeros(DType::F32, &[tokens, k])?,
             zeros(DType::U32, &[tokens, k])?,
             slots,
             GroupOffsets::from_tensor(&zeros(DType::U32, &[experts + 1])?)?,
+            values,
         )
     }
 
     /// With the views of what has room for all slots.
-    fn of(weights: Tensor, experts: Tensor, slots: Tensor, offsets: GroupOffsets) -> Result<Self> {
+    fn of(
+        weights: Tensor,
+        experts: Tensor,
+        slots: Tensor,
+        offsets: GroupOffsets,
+        values: Tensor,
+    ) -> Result<Self> {
         let slots = slots.narrow(1, 0, weights.elem_count())?;
         let row = |at: usize| slots.narrow(0, at, 1)?.squeeze(0);
         let (order, tokens) = (row(0)?, row(1)?);
         let places = row(2)?.reshape(weights.shape())?;
-        Ok(Routing { weights, experts, order, tokens, places, offsets, slots })
+        Ok(Routing { weights, experts, order, tokens, places, offsets, slots, values })
     }
 
     /// For fewer tokens, on the same memory.
     pub(super) fn narrow(&self, tokens: usize) -> Result<Self> {
         let [weights, experts] = [&self.weights, &self.experts].map(|all| all.narrow(0, 0, tokens));
-        Self::of(weights?, experts?, self.slots.clone(), self.offsets.clone())
+        let (slots, offsets) = (self.slots.clone(), self.offsets.clone());
+        Self::of(weights?, experts?, slots, offsets, self.values.clone())
     }
 
     /// Tokens, experts, and k.
