@@ -34,13 +34,15 @@ impl<K: Operation> AnyOp for Op<K> {
     }
 }
 
-/// One output of an operation with two: its place, and the type of the other one, which has the
-/// same shape.
-pub struct Half<K>(pub Pair<K>, pub usize, pub DType);
+/// One output of an operation with two: its place, and type and shape of the other one, which has
+/// the same shape if none is given.
+pub struct Half<K>(pub Pair<K>, pub usize, pub (DType, Option<Vec<usize>>));
 
 impl<K: PairOperation> Half<K> {
     fn outs(&self, out: &Tensor) -> Result<[Tensor; 2]> {
-        let mut outs = [out.clone(), Tensor::zeros(out.context(), self.2, out.shape())?];
+        let (dtype, shape) = &self.2;
+        let shape = shape.as_deref().unwrap_or(out.shape());
+        let mut outs = [out.clone(), Tensor::zeros(out.context(), *dtype, shape)?];
         outs.rotate_right(self.1);
         Ok(outs)
     }

@@ -1,7 +1,9 @@
 //! The command line.
 
+mod grouped;
 mod values;
 
+pub(crate) use grouped::{Format, GatherMatmulArgs, GroupedArgs, MoeArgs};
 pub(crate) use values::{ActivationArg, AxisArg, DTypeArg, Layout, Prepared};
 
 use crate::array::{Sink, Source};
@@ -67,6 +69,18 @@ pub(crate) enum Command {
     /// Multiply each group of rows of A [M,K] with its own matrix out of B [G,K,N]
     #[command(after_help = "Example: tilewise grouped A.npy B.npy --offsets ends.npy -o C.npy")]
     Grouped(GroupedArgs),
+    /// Row i of Y is row L[i] of X times matrix R[i] of W, as MLX's gather_mm and gather_qmm
+    #[command(
+        after_help = "Example: tilewise gather-matmul X.npy W.npy --rhs-indices R.npy -o Y.npy"
+    )]
+    GatherMatmul(GatherMatmulArgs),
+    /// A mixture of experts: each token goes to the experts with the largest logits
+    ///
+    /// Softmax over the experts, the k largest, weights made to sum to 1: Y = Σ weight ·
+    /// (silu(x·Gᵀ)∘(x·Uᵀ))·Dᵀ.
+    #[command(after_help = "Example: tilewise moe X.npy LOGITS.npy m.safetensors#gate \
+                      m.safetensors#up m.safetensors#down --top-k 2 -o Y.npy")]
+    Moe(MoeArgs),
     /// Explain which kernel a product would use, and why not the others
     #[command(after_help = "Example: tilewise plan 4096 4096 4096 --dtype f16 --caps apple-m1")]
     Plan(PlanArgs),
@@ -327,35 +341,6 @@ pub(crate) struct ConvertArgs {
     /// repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) skip: Vec<String>,
-}
-
-/// Options of `tilewise grouped`.
-#[derive(Debug, Args)]
-pub(crate) struct GroupedArgs {
-    /// [M,K]
-    #[arg(value_name = "A")]
-    pub(crate) a: Source,
-    /// [G,K,N]
-    #[arg(value_name = "B")]
-    pub(crate) b: Source,
-    /// Where each group ends among the rows of A: G numbers that do not decrease, u32, i32 or i64
-    #[arg(long, value_name = "OFFS")]
-    pub(crate) offsets: Source,
-    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors.
-    /// Rows from the last offset on are zero
-    #[arg(short, long, value_name = "C")]
-    pub(crate) output: Sink,
-    /// B holds transposes: [G,N,K]
-    #[arg(long)]
-    pub(crate) transpose_b: bool,
-    /// Element type of C [default: that of A and B where they agree, else f32]
-    #[arg(long, value_name = "DTYPE")]
-    pub(crate) out_dtype: Option<DTypeArg>,
-    /// As for matmul
-    #[arg(long, value_name = "PRECISION", default_value = "f32")]
-    pub(crate) precision: Precision,
-    #[command(flatten)]
-    pub(crate) execution: Execution,
 }
 
 /// Options of `tilewise plan`.

@@ -8,6 +8,7 @@ mod matrix;
 mod oracle;
 mod product;
 mod progress;
+mod stack;
 mod table;
 mod target;
 

@@ -1,9 +1,12 @@
 //! Comparison of a computed C with the f64 oracle, one block of rows after the other: progress can
 //! be shown, and memory stays within a block.
 
+use crate::array::Array;
 use crate::failure::{Failure, Result};
+use crate::product;
 use crate::progress;
 use std::ops::Range;
+use tilewise::moe::reference::Approx;
 use tilewise_core::problem::{DType, Grouping, Operand, Problem, Segment};
 use tilewise_core::reference::{Inputs, reference};
 
@@ -85,6 +88,24 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
     }
     bar.finish_and_clear();
     Ok(checked)
+}
+
+/// Compares a computed matrix with numbers and their errors.
+///
+/// The first element outside its error is a failure.
+pub(crate) fn compare(expected: &Approx, computed: &Array) -> Result<Checked> {
+    let columns = computed.shape.last().copied().unwrap_or(1).max(1);
+    let numbers = product::wide(computed)?;
+    let error = expected.check(&numbers).map_err(|(at, value, error)| {
+        let got = numbers.get(at).copied().unwrap_or(f64::NAN);
+        let (row, column) = (at / columns, at % columns);
+        Failure::Other(format!(
+            "--check: the element in row {row}, column {column} of Y is {got:e}, expected \
+             {value:e} within {error:e}"
+        ))
+    })?;
+    let unbounded = expected.error.iter().filter(|error| error.is_infinite()).count() as u64;
+    Ok(Checked { error, elements: expected.value.len() as u64, unbounded })
 }
 
 /// Indices in a packed C of some rows, counted over all batch entries.
@@ -193,6 +214,23 @@ mod tests {
             let right = std::mem::replace(&mut computed[index], 1e9);
             assert!(check(problem, &inputs, &computed).is_err(), "element {index}");
             computed[index] = right;
+        }
+    }
+
+    #[test]
+    fn an_element_outside_its_error_is_named() {
+        let numbers = |values: [f32; 4]| Array {
+            dtype: DType::F32,
+            shape: vec![2, 2],
+            bytes: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        };
+        let (value, error) = (vec![1.0, 2.0, 3.0, 4.0], vec![0.0, 0.5, 0.0, f64::INFINITY]);
+        let expected = Approx { value, error };
+        let checked = compare(&expected, &numbers([1.0, 2.25, 3.0, 9.0])).unwrap();
+        assert_eq!((checked.error, checked.elements, checked.unbounded), (0.5, 4, 1));
+        for wrong in [[1.0, 2.0, 3.5, 4.0], [1.0, 2.0, f32::NAN, 4.0]] {
+            let why = compare(&expected, &numbers(wrong)).unwrap_err().line().unwrap();
+            assert!(why.contains("row 1, column 0 of Y"), "{why}");
         }
     }
 

@@ -15,6 +15,7 @@
 //! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights.
 //!   [`Quantize`] makes quantized weights on the device.
 //! - [`ops`] has ready kernels between products: softmax, norms, elementwise functions.
+//! - [`MoeLayer`] is a mixture of experts, from a router's logits to the output.
 //! - [`Context::tune`] times the kernels that take a problem and might be fast, and keeps the
 //!   fastest for later calls and runs.
 //! - [`Kernel`] is a kernel of yours: you write its body in WGSL. [`Call`] is one use of it. It
@@ -29,8 +30,8 @@
 //!
 //! - `vulkan`, `metal`, `dx12`, `gles`, `webgpu`: wgpu's backends.
 //! - `msl`: kernels in MSL for Apple's GPUs.
-//! - `custom-kernels`: [`Kernel`], [`Call`], [`ops`] and the sanitizer. Without it the library has
-//!   products alone, and needs fewer crates.
+//! - `custom-kernels`: [`Kernel`], [`Call`], [`ops`], [`moe`] and the sanitizer. Without it the
+//!   library has products alone, and needs fewer crates.
 //!
 //! Not a default:
 //!
@@ -84,6 +85,8 @@ mod gpu;
 #[cfg(feature = "custom-kernels")]
 mod kernel;
 mod memory;
+#[cfg(feature = "custom-kernels")]
+pub mod moe;
 mod msl;
 mod offsets;
 mod opening;
@@ -113,6 +116,8 @@ pub use context::Context;
 pub use gemm::Gemm;
 #[cfg(feature = "custom-kernels")]
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
+#[cfg(feature = "custom-kernels")]
+pub use moe::MoeLayer;
 pub use offsets::GroupOffsets;
 pub use options::{ContextOptions, Switch};
 pub use planes::PlaneSource;

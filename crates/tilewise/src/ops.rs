@@ -30,6 +30,9 @@
 //! | [`top_k`] | \[…, n\] | \[…, k\] twice: values and indices | none |
 //! | [`gather`] | \[n, …\], indices \[m\] | \[m, …\] | none |
 //! | [`scatter`] | rows \[m, …\], indices \[m\] | \[rows, …\] | none |
+//! | [`combine`] | \[m, n\], places and weights \[t, k\] | \[t, n\] | k·ε of Σ\|weight·x\| |
+//! | [`take_along`] | \[m, n\], indices \[m, k\] | \[m, k\] | none |
+//! | [`group`] | u32 keys, \[t, k\] | \[groups + 1\] and \[3, t·k\]: starts and slots | none |
 //! | [`histogram`] | u32 keys, any | \[bins\], u32 | none |
 //! | [`exclusive_scan`] | \[…, n\] | \[…, n\], or n + 1 | (n/1024 + 40)·ε of Σ\|x\| |
 //! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
@@ -47,9 +50,11 @@
 
 mod access;
 mod binary;
+mod combine;
 mod copy;
 mod elementwise;
 mod gather;
+mod group;
 mod histogram;
 mod layout;
 mod norm;
@@ -62,14 +67,17 @@ mod scan;
 mod scatter;
 mod softmax;
 mod sort;
+mod take_along;
 mod texts;
 mod top_k;
 mod unary;
 
 pub use binary::{Binary, add, binary, div, mul, silu_mul, sub};
+pub use combine::{Combine, combine};
 pub use copy::copy;
 pub use elementwise::Elementwise;
 pub use gather::{Gather, gather};
+pub use group::{Group, group};
 pub use histogram::{Histogram, histogram};
 pub use norm::{Norm, layer_norm, rms_norm};
 pub use op::{Op, Operation};
@@ -80,6 +88,7 @@ pub use scan::{Scan, exclusive_scan};
 pub use scatter::{Scatter, scatter};
 pub use softmax::{Softmax, softmax};
 pub use sort::{Sort, sort, sort_by_key};
+pub use take_along::{TakeAlong, take_along};
 pub use top_k::{TopK, top_k};
 pub use unary::{Unary, exp, gelu, gelu_erf, relu, sigmoid, silu, unary};
 

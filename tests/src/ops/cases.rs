@@ -1,7 +1,9 @@
 //! The cases.
 
+mod combine;
 mod elementwise;
 mod gather;
+mod group;
 mod index;
 mod norm;
 mod reduce;
@@ -51,7 +53,7 @@ pub fn all() -> Vec<Case> {
 pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
-pub const FAMILIES: [(&str, Cases); 11] = [
+pub const FAMILIES: [(&str, Cases); 14] = [
     ("softmax", softmax::cases),
     ("elementwise", elementwise::cases),
     ("norm", norm::cases),
@@ -60,6 +62,9 @@ pub const FAMILIES: [(&str, Cases); 11] = [
     ("top_k", index::top_k),
     ("gather", gather::cases),
     ("scatter", index::scatter),
+    ("combine", combine::combine),
+    ("group", group::cases),
+    ("take_along", combine::take_along),
     ("histogram", index::histogram),
     ("scan", index::scan),
     ("sort", index::sort),

@@ -26,8 +26,12 @@ fn writers<'a>(
     let (four, all, kept) = (places(4), places(24), ones(&[4, 2]));
     let order = Tensor::zeros(context, DType::U32, &[4, 2]).unwrap();
     let (sorted, moved) = (places(24), places(24));
+    let keyed = keys.reshape(&[12, 2]).unwrap();
+    let slots = Tensor::zeros(context, DType::U32, &[3, 24]).unwrap();
     let kernel = Kernel::new("copy").inputs(["a"]).outputs(["out"]);
     let kernel = kernel.source("out[global_id.x] = a[global_id.x];");
+    let two = Tensor::upload(context, &[0u32, 3, 1, 1, 2, 9, 3, 0], &[4, 2]).unwrap();
+    let (named, shares) = (two.clone(), ones(&[4, 2]));
     let (square, weights) = (ones(&[6, 6]), ones(&[6, 6]));
     let (f, u) = (DType::F32, DType::U32);
     macro_rules! rows {
@@ -49,6 +53,8 @@ fn writers<'a>(
         "copy_from" f [4, 6], |out| out.copy_from(x);
         "top_k" f [4, 2], |out| ops::top_k(x, 2).run_into([out, &order]);
         "scatter" f [4, 6], |out| ops::scatter(x, &indices, 4).run_into(out);
+        "combine" f [4, 6], |out| ops::combine(x, &two, &shares).run_into(out);
+        "take_along" f [4, 2], |out| ops::take_along(x, &named).run_into(out);
         "gemm" f [4, 6], |out| Gemm::new(x, &square).run_into(out);
         "kernel" f [4, 6], |out| {
             kernel.run(&Call::of(x).output_into(out).grid([24, 1, 1])).map(drop)
@@ -59,6 +65,7 @@ fn writers<'a>(
         };
         "histogram" u [8], |out| ops::histogram(keys, 8).run_into(out);
         "exclusive_scan" u [24], |out| ops::exclusive_scan(keys).run_into(out);
+        "group" u [9], |out| ops::group(&keyed, 8).run_into([out, &slots]);
         "sort" u [24], |out| ops::sort(keys).run_into([out, &sorted]);
         "sort_by_key" u [24], |out| ops::sort_by_key(keys, &all).run_into([out, &moved]);
     }

@@ -24,6 +24,7 @@ mod large;
 mod layers;
 mod limits;
 mod metamorphic;
+mod moe;
 mod ndarray;
 mod ops;
 mod property;

@@ -72,6 +72,21 @@ fn scatter() {
 }
 
 #[test]
+fn combine() {
+    are_right("combine");
+}
+
+#[test]
+fn group() {
+    are_right("group");
+}
+
+#[test]
+fn take_along() {
+    are_right("take_along");
+}
+
+#[test]
 fn histogram() {
     are_right("histogram");
 }

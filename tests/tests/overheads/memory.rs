@@ -6,8 +6,9 @@
 mod training;
 
 use super::{Raw, encoder, filled, read, zeros};
+use tilewise::moe::{Router, Scoring};
 use tilewise::wgpu::{self, BufferUsages};
-use tilewise::{Call, Context, DType, Error, Gemm, Kernel, Tensor};
+use tilewise::{Call, Context, DType, Error, Gemm, Kernel, MoeLayer, Tensor};
 use tilewise_tests::{Adapter, adapters};
 
 /// Bytes of the buffers of that label which the device has; none where the backend does not tell.
@@ -217,6 +218,36 @@ fn scratch_is_released() {
             context.queue().unwrap().submit([encoder.finish()]);
             assert_eq!(read(&c), right, "{}", adapter.name());
             assert_eq!(scratch(), 0, "{}", adapter.name());
+        }
+    });
+}
+
+/// A layer of experts makes its tensors with its first call, and none with later ones of as many
+/// tokens or fewer, where these are few.
+#[test]
+fn experts_make_tensors_once() {
+    where_memory_is_counted(|adapter, context| {
+        let (tokens, experts, f, h) = (64, 8, 24, 16);
+        let [gate, down] = [[experts, f, h], [experts, h, f]].map(|shape| zeros(context, &shape));
+        let (gate_up, shared) = (zeros(context, &[experts, 2 * f, h]), zeros(context, &[f, h]));
+        let (x, logits) = (zeros(context, &[tokens, h]), zeros(context, &[tokens, experts]));
+        let y = zeros(context, &[tokens, h]);
+        let router = || Router::new(2).scoring(Scoring::Sigmoid).normalize(true);
+        for layer in [
+            MoeLayer::new(&gate, &gate, &down, 2).shared(&shared, &shared, shared.t()),
+            MoeLayer::fused(&gate_up, &down, router()),
+        ] {
+            let mut encoder = encoder(context);
+            let mut record = |tokens| {
+                let [x, logits, y] = [&x, &logits, &y].map(|t| t.narrow(0, 0, tokens).unwrap());
+                layer.encode(&mut encoder, &x, &logits, &y).unwrap();
+                held(context, "tilewise tensor").unwrap()
+            };
+            let first = record(tokens);
+            assert!(first > 4 * (tokens * 2 * (h + 2 * f)) as u64, "{first}");
+            for few in [tokens, 1, 3, tokens] {
+                assert_eq!(record(few), first, "{few} on {}", adapter.name());
+            }
         }
     });
 }

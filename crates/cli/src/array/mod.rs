@@ -54,11 +54,11 @@ impl Raw {
         }
     }
 
-    /// Cumulative ends of the groups: a vector of u32, i32 or i64.
-    fn into_offsets(self, name: &str) -> Result<Vec<u32>> {
+    /// Offsets or indices: a vector of u32, i32 or i64.
+    fn into_words(self, name: &str, [one, many]: [&str; 2]) -> Result<Vec<u32>> {
         if self.shape.len() != 1 {
             return Err(Failure::other(format!(
-                "{name}: shape {}; offsets are a vector",
+                "{name}: shape {}; {many} are a vector",
                 shape_text(&self.shape)
             )));
         }
@@ -74,7 +74,7 @@ impl Raw {
             }
             other => {
                 return Err(Failure::other(format!(
-                    "{name}: elements are {}; offsets are u32, i32 or i64",
+                    "{name}: elements are {}; {many} are u32, i32 or i64",
                     other
                 )));
             }
@@ -82,7 +82,7 @@ impl Raw {
         let narrow = |(index, &end): (usize, &i64)| {
             u32::try_from(end).map_err(|_| {
                 Failure::other(format!(
-                    "{name}: offset {index} is {end}; it must lie in 0..={}",
+                    "{name}: {one} {index} is {end}; it must lie in 0..={}",
                     u32::MAX
                 ))
             })

@@ -96,7 +96,17 @@ impl Source {
 
     /// Reads group offsets: u32, i32 or i64.
     pub(crate) fn read_offsets(&self) -> Result<Vec<u32>> {
-        self.raw()?.into_offsets(&self.to_string())
+        self.raw()?.into_words(&self.to_string(), ["offset", "offsets"])
+    }
+
+    /// Reads indices: u32, i32 or i64.
+    pub(crate) fn read_indices(&self) -> Result<Vec<u32>> {
+        self.raw()?.into_words(&self.to_string(), ["index", "indices"])
+    }
+
+    /// Whether it is a file of one array, without names.
+    pub(crate) fn is_npy(&self) -> bool {
+        extension(&self.path) == "npy"
     }
 
     /// A name for what is made of it: the tensor's, else the file's without extension and folders.
@@ -161,7 +171,7 @@ impl Source {
     }
 
     fn raw(&self) -> Result<Raw> {
-        if extension(&self.path) == "npy" {
+        if self.is_npy() {
             let failed = |text: String| Failure::Other(format!("{}: {text}", self.path.display()));
             if let Some(tensor) = &self.tensor {
                 return Err(failed(format!("one array, without names; no tensor {tensor:?}")));

@@ -3,10 +3,12 @@
 mod convert;
 mod demo;
 mod dequantize;
+mod gather_matmul;
 mod grouped;
 mod info;
 mod inspect;
 mod matmul;
+mod moe;
 mod plan;
 mod qmatmul;
 mod quantize;
@@ -26,6 +28,8 @@ pub(crate) fn run(command: Command, out: &mut dyn Write) -> Result<()> {
         Command::Inspect(args) => inspect::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
         Command::Grouped(args) => grouped::run(&args, out),
+        Command::GatherMatmul(args) => gather_matmul::run(&args, out),
+        Command::Moe(args) => moe::run(&args, out),
         Command::Plan(args) => plan::run(&args, out),
         Command::Demo(args) => demo::run(&args, out),
     }

@@ -5,6 +5,9 @@
     python make_vectors.py --check   fails where a file is not what it would write
 
 mlx.safetensors, mlx_expected.safetensors: weights quantized and saved by MLX, and x·Wᵀ.
+mlx_gather.safetensors: operands and results of MLX's gather_mm and gather_qmm, in whole numbers, so
+    that all sums are exact: x [5,64], w [3,64,7], the same [3,7,64] in 4 bits (q), indices lhs and
+    rhs. y.both has both, y.rhs and y.lhs one alone.
 numpy_*.npy: operands as numpy saves them (f16, f64, big-endian, column-major, all versions of the
     format), and products in f64.
 
@@ -74,6 +77,32 @@ def mlx_vectors(folder, random):
         expected[f"{name}.y"] = product(x, wide)
     mx.save_safetensors(str(folder / "mlx.safetensors"), saved)
     save_file(expected, folder / "mlx_expected.safetensors")
+
+
+def gather_vectors(folder, random):
+    x = mx.array(random.integers(-4, 5, (5, 64)).astype(np.float32))
+    w = mx.array(random.integers(-9, 10, (3, 64, 7)).astype(np.float32))
+    # 4 bits hold them: each group has 0 and 15.
+    few = random.integers(0, 16, (3, 7, 64)).astype(np.float32)
+    few[:, :, 0], few[:, :, 1] = 0, 15
+    few = mx.array(few)
+    codes, scales, biases = mx.quantize(few, group_size=64, bits=4)
+    assert mx.array_equal(mx.dequantize(codes, scales, biases, group_size=64, bits=4), few)
+    indices = {"lhs": [4, 0, 2, 2, 1, 4, 3, 0], "rhs": [2, 1, 0, 0, 2, 2, 1, 0]}
+    both = {name: mx.array(all, dtype=mx.uint32) for name, all in indices.items()}
+    rhs, lhs = both["rhs"][:5], both["lhs"][:3]
+    saved = {"x": x, "w": w, **both, "rhs.five": rhs, "lhs.three": lhs}
+    saved |= {"q.weight": codes, "q.scales": scales, "q.biases": biases}
+    rows = x[:, None, :]
+    for name, given in [
+        ("both", {"lhs_indices": both["lhs"], "rhs_indices": both["rhs"]}),
+        ("rhs", {"rhs_indices": rhs}),
+        ("lhs", {"lhs_indices": lhs}),
+    ]:
+        saved[f"y.{name}"] = mx.gather_mm(rows, w, **given).squeeze(1)
+        y = mx.gather_qmm(rows, codes, scales, biases, **given, group_size=64, bits=4)
+        saved[f"qy.{name}"] = y.squeeze(1)
+    mx.save_safetensors(str(folder / "mlx_gather.safetensors"), saved)
 
 
 def numpy_vectors(folder, random):
@@ -334,6 +363,7 @@ def make(folder):
         gptq_model(folder, random, name, bits, 32, act_order, version)
     gptq_model(folder, random, "gptq-4bit-column", 4, -1, False, 1)
     awq_model(folder, random)
+    gather_vectors(folder, random)
 
 
 def files(folder):

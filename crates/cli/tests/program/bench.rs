@@ -136,6 +136,9 @@ impl Bench {
                     .iter()
                     .map(|b| half::bf16::from_le_bytes(*b).into())
                     .collect(),
+                Dtype::U32 => {
+                    data.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b).into()).collect()
+                }
                 other => panic!("{name}: {other}"),
             }
         };

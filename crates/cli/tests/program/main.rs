@@ -8,6 +8,7 @@ mod grouped;
 mod inspect;
 mod matmul;
 mod models;
+mod moe;
 mod quantized;
 mod shown;
 mod vectors;

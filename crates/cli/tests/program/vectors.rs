@@ -59,3 +59,28 @@ fn mlx_files() {
         assert!(message.contains("bf16, f16, f32"), "{message}");
     }
 }
+
+/// Products by index are those of MLX, whatever indices are left out.
+#[test]
+fn mlx_products_by_index() {
+    let bench = Bench::new();
+    let file = "mlx_gather.safetensors";
+    bench.take(file);
+    let tensors = bench.tensors(file);
+    let [lhs, rhs] = ["lhs", "rhs"].map(|name| format!("--{name}-indices {file}#{name}"));
+    for adapter in adapters() {
+        for (name, indices) in [
+            ("both", format!("{lhs} {rhs}")),
+            ("rhs", format!("{rhs}.five")),
+            ("lhs", format!("{lhs}.three")),
+        ] {
+            for (weights, result) in [("w", "y"), ("q --format affine-4bit-g64-f32", "qy")] {
+                bench.succeed(&format!(
+                    "gather-matmul {file}#x {file}#{weights} {indices} -o y.npy --check --adapter \
+                     {adapter}"
+                ));
+                assert_eq!(bench.read_npy("y.npy").1, tensors[&format!("{result}.{name}")]);
+            }
+        }
+    }
+}

@@ -13,6 +13,7 @@ use tilewise_core::{DType, Error, Result};
 pub struct Gather {
     x: Tensor,
     indices: Tensor,
+    zeros: bool,
 }
 
 /// The entries of `x`, \[n, …\] of any type, that `indices`, \[m\] of u32, name along the first
@@ -36,7 +37,15 @@ pub struct Gather {
 /// # }
 /// ```
 pub fn gather(x: &Tensor, indices: &Tensor) -> Op<Gather> {
-    Op::new(Gather { x: x.clone(), indices: indices.clone() })
+    Op::new(Gather { x: x.clone(), indices: indices.clone(), zeros: false })
+}
+
+impl Op<Gather> {
+    /// Gives zeros for an index beyond `x`.
+    pub fn or_zeros(mut self) -> Self {
+        self.kind.zeros = true;
+        self
+    }
 }
 
 /// The result for an index beyond `x`, from its bits.
@@ -53,7 +62,7 @@ impl Plan for Gather {
     }
 
     fn output(&self) -> Result<(Sizes, DType)> {
-        let Gather { x, indices } = self;
+        let Gather { x, indices, .. } = self;
         rank("gather", "x", x)?;
         vector("gather", "indices", indices, None)?;
         x.context().same(indices.context(), "indices")?;
@@ -70,7 +79,7 @@ impl Plan for Gather {
     }
 
     fn steps(&self, out: &Tensor) -> Result<Steps> {
-        let Gather { x, indices } = self;
+        let Gather { x, indices, zeros } = self;
         let caps = x.context().caps();
         let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
         let axes = Axes { shape: x.shape()[1..].into(), strides }.of_entries();
@@ -94,7 +103,7 @@ impl Plan for Gather {
         step.call = in_blocks("gather", step.call, rows, length, caps)?
             .value("inner", inner as u32)
             .value("entries", x.shape()[0] as u32)
-            .value("beyond", beyond);
+            .value("beyond", if *zeros { 0 } else { beyond });
         Ok(smallvec![step])
     }
 }

@@ -1,6 +1,6 @@
 //! How rows are shared out among invocations.
 
-use super::layout::Axes;
+use super::layout::{Axes, Sizes};
 use crate::kernel::Call;
 use crate::tensor::Tensor;
 use tilewise_core::{Caps, Error, Result};
@@ -168,6 +168,12 @@ pub(super) fn in_blocks(
 pub(super) fn one_each(operation: &str, call: Call, count: usize, caps: &Caps) -> Result<Call> {
     let call = call.value("count", counted(operation, count)?);
     Ok(in_groups(call, count.div_ceil(group_size(caps) as usize) as u32, caps))
+}
+
+/// The same elements, each by itself: with an axis of one at the end, no text has four of them.
+pub(super) fn singly(tensor: &Tensor) -> Tensor {
+    let axis = |sizes: &[usize]| Sizes::from_iter(sizes.iter().copied().chain([1]));
+    tensor.laid_out(&axis(tensor.shape()), &axis(tensor.strides()))
 }
 
 /// The call with so many workgroups, and SIZE, their invocations.

@@ -21,6 +21,8 @@ pub struct Sort {
     /// Indices, if there is none.
     payload: Option<Tensor>,
     bits: u32,
+    /// Larger keys count as this one.
+    most: u32,
 }
 
 /// `keys`, \[n\] of u32, from the smallest up, and the indices where each stood, as u32, as
@@ -39,7 +41,7 @@ pub struct Sort {
 /// # }
 /// ```
 pub fn sort(keys: &Tensor) -> Pair<Sort> {
-    Pair { kind: Sort { keys: keys.clone(), payload: None, bits: u32::BITS } }
+    Pair { kind: Sort { keys: keys.clone(), payload: None, bits: u32::BITS, most: u32::MAX } }
 }
 
 /// `keys`, \[n\] of u32, from the smallest up, and `payload`, \[n\] of u32, in the same order.
@@ -68,6 +70,12 @@ impl Pair<Sort> {
         self.kind.bits = bits;
         self
     }
+
+    /// Lets larger keys count as this one.
+    pub(super) fn no_larger_than(mut self, most: u32) -> Self {
+        self.kind.most = most;
+        self.bits((u32::BITS - most.leading_zeros()).max(1))
+    }
 }
 
 impl Plan for Sort {
@@ -80,7 +88,7 @@ impl Plan for Sort {
     }
 
     fn outputs(&self) -> Result<[(&'static str, Sizes, DType); 2]> {
-        let (name, Sort { keys, payload, bits }) = (self.name(), self);
+        let (name, Sort { keys, payload, bits, .. }) = (self.name(), self);
         vector(name, "keys", keys, None)?;
         if let Some(payload) = payload {
             vector(name, "payload", payload, Some(keys.elem_count()))?;
@@ -133,7 +141,8 @@ impl Plan for Sort {
                     .value("count", count)
                     .value("blocks", blocks)
                     .value("shift", shift)
-                    .value("mask", mask);
+                    .value("mask", mask)
+                    .value("most", self.most);
                 step
             };
             steps.push(called(SORT_COUNT.step(name, Function::NONE, &[Some(keys)], &[&counts])?));

@@ -1,5 +1,5 @@
 // The body of a sort's first kernel: how many keys of each digit a block of TURNS · SIZE has. The
-// counts of one digit lie side by side.
+// counts of one digit lie side by side. Keys beyond `most` count as that.
 var<workgroup> own: array<atomic<u32>, 256>;
 
 let block = group;
@@ -10,7 +10,7 @@ workgroupBarrier();
 for (var turn = 0u; turn < TURNS; turn++) {
     let i = (block * TURNS + turn) * SIZE + local_index;
     if block < blocks && i < count {
-        atomicAdd(&own[(keys[i * keys_strides[0]] >> shift) & mask], 1u);
+        atomicAdd(&own[(min(keys[i * keys_strides[0]], most) >> shift) & mask], 1u);
     }
 }
 workgroupBarrier();

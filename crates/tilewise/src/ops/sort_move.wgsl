@@ -22,7 +22,7 @@ for (var turn = 0u; turn < TURNS; turn++) {
     if there {
         key = keys[i * keys_strides[0]];
     }
-    let digit = (key >> shift) & mask;
+    let digit = (min(key, most) >> shift) & mask;
     if there {
         atomicOr(&present[digit * WORDS + word], bit);
     }

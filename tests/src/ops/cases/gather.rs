@@ -40,6 +40,8 @@ pub(super) fn cases() -> Vec<Case> {
                 DType::U32 => f64::from(u32::MAX),
                 _ => f64::NAN,
             };
+            let zeros = turn % 3 == 2;
+            let beyond = if zeros { 0.0 } else { beyond };
             let width = shape[1..].iter().product::<usize>();
             let entry = |&index: &f64| match index < shape[0] as f64 {
                 true => x.values[index as usize * width..][..width].to_vec(),
@@ -50,12 +52,18 @@ pub(super) fn cases() -> Vec<Case> {
             out[0] = count;
             let lies = LIES[(turn + 1) % 4];
             cases.push(Case {
-                name: format!("gather of {shape:?} {dtype} {:?} by {count} indices", x.lies),
+                name: format!(
+                    "gather of {shape:?} {dtype} {:?} by {count} indices, zeros {zeros}",
+                    x.lies
+                ),
                 wanted,
                 inputs: vec![x, Given::new(DType::U32, lies, &[count], indices)],
                 out: (dtype, out, LIES[(turn / 2 + of) % 4]),
                 in_place: None,
-                op: Box::new(|x: &[Tensor]| boxed(ops::gather(&x[0], &x[1]))),
+                op: Box::new(move |x: &[Tensor]| {
+                    let gather = ops::gather(&x[0], &x[1]);
+                    boxed(if zeros { gather.or_zeros() } else { gather })
+                }),
             });
         }
     }

@@ -64,7 +64,7 @@ pub(super) fn top_k() -> Vec<Case> {
                     out: (dtypes[which], out.clone(), LIES[(turn / 2 + of) % 4]),
                     in_place: None,
                     op: Box::new(move |x: &[Tensor]| {
-                        Box::new(Half(ops::top_k(&x[0], k), which, other))
+                        Box::new(Half(ops::top_k(&x[0], k), which, (other, None)))
                     }),
                 });
             }
@@ -277,7 +277,7 @@ fn sort_of(rng: &mut Rng, size: usize, bits: u32, payload: bool, lies: Lies) -> 
                     true => ops::sort_by_key(&x[0], &x[1]),
                     false => ops::sort(&x[0]),
                 };
-                Box::new(Half(sort.bits(bits), which, DType::U32))
+                Box::new(Half(sort.bits(bits), which, (DType::U32, None)))
             }),
         }
     })

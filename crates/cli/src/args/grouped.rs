@@ -1,0 +1,124 @@
+//! Options of products with several matrices.
+
+use super::{DTypeArg, Execution, Known, quantized_format};
+use crate::array::{Sink, Source};
+use clap::Args;
+use tilewise_core::QuantFormat;
+use tilewise_core::problem::Precision;
+
+/// Options of `tilewise grouped`.
+#[derive(Debug, Args)]
+pub(crate) struct GroupedArgs {
+    /// [M,K]
+    #[arg(value_name = "A")]
+    pub(crate) a: Source,
+    /// [G,K,N], or several: matrices [K,N], one for each group, or parts of the stack. Quantized
+    /// weights are [G,N,K]
+    #[arg(value_name = "B", required = true, num_args = 1..)]
+    pub(crate) b: Vec<Source>,
+    /// Where each group ends among the rows of A: G numbers that do not decrease, u32, i32 or i64
+    #[arg(long, value_name = "OFFS")]
+    pub(crate) offsets: Source,
+    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors.
+    /// Rows from the last offset on are zero
+    #[arg(short, long, value_name = "C")]
+    pub(crate) output: Sink,
+    /// B holds transposes: [G,N,K], as quantized weights always do
+    #[arg(long)]
+    pub(crate) transpose_b: bool,
+    /// Element type of C [default: that of A and B where they agree, else f32; that of A beside
+    /// quantized weights]
+    #[arg(long, value_name = "DTYPE")]
+    pub(crate) out_dtype: Option<DTypeArg>,
+    #[command(flatten)]
+    pub(crate) format: Format,
+    /// As for matmul
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    pub(crate) precision: Precision,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+}
+
+/// Options of `tilewise gather-matmul`.
+#[derive(Debug, Args)]
+pub(crate) struct GatherMatmulArgs {
+    /// [M,K]
+    #[arg(value_name = "X")]
+    pub(crate) x: Source,
+    /// [E,K,N]; quantized weights are [E,N,K]
+    #[arg(value_name = "W")]
+    pub(crate) w: Source,
+    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors
+    #[arg(short, long, value_name = "Y")]
+    pub(crate) output: Sink,
+    /// The row of X for each row of Y: u32, i32 or i64 [default: every row of X in its order]
+    #[arg(long, value_name = "L")]
+    pub(crate) lhs_indices: Option<Source>,
+    /// The matrix of W for each row of Y [default: every matrix of W in its order]. As many as L,
+    /// or one of the two names a single index, which serves all
+    #[arg(long, value_name = "R")]
+    pub(crate) rhs_indices: Option<Source>,
+    /// R does not decrease, so that nothing is sorted
+    #[arg(long)]
+    pub(crate) sorted: bool,
+    /// W holds transposes: [E,N,K], as quantized weights always do
+    #[arg(long)]
+    pub(crate) transpose_b: bool,
+    /// Element type of Y [default: that of X and W where they agree, else f32; that of X beside
+    /// quantized weights]
+    #[arg(long, value_name = "DTYPE")]
+    pub(crate) out_dtype: Option<DTypeArg>,
+    #[command(flatten)]
+    pub(crate) format: Format,
+    /// As for matmul
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    pub(crate) precision: Precision,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+}
+
+/// Options of `tilewise moe`.
+#[derive(Debug, Args)]
+pub(crate) struct MoeArgs {
+    /// [T,H], a row for each token
+    #[arg(value_name = "X")]
+    pub(crate) x: Source,
+    /// [T,E], of the router
+    #[arg(value_name = "LOGITS")]
+    pub(crate) logits: Source,
+    /// [E,F,H], floats or quantized weights
+    #[arg(value_name = "GATE")]
+    pub(crate) gate: Source,
+    /// [E,F,H]
+    #[arg(value_name = "UP")]
+    pub(crate) up: Source,
+    /// [E,H,F]
+    #[arg(value_name = "DOWN")]
+    pub(crate) down: Source,
+    /// How many experts a token goes to
+    #[arg(long, value_name = "K")]
+    pub(crate) top_k: usize,
+    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors
+    #[arg(short, long, value_name = "Y")]
+    pub(crate) output: Sink,
+    /// Element type of Y [default: that of X]
+    #[arg(long, value_name = "DTYPE")]
+    pub(crate) out_dtype: Option<DTypeArg>,
+    #[command(flatten)]
+    pub(crate) format: Format,
+    /// As for matmul
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    pub(crate) precision: Precision,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+}
+
+/// The format of quantized weights.
+#[derive(Debug, Args)]
+pub(crate) struct Format {
+    /// Format of quantized weights [default: the file tells it, or the shapes of the tensors]
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
+    pub(crate) format: Option<QuantFormat>,
+    #[command(flatten)]
+    pub(crate) known: Known,
+}

@@ -1,0 +1,93 @@
+//! `tilewise moe`.
+
+use super::matmul::read;
+use crate::args::MoeArgs;
+use crate::array::{Array, shape_text};
+use crate::failure::Result;
+use crate::oracle;
+use crate::product;
+use crate::stack::Stack;
+use std::io::Write;
+use std::slice::from_ref;
+use tilewise::moe::Scoring;
+use tilewise::moe::reference::{self, Ffn, Layer};
+use tilewise::{Activation, Context, MoeLayer, Tensor};
+use tilewise_core::Format;
+use tilewise_core::problem::DType;
+
+pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
+    let weights = [&args.gate, &args.up, &args.down];
+    let inputs = [&args.x, &args.logits].into_iter().chain(weights);
+    product::check_output(&args.output, args.out_dtype, inputs)?;
+    let (x, logits) = (read(&args.x, 2..=2)?, read(&args.logits, 2..=2)?);
+    let out_dtype = product::out_dtype(args.out_dtype, &[x.dtype], &args.output)?;
+    let [gate, up, down] = weights.map(|source| Stack::read(from_ref(source), &args.format));
+    let all = [gate?, up?, down?];
+
+    let context = product::open(args.execution.adapter.as_deref())?;
+    let [gate, up, down] = all.each_ref().map(|stack| stack.on(&context));
+    let mut layer = MoeLayer::new(gate?, up?, down?, args.top_k).precision(args.precision);
+    if let Some(kernel) = &args.execution.kernel {
+        layer = layer.kernel(kernel);
+    }
+    let (x_tensor, logits_tensor) =
+        (product::upload(&context, &x)?, product::upload(&context, &logits)?);
+    let y = Tensor::zeros(&context, out_dtype, &x.shape)?;
+    layer.forward_into(&x_tensor, &logits_tensor, &y)?;
+    let y = Array { dtype: out_dtype, shape: x.shape.clone(), bytes: y.read_bytes_blocking()? };
+    let checked = match args.execution.check {
+        true => Some(oracle::compare(&expected(args, &context, [&x, &logits], &all, &y)?, &y)?),
+        false => None,
+    };
+    args.output.write(&y)?;
+
+    let [h, f] = all[0].k_and_n(true);
+    let kinds = all.each_ref().map(Stack::kind);
+    let experts = all[0].matrices();
+    writeln!(out, "adapter  {}", product::adapter_text(&context))?;
+    writeln!(
+        out,
+        "layer    {} of {experts} experts, H = {h}, F = {f}, {} by {} gives {} {out_dtype}",
+        args.top_k,
+        x.dtype,
+        kinds.join(", "),
+        shape_text(&y.shape)
+    )?;
+    if let Some(checked) = checked {
+        writeln!(out, "check    {checked}")?;
+    }
+    writeln!(out, "written  {}", args.output.path().display())?;
+    Ok(())
+}
+
+/// The layer in f64.
+fn expected(
+    args: &MoeArgs,
+    context: &Context,
+    [x, logits]: [&Array; 2],
+    all: &[Stack; 3],
+    y: &Array,
+) -> Result<reference::Approx> {
+    let [gate, up, down] = all.each_ref().map(|stack| stack.wide(context, x.dtype));
+    let wide = [gate?, up?, down?];
+    let stack = |at: usize| reference::Stack {
+        values: &wide[at].0,
+        errors: wide[at].1.as_deref(),
+        format: all[at].format().unwrap_or(Format::Dense(DType::F32)),
+    };
+    let [h, f] = all[0].k_and_n(true);
+    let layer = Layer {
+        dtype: x.dtype,
+        h,
+        experts: all[0].matrices(),
+        k: args.top_k,
+        scoring: Scoring::Softmax,
+        normalize: true,
+        bias: None,
+        activation: Activation::Silu,
+        precision: args.precision,
+        own: Ffn { f, gate: stack(0), up: stack(1), down: stack(2) },
+        shared: None,
+    };
+    Ok(layer.forward(&product::wide(x)?, &product::wide(logits)?, y.dtype))
+}

@@ -1,0 +1,186 @@
+//! Matrices of one shape, one after the other: of an array, of quantized weights, or of several.
+
+use crate::args::Format;
+use crate::array::{Array, Source, shape_text};
+use crate::failure::{Failure, Result};
+use crate::product;
+use std::ops::Range;
+use tilewise::{Context, QuantizedTensor, RightOperand};
+use tilewise_core::problem::DType;
+use tilewise_core::quant::{Quantized, dequantize};
+use tilewise_files::Kind;
+
+/// A stack.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    held: Held,
+    /// Matrices, and rows and columns of each as they are stored.
+    shape: [usize; 3],
+}
+
+#[derive(Debug)]
+enum Held {
+    Dense(Array),
+    /// Each \[N,K\], which stands for its transpose.
+    Quantized(Vec<Quantized>),
+}
+
+impl Stack {
+    /// Reads a stack, or several parts of one, of which each may be one matrix.
+    pub(crate) fn read(sources: &[Source], format: &Format) -> Result<Self> {
+        let mut whole: Option<(Stack, &Source)> = None;
+        for source in sources {
+            let part = Stack::part(source, format, sources.len() > 1)?;
+            whole = Some(match whole {
+                None => (part, source),
+                Some((whole, first)) => (whole.and(part, [first, source])?, first),
+            });
+        }
+        let (whole, _) = whole.ok_or_else(|| Failure::other("no matrices given"))?;
+        Ok(whole)
+    }
+
+    fn part(source: &Source, format: &Format, may_be_one: bool) -> Result<Self> {
+        let sized = |shape: &[usize]| match *shape {
+            [matrices, rows, columns] => Ok([matrices, rows, columns]),
+            [rows, columns] if may_be_one => Ok([1, rows, columns]),
+            _ => Err(Failure::Other(format!(
+                "{source}: shape {}; it must be one matrix per group, [groups, rows, columns]",
+                shape_text(shape)
+            ))),
+        };
+        if !source.is_npy() {
+            let model = source.model()?;
+            let expected = format.known.expected(format.format);
+            let quantized = match source.name() {
+                Some(name) => Some(model.get_as(name, &expected)?),
+                None => model.tensors().find(|tensor| !matches!(tensor.kind(), Kind::Dense(_))),
+            };
+            if let Some(tensor) = quantized
+                && matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_))
+            {
+                let tensor = source.matrix(&model, &expected)?;
+                // Its shape is that of one of its parts.
+                if let Kind::Unclear(error) = tensor.kind() {
+                    return Err(error.clone().into());
+                }
+                let shape = sized(tensor.shape())?;
+                if tensor.order()?.is_some() {
+                    return Err(Failure::Other(format!(
+                        "{source}: the columns are stored in another order (act-order); \
+                         `tilewise convert` writes them in theirs"
+                    )));
+                }
+                let [matrices, rows, _] = shape;
+                let matrix = |at: usize| Ok(tensor.rows(at * rows..(at + 1) * rows)?);
+                let all = (0..matrices).map(matrix).collect::<Result<_>>()?;
+                return Ok(Stack { held: Held::Quantized(all), shape });
+            }
+        }
+        let array = source.read()?;
+        let shape = sized(&array.shape)?;
+        Ok(Stack { held: Held::Dense(array), shape })
+    }
+
+    /// The matrices of both.
+    fn and(self, other: Stack, [first, second]: [&Source; 2]) -> Result<Self> {
+        let kinds = [self.kind(), other.kind()];
+        let differ = || {
+            let [one, two] = [&self.shape, &other.shape].map(|shape| shape_text(&shape[1..]));
+            let [own, its] = &kinds;
+            Failure::Other(format!(
+                "{first} has matrices {one} of {own}, and {second} {two} of {its}; they must be \
+                 alike"
+            ))
+        };
+        if kinds[0] != kinds[1] || self.shape[1..] != other.shape[1..] {
+            return Err(differ());
+        }
+        let matrices = self.shape[0] + other.shape[0];
+        let shape = [matrices, self.shape[1], self.shape[2]];
+        let held = match (self.held, other.held) {
+            (Held::Dense(mut all), Held::Dense(more)) => {
+                all.bytes.extend_from_slice(&more.bytes);
+                Held::Dense(Array { shape: shape.to_vec(), ..all })
+            }
+            (Held::Quantized(mut all), Held::Quantized(more)) => {
+                all.extend(more);
+                Held::Quantized(all)
+            }
+            (held, _) => held,
+        };
+        Ok(Stack { held, shape })
+    }
+
+    /// Its type or format.
+    pub(crate) fn kind(&self) -> String {
+        match self.format() {
+            Some(tilewise_core::Format::Dense(dtype)) => dtype.to_string(),
+            Some(tilewise_core::Format::Quantized(format)) => format.to_string(),
+            None => "no format".to_owned(),
+        }
+    }
+
+    /// Its type or format; none of quantized weights without matrices.
+    pub(crate) fn format(&self) -> Option<tilewise_core::Format> {
+        match &self.held {
+            Held::Dense(array) => Some(tilewise_core::Format::Dense(array.dtype)),
+            Held::Quantized(all) => {
+                all.first().map(|first| tilewise_core::Format::Quantized(first.format()))
+            }
+        }
+    }
+
+    /// The type of its elements, if it is dense.
+    pub(crate) fn dtype(&self) -> Option<DType> {
+        if let Held::Dense(array) = &self.held { Some(array.dtype) } else { None }
+    }
+
+    /// How many matrices there are.
+    pub(crate) fn matrices(&self) -> usize {
+        self.shape[0]
+    }
+
+    /// Whether each matrix holds its transpose, if arrays do so.
+    pub(crate) fn is_transposed(&self, arrays: bool) -> bool {
+        arrays || matches!(self.held, Held::Quantized(_))
+    }
+
+    /// K and N of each matrix as B.
+    pub(crate) fn k_and_n(&self, arrays_transposed: bool) -> [usize; 2] {
+        let [_, rows, columns] = self.shape;
+        if self.is_transposed(arrays_transposed) { [columns, rows] } else { [rows, columns] }
+    }
+
+    /// On the device, as it is stored: quantized weights \[E,N,K\] stand for B.
+    pub(crate) fn on(&self, context: &Context) -> Result<RightOperand> {
+        Ok(match &self.held {
+            Held::Dense(array) => {
+                let array = Array { shape: self.shape.to_vec(), ..array.clone() };
+                product::upload(context, &array)?.into()
+            }
+            Held::Quantized(all) => QuantizedTensor::upload_groups(context, all)?.into(),
+        })
+    }
+
+    /// All elements as they are stored, and the error that a kernel may make in each.
+    pub(crate) fn wide(&self, context: &Context, x: DType) -> Result<(Vec<f64>, Option<Vec<f64>>)> {
+        Ok(match &self.held {
+            Held::Dense(array) => (product::wide(array)?, None),
+            Held::Quantized(all) => {
+                let numbers = all.iter().flat_map(dequantize).map(f64::from).collect();
+                let error = |one: &Quantized| product::weight_error(context, one, x);
+                (numbers, Some(all.iter().flat_map(error).collect()))
+            }
+        })
+    }
+}
+
+/// Matrices \[rows, columns\], each as its transpose.
+pub(crate) fn transposed(numbers: &[f64], [rows, columns]: [usize; 2]) -> Vec<f64> {
+    let at: Range<usize> = 0..rows * columns;
+    let of = |matrix: &[f64]| {
+        at.clone().map(|i| matrix[i % rows * columns + i / rows]).collect::<Vec<_>>()
+    };
+    numbers.chunks_exact((rows * columns).max(1)).flat_map(of).collect()
+}

@@ -1,0 +1,21 @@
+//! Mixture of experts: from a router's logits to the output on the device, with nothing read back.
+//!
+//! - [`Router`] chooses experts by logits and gives a [`Routing`]: weights, and the rows sorted by
+//!   expert as grouped products take them.
+//! - [`MoeLayer`] is the whole layer: routing, the gated products of the experts, and their sum.
+//! - [`gather_matmul`] multiplies rows that indices name by matrices that indices name.
+//!
+//! [`ops::combine`](crate::ops::combine) is the sum, [`Gemm::grouped`](crate::Gemm::grouped) the
+//! product.
+
+mod gather;
+mod layer;
+#[doc(hidden)]
+pub mod reference;
+mod routing;
+mod weights;
+mod work;
+
+pub use gather::{GatherMatmul, gather_matmul};
+pub use layer::MoeLayer;
+pub use routing::{Router, Routing, Scoring};

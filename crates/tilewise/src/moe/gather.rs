@@ -1,0 +1,249 @@
+//! Rows that indices name, times matrices that indices name.
+
+use super::work::{Work, encode, record, submit};
+use crate::gemm::Gemm;
+use crate::offsets::GroupOffsets;
+use crate::ops;
+use crate::right::RightOperand;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+use tilewise_core::{DType, Error, Precision, Result};
+
+/// The operation of [`gather_matmul`].
+#[derive(Clone, Debug)]
+#[must_use = "a product computes nothing until it is run, encoded or recorded"]
+pub struct GatherMatmul {
+    x: Tensor,
+    w: RightOperand,
+    lhs: Option<Tensor>,
+    rhs: Tensor,
+    sorted: bool,
+    out_dtype: Option<DType>,
+    precision: Precision,
+    kernel: Option<Arc<str>>,
+}
+
+/// A product for each index: `y[i] = x[lhs[i]] · w[rhs[i]]`, \[n, N\], where `x` is \[M, K\], `w`
+/// \[E, K, N\] or quantized weights \[E, N, K\], and indices are u32 \[n\]. Without `lhs` row i is
+/// `x[i]`. It is MLX's `gather_mm` and `gather_qmm` of single rows.
+///
+/// Rows are sorted by matrix, each matrix is multiplied by its rows at once, and the rows return to
+/// their places: all on the device, and with the same bits in whatever order they come. An index
+/// beyond `x` stands for a row of zeros; one beyond `w` gives a row of zeros.
+///
+/// ```
+/// use tilewise::{Context, Tensor, moe};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// let w = Tensor::upload(&ctx, &[1.0f32, 1.0, 10.0, 10.0], &[2, 2, 1])?; // [E, K, N]
+/// let lhs = Tensor::upload(&ctx, &[0u32, 1, 0], &[3])?;
+/// let rhs = Tensor::upload(&ctx, &[1u32, 0, 0], &[3])?;
+/// let y = moe::gather_matmul(&x, &w, Some(&lhs), &rhs).run()?;
+/// assert_eq!(y.read_blocking::<f32>()?, [30.0, 7.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn gather_matmul(
+    x: &Tensor,
+    w: impl Into<RightOperand>,
+    lhs: Option<&Tensor>,
+    rhs: &Tensor,
+) -> GatherMatmul {
+    GatherMatmul {
+        x: x.clone(),
+        w: w.into(),
+        lhs: lhs.cloned(),
+        rhs: rhs.clone(),
+        sorted: false,
+        out_dtype: None,
+        precision: Precision::default(),
+        kernel: None,
+    }
+}
+
+impl GatherMatmul {
+    /// Says that `rhs` does not decrease, so that nothing needs sorting. Where it does, rows are
+    /// those of other matrices, though nothing outside the operands is read.
+    pub fn sorted(mut self) -> Self {
+        self.sorted = true;
+        self
+    }
+
+    /// Type of the output that [`run`](Self::run) makes, as
+    /// [`Gemm::out_dtype`](crate::Gemm::out_dtype).
+    pub fn out_dtype(mut self, dtype: DType) -> Self {
+        self.out_dtype = Some(dtype);
+        self
+    }
+
+    /// How exact the product must be, as [`Gemm::precision`](crate::Gemm::precision).
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
+    /// Forces a kernel, as [`Gemm::kernel`](crate::Gemm::kernel).
+    pub fn kernel(mut self, name: impl Into<String>) -> Self {
+        self.kernel = Some(name.into().into());
+        self
+    }
+
+    /// Computes into a new tensor. The work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// `Shape` for operands that do not fit together, `Unsupported` for indices that are not u32;
+    /// otherwise as [`Gemm::run`](crate::Gemm::run).
+    pub fn run(&self) -> Result<Tensor> {
+        let Sizes { count, n, dtype, .. } = self.sizes()?;
+        let y = Tensor::zeros(self.x.context(), dtype, &[count, n])?;
+        self.run_into(&y)?;
+        Ok(y)
+    }
+
+    /// As [`run`](Self::run), into `y`, \[n, N\], which may overlap x: that is read before. The
+    /// work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); `Strides` when elements of `y` overlap, `Misuse` when it is a
+    /// [prepared tensor](crate::PreparedTensor), or of another type than
+    /// [`out_dtype`](Self::out_dtype).
+    pub fn run_into(&self, y: &Tensor) -> Result<()> {
+        submit(self.x.context(), "gather_matmul", |work| self.work(work, y))
+    }
+
+    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
+    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, y: &Tensor) -> Result<()> {
+        encode(self.x.context(), encoder, "gather_matmul", |work| self.work(work, y))
+    }
+
+    /// Adds it to a compute pass of the caller's. Sets pipelines and bind group 0.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, y: &Tensor) -> Result<()> {
+        record(self.x.context(), pass, |work| self.work(work, y))
+    }
+
+    fn sizes(&self) -> Result<Sizes> {
+        let GatherMatmul { x, w, lhs, rhs, .. } = self;
+        let context = x.context();
+        let named = [("rhs", Some(rhs)), ("lhs", lhs.as_ref())];
+        for (name, indices) in named.into_iter().filter_map(|(name, own)| Some((name, own?))) {
+            context.same(indices.context(), name)?;
+            if indices.dtype() != DType::U32 {
+                let dtype = indices.dtype();
+                return Err(Error::Unsupported(format!("{name} is {dtype}, wanted u32")));
+            }
+            if indices.shape().len() != 1 {
+                let shape = indices.shape();
+                return Err(Error::Shape(format!("{name} has shape {shape:?}, wanted a vector")));
+            }
+        }
+        let (own, shape) = match w {
+            RightOperand::Dense(w) => (w.context(), w.shape().to_vec()),
+            // As B.
+            RightOperand::Quantized(w) => (w.context(), w.t().shape()),
+        };
+        context.same(own, "w")?;
+        let (&[m, _], &[experts, k, n]) = (x.shape(), &*shape) else {
+            return Err(Error::Shape(format!(
+                "x has shape {:?} and w, as [E, K, N], {shape:?}; wanted [M, K] and a stack",
+                x.shape()
+            )));
+        };
+        if x.shape()[1] != k {
+            return Err(Error::Shape(format!(
+                "x has shape {:?} and w, as [E, K, N], {shape:?}: K differs",
+                x.shape()
+            )));
+        }
+        let count = rhs.elem_count();
+        let (others, whose) = match lhs {
+            Some(lhs) => (lhs.elem_count(), "indices lhs"),
+            None => (m, "rows of x"),
+        };
+        if others != count {
+            return Err(Error::Shape(format!("{count} indices rhs for {others} {whose}")));
+        }
+        let own = match w {
+            RightOperand::Dense(w) if w.dtype() != x.dtype() => DType::F32,
+            _ => x.dtype(),
+        };
+        Ok(Sizes { count, experts, n, dtype: self.out_dtype.unwrap_or(own) })
+    }
+
+    fn work(&self, work: &mut Work<'_, '_>, y: &Tensor) -> Result<()> {
+        let Sizes { count, experts, n, .. } = self.sizes()?;
+        let (GatherMatmul { x, w, lhs, rhs, .. }, context) = (self, self.x.context());
+        context.same(y.context(), "the output")?;
+        let words = |count: usize| Tensor::zeros(context, DType::U32, &[count]);
+        if y.shape() != [count, n] {
+            let (got, wanted) = (y.shape(), [count, n]);
+            return Err(Error::Shape(format!("the output has shape {got:?}, wanted {wanted:?}")));
+        }
+        if let Some(dtype) = self.out_dtype.filter(|dtype| *dtype != y.dtype()) {
+            let own = y.dtype();
+            return Err(Error::Misuse(format!("the output is {own}, and out_dtype says {dtype}")));
+        }
+        let starts = words(experts + 1)?;
+        let order = match self.sorted {
+            true => {
+                let counts = words(experts)?;
+                work.op(&ops::histogram(rhs, experts), &counts)?;
+                work.op(&ops::exclusive_scan(&counts).with_total(), &starts)?;
+                None
+            }
+            false => {
+                let slots = Tensor::zeros(context, DType::U32, &[3, count])?;
+                work.pair(&ops::group(&rhs.unsqueeze(1)?, experts), [&starts, &slots])?;
+                Some(slots.narrow(0, 0, 1)?.squeeze(0)?)
+            }
+        };
+        let ends = GroupOffsets::from_tensor(&starts)?;
+
+        let rows = match (&order, lhs) {
+            (None, None) => None,
+            (Some(order), None) => Some(order.clone()),
+            (None, Some(lhs)) => Some(lhs.clone()),
+            (Some(order), Some(lhs)) => {
+                let rows = words(count)?;
+                work.op(&ops::gather(lhs, order), &rows)?;
+                Some(rows)
+            }
+        };
+        let a = match rows {
+            Some(rows) => {
+                let a = Tensor::zeros(context, x.dtype(), &[count, x.shape()[1]])?;
+                work.op(&ops::gather(x, &rows).or_zeros(), &a)?;
+                a
+            }
+            None => x.clone(),
+        };
+        // Rows of no matrix stay zeros.
+        let sorted = Tensor::zeros(context, y.dtype(), &[count, n])?;
+        let gemm = Gemm::grouped(&a, w.clone(), &ends).precision(self.precision);
+        let gemm = match &self.kernel {
+            Some(kernel) => gemm.kernel(&**kernel),
+            None => gemm,
+        };
+        work.product(&gemm, &sorted)?;
+        match &order {
+            Some(order) => work.op(&ops::scatter(&sorted, order, count), y),
+            None => work.op(&ops::copy(&sorted), y),
+        }
+    }
+}
+
+/// Of a call.
+struct Sizes {
+    /// Indices.
+    count: usize,
+    experts: usize,
+    n: usize,
+    dtype: DType,
+}

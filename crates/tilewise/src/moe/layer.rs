@@ -1,0 +1,329 @@
+//! The whole layer.
+
+use super::routing::{Router, Routing};
+use super::weights::{Gated, Hidden, Ways};
+use super::work::{Work, encode, record, submit};
+use crate::cache::lock;
+use crate::ops;
+use crate::right::RightOperand;
+use crate::tensor::Tensor;
+use std::sync::{Arc, Mutex};
+use tilewise_core::{Activation, DType, Error, Precision, Result};
+
+/// A layer of E experts, of which each token passes k:
+/// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
+///
+/// Weights are stacks as PyTorch stores them, gate and up \[E, F, H\] and down \[E, H, F\]:
+/// tensors, prepared ones, or quantized ([`QuantizedTensor`](crate::QuantizedTensor)), in any mix.
+/// The layer owns them, and is cheap to clone. [`Router`] says how logits become experts and
+/// weights; the number of experts of a token alone will do.
+///
+/// Numbers between the products are rounded to the type of x; the weighted sum is f32, in the order
+/// of the slots ([`Routing`]). So the same inputs on the same device give the same bits.
+///
+/// A layer keeps memory for the largest number of tokens it met, T: about T·k·(H + 2·F) numbers of
+/// x's type. Calls share it, also those of clones, and those of other layers by
+/// [`sharing_memory`](Self::sharing_memory). The device runs calls in the order in which they are
+/// submitted, so that no call finds another one's numbers.
+///
+/// ```
+/// use tilewise::{Context, MoeLayer, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let (experts, f, h) = (2, 2, 1);
+/// let gate = Tensor::upload(&ctx, &[9.0f32, 90.0, 9.0, 90.0], &[experts, f, h])?;
+/// let up = Tensor::upload(&ctx, &[1.0f32, 1.0, 2.0, 2.0], &[experts, f, h])?;
+/// let down = Tensor::upload(&ctx, &[1.0f32, 0.0, 0.0, 1.0], &[experts, h, f])?;
+/// let layer = MoeLayer::new(&gate, &up, &down, 1);
+/// let x = Tensor::upload(&ctx, &[10.0f32, 20.0], &[2, 1])?; // two tokens
+/// let logits = Tensor::upload(&ctx, &[5.0f32, -5.0, -5.0, 5.0], &[2, experts])?;
+/// let y = layer.forward(&x, &logits)?;
+/// assert_eq!(y.read_blocking::<f32>()?, [900.0, 72_000.0]); // 90·10, 1800·40
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a layer computes nothing until it is called, encoded or recorded"]
+pub struct MoeLayer {
+    experts: Gated,
+    shared: Option<Gated>,
+    router: Router,
+    ways: Ways,
+    memory: Arc<Mutex<Option<Memory>>>,
+}
+
+/// The shape of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sizes {
+    tokens: usize,
+    experts: usize,
+    k: usize,
+    h: usize,
+    f: usize,
+    /// F of the shared experts.
+    shared: Option<usize>,
+    dtype: DType,
+}
+
+/// Memory for calls of up to so many tokens.
+#[derive(Clone, Debug)]
+struct Memory {
+    sizes: Sizes,
+    routing: Routing,
+    /// A row for each slot: what goes into the experts, and what comes out.
+    rows: Tensor,
+    hidden: Hidden,
+    shared: Option<Hidden>,
+}
+
+impl MoeLayer {
+    /// Of gate and up \[E, F, H\], down \[E, H, F\] and a router, or how many experts a token has.
+    pub fn new(
+        gate: impl Into<RightOperand>,
+        up: impl Into<RightOperand>,
+        down: impl Into<RightOperand>,
+        router: impl Into<Router>,
+    ) -> Self {
+        Self::of(Gated::new(gate.into(), up.into(), down.into()), router.into())
+    }
+
+    /// Of gate and up in one, \[E, 2·F, H\], where the rows of gate come first, and down \[E, H,
+    /// F\]: one product where [`new`](Self::new) has two.
+    pub fn fused(
+        gate_up: impl Into<RightOperand>,
+        down: impl Into<RightOperand>,
+        router: impl Into<Router>,
+    ) -> Self {
+        Self::of(Gated::fused(gate_up.into(), down.into()), router.into())
+    }
+
+    fn of(experts: Gated, router: Router) -> Self {
+        let ways =
+            Ways { activation: Activation::Silu, kernel: None, precision: Precision::default() };
+        MoeLayer { experts, shared: None, router, ways, memory: Arc::default() }
+    }
+
+    /// The function of x·gateᵀ; [`Activation::Silu`] by default.
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.ways.activation = activation;
+        self
+    }
+
+    /// Adds experts that every token passes with the weight 1: gate and up \[F, H\], where F may
+    /// differ from that of the others, and down \[H, F\]. Several are one with all their rows.
+    pub fn shared(
+        mut self,
+        gate: impl Into<RightOperand>,
+        up: impl Into<RightOperand>,
+        down: impl Into<RightOperand>,
+    ) -> Self {
+        self.shared = Some(Gated::new(gate.into(), up.into(), down.into()));
+        self
+    }
+
+    /// As [`shared`](Self::shared), with gate and up in one, \[2·F, H\].
+    pub fn shared_fused(
+        mut self,
+        gate_up: impl Into<RightOperand>,
+        down: impl Into<RightOperand>,
+    ) -> Self {
+        self.shared = Some(Gated::fused(gate_up.into(), down.into()));
+        self
+    }
+
+    /// How exact products must be, as [`Gemm::precision`](crate::Gemm::precision).
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.ways.precision = precision;
+        self
+    }
+
+    /// Forces the kernel of all products, as [`Gemm::kernel`](crate::Gemm::kernel).
+    pub fn kernel(mut self, name: impl Into<String>) -> Self {
+        self.ways.kernel = Some(name.into().into());
+        self
+    }
+
+    /// Shares the memory of another layer from now on: a model of many layers of the same sizes
+    /// needs it once. Layers of other sizes make it anew by turns.
+    pub fn sharing_memory(mut self, other: &MoeLayer) -> Self {
+        self.memory = other.memory.clone();
+        self
+    }
+
+    /// The output for tokens `x`, floats \[T, H\], and the router's `logits`, floats \[T, E\]: a
+    /// new tensor \[T, H\] of x's type. The work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// `Shape` for operands that do not fit together, and for more experts to a token than there
+    /// are; otherwise as [`Gemm::run`](crate::Gemm::run) and [`Op::run`](crate::ops::Op::run).
+    pub fn forward(&self, x: &Tensor, logits: &Tensor) -> Result<Tensor> {
+        let sizes = self.sizes(x, logits)?;
+        let y = Tensor::zeros(x.context(), sizes.dtype, &[sizes.tokens, sizes.h])?;
+        self.forward_into(x, logits, &y)?;
+        Ok(y)
+    }
+
+    /// As [`forward`](Self::forward), into `y`, floats \[T, H\] of any type. It may be x itself, or
+    /// overlap it: x and the logits are read before.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward); `Strides` when elements of `y` overlap, `Misuse` when it is a
+    /// [prepared tensor](crate::PreparedTensor).
+    pub fn forward_into(&self, x: &Tensor, logits: &Tensor, y: &Tensor) -> Result<()> {
+        submit(x.context(), "experts", |work| self.work(work, x, logits, y))
+    }
+
+    /// Adds the layer to a command encoder of the caller's, as one compute pass. Nothing is
+    /// submitted.
+    ///
+    /// # Errors
+    /// As [`forward_into`](Self::forward_into); `WrongContext` on the CPU executor.
+    pub fn encode(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        x: &Tensor,
+        logits: &Tensor,
+        y: &Tensor,
+    ) -> Result<()> {
+        encode(x.context(), encoder, "experts", |work| self.work(work, x, logits, y))
+    }
+
+    /// Adds the layer to a compute pass of the caller's. Sets pipelines and bind group 0.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn record(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        x: &Tensor,
+        logits: &Tensor,
+        y: &Tensor,
+    ) -> Result<()> {
+        record(x.context(), pass, |work| self.work(work, x, logits, y))
+    }
+
+    /// The sizes of a call, once all operands are found to fit.
+    fn sizes(&self, x: &Tensor, logits: &Tensor) -> Result<Sizes> {
+        let (context, dtype) = (x.context(), x.dtype());
+        if !dtype.is_float() {
+            return Err(Error::Unsupported(format!(
+                "x is {dtype}, wanted one of {:?}",
+                DType::FLOATS.map(DType::name)
+            )));
+        }
+        let &[tokens, h] = x.shape() else {
+            return Err(Error::Shape(format!("x has shape {:?}, wanted [T, H]", x.shape())));
+        };
+        context.same(logits.context(), "the logits")?;
+        let [rows, experts] = self.router.sizes(logits)?;
+        let [f, own] = self.experts.sizes("the experts", context, Some(experts))?;
+        let shared = match &self.shared {
+            Some(shared) => {
+                let [f, own] = shared.sizes("the shared experts", context, None)?;
+                fits(x, own, "the shared experts")?;
+                Some(f)
+            }
+            None => None,
+        };
+        fits(x, own, "the experts")?;
+        if rows != tokens {
+            return Err(Error::Shape(format!(
+                "logits have shape {:?} and x {:?}, wanted one row of each for a token",
+                logits.shape(),
+                x.shape()
+            )));
+        }
+        Ok(Sizes { tokens, experts, k: self.router.top_k(), h, f, shared, dtype })
+    }
+
+    fn work(&self, work: &mut Work<'_, '_>, x: &Tensor, logits: &Tensor, y: &Tensor) -> Result<()> {
+        let sizes = self.sizes(x, logits)?;
+        x.context().same(y.context(), "the output")?;
+        let (MoeLayer { experts, ways, .. }, Sizes { tokens, h, .. }) = (self, sizes);
+        if y.shape() != [tokens, h] || !y.dtype().is_float() {
+            return Err(Error::Shape(format!(
+                "the output is {} {:?}, wanted floats {:?}",
+                y.dtype(),
+                y.shape(),
+                [tokens, h]
+            )));
+        }
+        // On the CPU the numbers must stay until the call is done.
+        let mut kept = lock(&self.memory);
+        let Memory { routing, rows, hidden, shared, .. } = self.memory(&mut kept, x, sizes)?;
+        self.router.work(work, logits, &routing)?;
+        let ends = Some(&routing.offsets);
+        rows_of(work, x, &routing.tokens, &rows)?;
+        let inner = experts.first(work, &rows, ends, ways, &hidden)?;
+        work.product(&experts.down(&inner, ends, ways), &rows)?;
+        // What is shared is read from x first, since y may be x.
+        let inner = match (&self.shared, &shared) {
+            (Some(own), Some(hidden)) => Some((own, own.first(work, x, None, ways, hidden)?)),
+            _ => None,
+        };
+        work.op(&ops::combine(&rows, &routing.places, &routing.weights), y)?;
+        match inner {
+            Some((own, inner)) => work.product(&own.down(&inner, None, ways).beta(1.0), y),
+            None => Ok(()),
+        }
+    }
+
+    /// Memory for a call: what is kept, if that will do, or new, which is kept instead.
+    fn memory(&self, kept: &mut Option<Memory>, x: &Tensor, sizes: Sizes) -> Result<Memory> {
+        let Sizes { tokens, experts, k, h, f, shared, dtype } = sizes;
+        let alike = |memory: &&Memory| {
+            let context = memory.rows.context().same(x.context(), "");
+            Sizes { tokens: memory.sizes.tokens, ..sizes } == memory.sizes
+                && memory.sizes.tokens >= tokens
+                && context.is_ok()
+        };
+        if let Some(memory) = kept.as_ref().filter(alike) {
+            return memory.narrow(tokens);
+        }
+        // The old one goes first, so that both are never there at once.
+        *kept = None;
+        let context = x.context();
+        let routing = Routing::zeros(context, tokens, experts, k)?;
+        let count = routing.order.elem_count();
+        let memory = Memory {
+            sizes,
+            routing,
+            rows: Tensor::zeros(context, dtype, &[count, h])?,
+            hidden: self.experts.hidden(context, dtype, [count, f])?,
+            shared: match (&self.shared, shared) {
+                (Some(own), Some(f)) => Some(own.hidden(context, dtype, [tokens, f])?),
+                _ => None,
+            },
+        };
+        *kept = Some(memory.clone());
+        Ok(memory)
+    }
+}
+
+impl Memory {
+    /// For fewer tokens.
+    fn narrow(&self, tokens: usize) -> Result<Self> {
+        let count = tokens * self.sizes.k;
+        Ok(Memory {
+            sizes: Sizes { tokens, ..self.sizes },
+            routing: self.routing.narrow(tokens)?,
+            rows: self.rows.narrow(0, 0, count)?,
+            hidden: self.hidden.narrow(count)?,
+            shared: self.shared.as_ref().map(|hidden| hidden.narrow(tokens)).transpose()?,
+        })
+    }
+}
+
+/// The rows of x by token.
+fn rows_of(work: &mut Work<'_, '_>, x: &Tensor, tokens: &Tensor, rows: &Tensor) -> Result<()> {
+    work.op(&ops::gather(x, tokens), rows)
+}
+
+/// `Shape` unless the rows of x are as long as weights want them.
+fn fits(x: &Tensor, h: usize, whose: &str) -> Result<()> {
+    match x.shape() {
+        [.., own] if *own == h => Ok(()),
+        shape => Err(Error::Shape(format!("x has shape {shape:?}, and H of {whose} is {h}"))),
+    }
+}

@@ -1,0 +1,326 @@
+//! The layer in f64, and how far a correct one may lie from it: for `tilewise moe --check` and for
+//! tests.
+
+use super::Scoring;
+use crate::ops::{Binary, Unary};
+use tilewise_core::reference::{Inputs, reference};
+use tilewise_core::{Activation, DType, Format, Operand, Precision, Problem};
+
+/// Relative distance between neighbours of f32.
+const ULP: f64 = 1.0 / (1u64 << 23) as f64;
+
+/// How much an activation grows by at most where its argument grows by 1.
+const SLOPE: f64 = 1.2;
+
+/// Errors of errors.
+const MARGIN: f64 = 1.01;
+
+/// Numbers, and by how much each may be off. Whatever may be any number has an infinite error.
+#[derive(Clone, Debug, Default)]
+pub struct Approx {
+    /// The numbers in f64.
+    pub value: Vec<f64>,
+    /// Their errors.
+    pub error: Vec<f64>,
+}
+
+impl Approx {
+    fn push(&mut self, value: f64, error: f64) {
+        let bounded = value.is_finite() && error.is_finite();
+        self.value.push(value);
+        self.error.push(if bounded { error } else { f64::INFINITY });
+    }
+
+    /// Numbers without an error.
+    pub fn exact(values: &[f64]) -> Self {
+        Approx { value: values.to_vec(), error: vec![0.0; values.len()] }
+    }
+
+    /// Some rows of this length.
+    fn rows(&self, rows: &[usize], length: usize) -> Self {
+        let of = |all: &[f64]| {
+            rows.iter().flat_map(|row| all[row * length..][..length].to_vec()).collect()
+        };
+        Approx { value: of(&self.value), error: of(&self.error) }
+    }
+
+    /// Rounded once more, to a type.
+    pub fn rounded(self, dtype: DType) -> Self {
+        let error = |(value, error): (&f64, &f64)| error + rounding(dtype, value.abs() + error);
+        let error = self.value.iter().zip(&self.error).map(error).collect();
+        Approx { error, ..self }
+    }
+
+    /// The largest error of computed numbers as a fraction of what is admitted, or the first number
+    /// that is wrong: where it is, what was expected, and the error that is admitted.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn check(&self, computed: &[f64]) -> Result<f64, (usize, f64, f64)> {
+        let mut worst = 0f64;
+        let wanted = self.value.iter().zip(&self.error);
+        for (at, (&got, (&value, &error))) in computed.iter().zip(wanted).enumerate() {
+            let off = (got - value).abs();
+            if !(error.is_infinite() || off <= error) {
+                return Err((at, value, error));
+            }
+            if off > 0.0 && error.is_finite() {
+                worst = worst.max(off / error);
+            }
+        }
+        match computed.len() == self.value.len() {
+            true => Ok(worst),
+            false => Err((computed.len().min(self.value.len()), f64::NAN, 0.0)),
+        }
+    }
+}
+
+/// A number's rounding to a type: infinite where it may leave the range.
+fn rounding(dtype: DType, size: f64) -> f64 {
+    let (least, largest) = match dtype {
+        DType::F16 => (2f64.powi(-14), 65504.0),
+        _ => (2f64.powi(-126), 3.3e38),
+    };
+    if size < largest { size * dtype.unit_roundoff() + least } else { f64::INFINITY }
+}
+
+/// Matrices \[N, K\] in one vector: one for each expert, or one.
+#[derive(Clone, Copy, Debug)]
+pub struct Stack<'a> {
+    /// The numbers.
+    pub values: &'a [f64],
+    /// The error admitted in each.
+    pub errors: Option<&'a [f64]>,
+    /// Their type or quantized format.
+    pub format: Format,
+}
+
+/// Gate and up \[F, H\], and down \[H, F\], of each expert.
+#[derive(Clone, Copy, Debug)]
+pub struct Ffn<'a> {
+    /// Rows of gate.
+    pub f: usize,
+    /// Gate.
+    pub gate: Stack<'a>,
+    /// Up.
+    pub up: Stack<'a>,
+    /// Down.
+    pub down: Stack<'a>,
+}
+
+/// A layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Layer<'a> {
+    /// Type of x and of all numbers between products.
+    pub dtype: DType,
+    /// Elements of a token.
+    pub h: usize,
+    /// How many experts there are.
+    pub experts: usize,
+    /// Experts of a token.
+    pub k: usize,
+    /// As of [`Router`](super::Router).
+    pub scoring: Scoring,
+    /// As of [`Router`](super::Router).
+    pub normalize: bool,
+    /// As of [`Router`](super::Router), numbers of f32.
+    pub bias: Option<&'a [f64]>,
+    /// The function of gate's product.
+    pub activation: Activation,
+    /// As of [`MoeLayer`](super::MoeLayer).
+    pub precision: Precision,
+    /// The experts.
+    pub own: Ffn<'a>,
+    /// The shared ones, as one.
+    pub shared: Option<Ffn<'a>>,
+}
+
+/// x·wᵀ, \[rows, K\] by one matrix \[N, K\], rounded to a type.
+pub fn product(x: &Approx, w: &Stack<'_>, [rows, n, k]: [usize; 3], types: Types) -> Approx {
+    let problem = Problem {
+        b: Operand::packed(w.format, 1, n as u64, k as u64).t(),
+        c: Operand::packed(Format::Dense(types.out), 1, rows as u64, n as u64),
+        precision: types.precision,
+        ..Problem::dense(types.x, rows as u64, n as u64, k as u64)
+    };
+    let inputs = Inputs { a: &x.value, b: w.values, b_error: w.errors, ..Inputs::default() };
+    let main = reference(&problem, &inputs);
+    let mut spread = vec![0.0; main.value.len()];
+    if x.error.iter().any(|error| *error != 0.0) {
+        let sizes: Vec<f64> = match w.errors {
+            Some(errors) => w.values.iter().zip(errors).map(|(w, e)| w.abs() + e).collect(),
+            None => w.values.iter().map(|w| w.abs()).collect(),
+        };
+        let of = Inputs { a: &x.error, b: &sizes, ..Inputs::default() };
+        spread = reference(&problem, &of).value;
+    }
+    let mut out = Approx::default();
+    for ((value, bound), spread) in main.value.iter().zip(main.bound).zip(spread) {
+        out.push(*value, bound + MARGIN * spread);
+    }
+    out
+}
+
+/// The types of a product.
+#[derive(Clone, Copy, Debug)]
+pub struct Types {
+    /// Of x.
+    pub x: DType,
+    /// Of the output.
+    pub out: DType,
+    /// As of [`Gemm`](crate::Gemm).
+    pub precision: Precision,
+}
+
+impl Layer<'_> {
+    /// The output for x \[T, H\] and logits \[T, E\], rounded to a type.
+    pub fn forward(&self, x: &[f64], logits: &[f64], out: DType) -> Approx {
+        let Layer { h, k, .. } = *self;
+        let x = Approx::exact(x);
+        let routed: Vec<_> =
+            logits.chunks(self.experts.max(1)).map(|row| self.route(row)).collect();
+        let slots: Vec<_> = routed.iter().flat_map(|row| row.iter().copied()).collect();
+        let mut rows =
+            Approx { value: vec![0.0; slots.len() * h], error: vec![0.0; slots.len() * h] };
+        for expert in 0..self.experts {
+            let own: Vec<_> = (0..slots.len()).filter(|&slot| slots[slot].0 == expert).collect();
+            let tokens: Vec<_> = own.iter().map(|slot| slot / k).collect();
+            let of = self.pass(&self.own, expert, (&x.rows(&tokens, h), tokens.len()), self.dtype);
+            for (at, slot) in own.into_iter().enumerate() {
+                rows.value[slot * h..][..h].copy_from_slice(&of.value[at * h..][..h]);
+                rows.error[slot * h..][..h].copy_from_slice(&of.error[at * h..][..h]);
+            }
+        }
+        let mut y = Approx::default();
+        for (token, slots) in routed.iter().enumerate() {
+            for i in 0..h {
+                let (mut value, mut error) = (0.0, 0.0);
+                for (j, &(_, weight, off)) in slots.iter().enumerate() {
+                    let at = (token * k + j) * h + i;
+                    let (row, row_error) = (rows.value[at], rows.error[at]);
+                    value += weight * row;
+                    let reach = (weight.abs() + off) * (row.abs() + row_error);
+                    error += reach - (weight * row).abs() + k as f64 * ULP * reach;
+                }
+                y.push(value, error + 2f64.powi(-126) * k as f64);
+            }
+        }
+        let y = y.rounded(out);
+        let Some(shared) = &self.shared else { return y };
+        let added = self.pass(shared, 0, (&x, routed.len()), out);
+        let mut sum = Approx::default();
+        for at in 0..y.value.len() {
+            let error = MARGIN * (y.error[at] + added.error[at]);
+            let size = y.value[at].abs() + added.value[at].abs() + error;
+            sum.push(y.value[at] + added.value[at], error + 2.0 * ULP * size);
+        }
+        sum.rounded(out)
+    }
+
+    /// Experts of a token, each with its weight and the error of that, from the largest down.
+    fn route(&self, logits: &[f64]) -> Vec<(usize, f64, f64)> {
+        let softmax = self.scoring == Scoring::Softmax;
+        let scores = |logits: &[f64]| match softmax {
+            true => scores_of(logits),
+            false => logits
+                .iter()
+                .map(|&x| (Unary::Sigmoid.reference(x), Unary::Sigmoid.error(x) + 2f64.powi(-126)))
+                .collect(),
+        };
+        let all = scores(logits);
+        let key = |i: usize| match self.bias {
+            Some(bias) => f64::from((all[i].0 + bias[i]) as f32),
+            None => logits[i],
+        };
+        let mut order: Vec<usize> = (0..logits.len()).collect();
+        let number = |i: usize| if key(i).is_nan() { (1, 0.0) } else { (0, key(i)) };
+        order.sort_by(|&a, &b| {
+            number(b).partial_cmp(&number(a)).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        order.truncate(self.k);
+        let own: Vec<f64> = order.iter().map(|&i| logits[i]).collect();
+        let weights: Vec<(f64, f64)> = match (softmax && self.normalize, self.bias) {
+            (true, None) => scores(&own),
+            _ => order.iter().map(|&i| all[i]).collect(),
+        };
+        let normalized = self.normalize && !(softmax && self.bias.is_none());
+        let (sum, error) =
+            weights.iter().fold((0.0, 0.0), |(sum, error), (w, e)| (sum + w, error + e));
+        let error = error + (self.k as f64 / 8.0 + 8.0) * ULP * sum;
+        let weight = |(w, e): (f64, f64)| match normalized {
+            true => (w / sum, MARGIN * (e + w / sum * error) / sum + 3.0 * ULP * w / sum),
+            false => (w, e),
+        };
+        let with = |(i, own): (usize, (f64, f64))| {
+            let (w, e) = weight(own);
+            (i, w, e)
+        };
+        order.into_iter().zip(weights).map(with).collect()
+    }
+
+    /// Rows through one expert.
+    fn pass(
+        &self,
+        ffn: &Ffn<'_>,
+        expert: usize,
+        (x, rows): (&Approx, usize),
+        out: DType,
+    ) -> Approx {
+        let (h, f) = (self.h, ffn.f);
+        let types = Types { x: self.dtype, out: self.dtype, precision: self.precision };
+        let one = |stack: &Stack<'_>, [n, k]: [usize; 2], x: &Approx, types: Types| {
+            let part = expert * n * k..(expert + 1) * n * k;
+            let errors = stack.errors.map(|errors| &errors[part.clone()]);
+            let matrix = Stack { values: &stack.values[part], errors, ..*stack };
+            product(x, &matrix, [rows, n, k], types)
+        };
+        let gate = one(&ffn.gate, [f, h], x, types);
+        let up = one(&ffn.up, [f, h], x, types);
+        let mut inner = Approx::default();
+        for at in 0..gate.value.len() {
+            let ((g, g_off), (u, u_off)) =
+                ((gate.value[at], gate.error[at]), (up.value[at], up.error[at]));
+            let (value, off) = self.activated(g, g_off);
+            let error = match self.activation {
+                Activation::Silu => MARGIN * Binary::SiluMul.error(g, u),
+                _ => ULP * (value.abs() + off) * (u.abs() + u_off),
+            };
+            let spread = value.abs() * u_off + u.abs() * off + off * u_off;
+            inner.push(value * u, error + MARGIN * spread + 2f64.powi(-126));
+        }
+        one(&ffn.down, [h, f], &inner.rounded(self.dtype), Types { out, ..types })
+    }
+
+    /// The function of gate's product, and its error where it is stored by itself.
+    fn activated(&self, x: f64, off: f64) -> (f64, f64) {
+        let function = match self.activation {
+            Activation::None => return (x, off),
+            Activation::Silu => return (Unary::Silu.reference(x), SLOPE * off),
+            Activation::Relu => Unary::Relu,
+            Activation::Gelu => Unary::Gelu,
+            _ => Unary::GeluErf,
+        };
+        let value = function.reference(x);
+        let error = SLOPE * off + MARGIN * (function.error(x) + 1.05e-5 * off);
+        (value, error + rounding(self.dtype, value.abs() + error))
+    }
+}
+
+/// The softmax of a row, each number with its error.
+fn scores_of(row: &[f64]) -> Vec<(f64, f64)> {
+    let finite = || row.iter().copied().filter(|x| x.is_finite());
+    let (least, most) = (finite().fold(f64::MAX, f64::min), finite().fold(f64::MIN, f64::max));
+    if row.iter().any(|x| x.is_nan() || *x == f64::INFINITY) {
+        return vec![(f64::NAN, 0.0); row.len()];
+    }
+    if least > most {
+        return vec![(0.0, 0.0); row.len()];
+    }
+    let sum: f64 = row.iter().map(|x| (x - most).exp()).sum();
+    let error = (20.0 + 5.0 * (most - least) + row.len() as f64 / 2.0) * ULP;
+    let score = |x: &f64| {
+        let score = (x - most).exp() / sum;
+        (score, error * score + 2f64.powi(-126))
+    };
+    row.iter().map(score).collect()
+}

@@ -1,0 +1,343 @@
+//! From logits to rows that are sorted by expert.
+
+use super::work::{Work, encode, record, submit};
+use crate::context::Context;
+use crate::offsets::GroupOffsets;
+use crate::ops;
+use crate::tensor::Tensor;
+use tilewise_core::{DType, Error, Result};
+
+/// Words to whose multiples the binding of a view may be aligned.
+const ALIGNED: usize = 64;
+
+/// How a logit becomes the score of an expert.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scoring {
+    /// Softmax over all experts. The weights of a token are made to sum to 1, unless
+    /// [`Router::normalize`] says otherwise.
+    #[default]
+    Softmax,
+    /// 1/(1 + e⁻ˣ) of each logit. The weights stay so, unless [`Router::normalize`] says otherwise.
+    Sigmoid,
+}
+
+/// Chooses for each token the `k` experts with the largest logits, and makes their scores weights.
+/// It is made of `k` alone ([`From`]) where the rest stays as it is by default.
+///
+/// Of equal logits the one of the lower expert counts as larger, and NaN as the largest of all: a
+/// token with NaN among its logits has experts that there are, and NaN for all its weights after a
+/// softmax. After a sigmoid NaN is the weight of the experts whose logit it is, and normalization
+/// spreads it over the token's weights. No other token is affected.
+///
+/// ```
+/// use tilewise::moe::{Router, Scoring};
+/// use tilewise::{Context, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let logits = Tensor::upload(&ctx, &[0.0f32, 9.0, 9.0, 9.0, -9.0, 9.0], &[2, 3])?;
+/// let routing = Router::new(2).run(&logits)?;
+/// assert_eq!(routing.experts.read_blocking::<u32>()?, [1, 2, 0, 2]); // [tokens, 2]
+/// assert_eq!(routing.weights.read_blocking::<f32>()?, [0.5; 4]);
+/// // Sorted by expert: 0 has the token 1, 1 has 0, 2 has both.
+/// assert_eq!(routing.tokens.read_blocking::<u32>()?, [1, 0, 0, 1]);
+/// assert_eq!(routing.places.read_blocking::<u32>()?, [1, 2, 0, 3]); // [tokens, 2]
+/// let router = Router::new(1).scoring(Scoring::Sigmoid).normalize(true);
+/// assert_eq!(router.run(&logits)?.weights.read_blocking::<f32>()?, [1.0; 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a router chooses nothing until it is run, encoded or recorded"]
+pub struct Router {
+    k: usize,
+    scoring: Scoring,
+    normalize: Option<bool>,
+    bias: Option<Tensor>,
+}
+
+impl From<usize> for Router {
+    fn from(k: usize) -> Self {
+        Router::new(k)
+    }
+}
+
+impl Router {
+    /// Of so many experts for each token.
+    pub fn new(k: usize) -> Self {
+        Router { k, scoring: Scoring::default(), normalize: None, bias: None }
+    }
+
+    /// How a logit becomes a score; [`Scoring::Softmax`] by default.
+    pub fn scoring(mut self, scoring: Scoring) -> Self {
+        self.scoring = scoring;
+        self
+    }
+
+    /// Whether the weights of a token are made to sum to 1. By default they are after a softmax.
+    /// Scores that are all 0 become NaN so.
+    pub fn normalize(mut self, normalize: bool) -> Self {
+        self.normalize = Some(normalize);
+        self
+    }
+
+    /// Chooses by the sum of score and bias, floats \[experts\], as DeepSeek balances its experts.
+    /// Weights are made of the scores alone.
+    ///
+    /// ```
+    /// use tilewise::moe::{Router, Scoring};
+    /// use tilewise::{Context, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let logits = Tensor::upload(&ctx, &[9.0f32, 0.0, 1.0], &[1, 3])?;
+    /// let bias = Tensor::upload(&ctx, &[-2.0f32, 0.5, 0.0], &[3])?;
+    /// let routing = Router::new(1).scoring(Scoring::Sigmoid).bias(&bias).run(&logits)?;
+    /// assert_eq!(routing.experts.read_blocking::<u32>()?, [1]);
+    /// assert_eq!(routing.weights.read_blocking::<f32>()?, [0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bias(mut self, bias: &Tensor) -> Self {
+        self.bias = Some(bias.clone());
+        self
+    }
+
+    /// How many experts a token has.
+    pub fn top_k(&self) -> usize {
+        self.k
+    }
+
+    /// Routes tokens by `logits`, floats \[tokens, experts\]. The work is submitted, not waited
+    /// for.
+    ///
+    /// # Errors
+    /// `Shape` for logits of another shape, a bias that is not \[experts\], and for k that is 0 or
+    /// above the number of experts; `Unsupported` for other types than floats; `Overflow`,
+    /// `TooLarge`, `OutOfMemory`; `WrongContext` for operands of different contexts; `Device`,
+    /// `DeviceLost`.
+    pub fn run(&self, logits: &Tensor) -> Result<Routing> {
+        let [tokens, experts] = self.sizes(logits)?;
+        let routing = Routing::zeros(logits.context(), tokens, experts, self.k)?;
+        self.run_into(logits, &routing)?;
+        Ok(routing)
+    }
+
+    /// As [`run`](Self::run), into tensors that are there.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); `Shape` for a routing of other numbers of tokens, experts or k.
+    pub fn run_into(&self, logits: &Tensor, routing: &Routing) -> Result<()> {
+        submit(logits.context(), "routing", |work| self.work(work, logits, routing))
+    }
+
+    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
+    pub fn encode(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        logits: &Tensor,
+        routing: &Routing,
+    ) -> Result<()> {
+        let work = |work: &mut Work<'_, '_>| self.work(work, logits, routing);
+        encode(logits.context(), encoder, "routing", work)
+    }
+
+    /// Adds it to a compute pass of the caller's. Sets pipelines and bind group 0.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn record(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        logits: &Tensor,
+        routing: &Routing,
+    ) -> Result<()> {
+        record(logits.context(), pass, |work| self.work(work, logits, routing))
+    }
+
+    /// Tokens and experts, once the logits are found to fit.
+    pub(super) fn sizes(&self, logits: &Tensor) -> Result<[usize; 2]> {
+        if !logits.dtype().is_float() {
+            return Err(Error::Unsupported(format!(
+                "logits are {}, wanted one of {:?}",
+                logits.dtype(),
+                DType::FLOATS.map(DType::name)
+            )));
+        }
+        let &[tokens, experts] = logits.shape() else {
+            return Err(Error::Shape(format!(
+                "logits have shape {:?}, wanted [tokens, experts]",
+                logits.shape()
+            )));
+        };
+        admitted(self.k, experts)?;
+        if let Some(bias) = &self.bias {
+            logits.context().same(bias.context(), "the bias")?;
+            if bias.shape() != [experts] {
+                return Err(Error::Shape(format!(
+                    "the bias of the choice has shape {:?}, wanted [{experts}]",
+                    bias.shape()
+                )));
+            }
+        }
+        Ok([tokens, experts])
+    }
+
+    pub(super) fn work(
+        &self,
+        work: &mut Work<'_, '_>,
+        logits: &Tensor,
+        routing: &Routing,
+    ) -> Result<()> {
+        let [tokens, experts] = self.sizes(logits)?;
+        logits.context().same(routing.weights.context(), "the routing")?;
+        let wanted = [tokens, experts, self.k];
+        if routing.sizes() != wanted {
+            return Err(Error::Shape(format!(
+                "a routing of [tokens, experts, k] = {:?}, wanted {wanted:?}",
+                routing.sizes()
+            )));
+        }
+        self.choose(work, logits, routing)?;
+        let outs = [&routing.offsets.tensor, &routing.slots];
+        work.pair(&ops::group(&routing.experts, experts), outs)
+    }
+
+    /// Weights and experts.
+    fn choose(&self, work: &mut Work<'_, '_>, logits: &Tensor, routing: &Routing) -> Result<()> {
+        let Router { k, scoring, .. } = *self;
+        let Routing { weights, experts, .. } = routing;
+        let zeros = |dtype, shape: &[usize]| Tensor::zeros(logits.context(), dtype, shape);
+        let normalize = self.normalize.unwrap_or(scoring == Scoring::Softmax);
+        let softmax = scoring == Scoring::Softmax;
+        let score = |work: &mut Work<'_, '_>, logits: &Tensor, scores: &Tensor| match softmax {
+            true => work.op(&ops::softmax(logits), scores),
+            false => work.op(&ops::sigmoid(logits), scores),
+        };
+        // The softmax of the largest logits is the softmax of all made to sum to 1.
+        let by_logits = self.bias.is_none() && (normalize || !softmax);
+        let values = routing.values.as_packed(logits.dtype(), weights.shape());
+        if by_logits {
+            work.pair(&ops::top_k(logits, k), [&values, experts])?;
+            score(work, &values, weights)?;
+        } else {
+            let scores = zeros(DType::F32, logits.shape())?;
+            score(work, logits, &scores)?;
+            match &self.bias {
+                Some(bias) => {
+                    let (sums, largest) =
+                        (zeros(DType::F32, logits.shape())?, zeros(DType::F32, weights.shape())?);
+                    work.op(&ops::add(&scores, bias), &sums)?;
+                    work.pair(&ops::top_k(&sums, k), [&largest, experts])?;
+                }
+                None => work.pair(&ops::top_k(logits, k), [&values, experts])?,
+            }
+            work.op(&ops::take_along(&scores, experts), weights)?;
+        }
+        if normalize && !(softmax && by_logits) {
+            let sums = routing.values.as_packed(DType::F32, &weights.shape()[..1]);
+            work.op(&ops::sum(weights, 1), &sums)?;
+            work.op(&ops::div(weights, &sums.unsqueeze(1)?), weights)?;
+        }
+        Ok(())
+    }
+}
+
+/// `Shape` for k that is 0 or above the number of experts.
+fn admitted(k: usize, experts: usize) -> Result<()> {
+    match k {
+        0 => {
+            Err(Error::Shape(format!("0 of {experts} experts for each token, wanted one at least")))
+        }
+        _ if k > experts => {
+            Err(Error::Shape(format!("{k} experts for each token, and there are {experts}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The experts of tokens, and the rows of the experts. Each token has k slots; slot j of token t
+/// has the number t·k + j. A row for each slot, and rows are sorted by expert: those of one expert
+/// keep the order of their slots.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Routing {
+    /// Weights of the slots: f32 \[tokens, k\], from the largest score down.
+    pub weights: Tensor,
+    /// Experts of the slots: u32 \[tokens, k\].
+    pub experts: Tensor,
+    /// The slot of each row: u32 \[tokens · k\].
+    pub order: Tensor,
+    /// The token of each row: u32 \[tokens · k\].
+    pub tokens: Tensor,
+    /// The row of each slot: u32 \[tokens, k\].
+    pub places: Tensor,
+    /// Where the rows of each expert end; a 0 comes first.
+    pub offsets: GroupOffsets,
+    /// Rows, tokens and places, in memory of one tensor.
+    slots: Tensor,
+    /// Memory for a number of each slot, of any type.
+    values: Tensor,
+}
+
+impl Routing {
+    /// For so many tokens and experts, of which each token has k. It is zeros until a router has
+    /// run.
+    ///
+    /// # Errors
+    /// `Shape` for k that is 0 or above the number of experts; `Overflow`, `TooLarge`,
+    /// `OutOfMemory`, `Device`, `DeviceLost`.
+    pub fn zeros(context: &Context, tokens: usize, experts: usize, k: usize) -> Result<Self> {
+        admitted(k, experts)?;
+        let rows = tokens.checked_mul(k).and_then(|rows| u32::try_from(rows).ok());
+        let rows = rows.ok_or_else(|| {
+            Error::Overflow(format!(
+                "{tokens} tokens by {k} experts: kernels count to {}",
+                u32::MAX
+            ))
+        })?;
+        let zeros = |dtype, shape: &[usize]| Tensor::zeros(context, dtype, shape);
+        // Each of the three begins where devices bind.
+        let slots = zeros(DType::U32, &[3, (rows as usize).next_multiple_of(ALIGNED)])?;
+        let values = zeros(DType::F32, &[tokens, k])?;
+        Self::of(
+            zeros(DType::F32, &[tokens, k])?,
+            zeros(DType::U32, &[tokens, k])?,
+            slots,
+            GroupOffsets::from_tensor(&zeros(DType::U32, &[experts + 1])?)?,
+            values,
+        )
+    }
+
+    /// With the views of what has room for all slots.
+    fn of(
+        weights: Tensor,
+        experts: Tensor,
+        slots: Tensor,
+        offsets: GroupOffsets,
+        values: Tensor,
+    ) -> Result<Self> {
+        let slots = slots.narrow(1, 0, weights.elem_count())?;
+        let row = |at: usize| slots.narrow(0, at, 1)?.squeeze(0);
+        let (order, tokens) = (row(0)?, row(1)?);
+        let places = row(2)?.reshape(weights.shape())?;
+        Ok(Routing { weights, experts, order, tokens, places, offsets, slots, values })
+    }
+
+    /// For fewer tokens, on the same memory.
+    pub(super) fn narrow(&self, tokens: usize) -> Result<Self> {
+        let [weights, experts] = [&self.weights, &self.experts].map(|all| all.narrow(0, 0, tokens));
+        let (slots, offsets) = (self.slots.clone(), self.offsets.clone());
+        Self::of(weights?, experts?, slots, offsets, self.values.clone())
+    }
+
+    /// Tokens, experts, and k.
+    fn sizes(&self) -> [usize; 3] {
+        let slots = self.weights.shape();
+        [slots[0], self.offsets.count() - 1, slots[1]]
+    }
+}

@@ -1,0 +1,213 @@
+//! The weights of gated layers: function(x·gateᵀ) ∘ (x·upᵀ), times downᵀ.
+
+use super::work::Work;
+use crate::context::Context;
+use crate::gemm::Gemm;
+use crate::offsets::GroupOffsets;
+use crate::ops::{self, Unary};
+use crate::right::RightOperand;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+use tilewise_core::{Activation, DType, Error, Precision, Result};
+
+/// Weights of every expert, or of a layer that all tokens pass.
+#[derive(Clone, Debug)]
+pub(super) struct Gated {
+    gate_up: GateUp,
+    down: RightOperand,
+}
+
+#[derive(Clone, Debug)]
+enum GateUp {
+    Separate(RightOperand, RightOperand),
+    /// The rows of gate come first.
+    Fused(RightOperand),
+}
+
+/// How products are computed.
+#[derive(Clone, Debug)]
+pub(super) struct Ways {
+    pub(super) activation: Activation,
+    pub(super) kernel: Option<Arc<str>>,
+    pub(super) precision: Precision,
+}
+
+/// Between the products: a tensor for each, or one for both and one for what becomes of them.
+#[derive(Clone, Debug)]
+pub(super) struct Hidden {
+    first: Tensor,
+    second: Tensor,
+}
+
+impl Hidden {
+    /// The first rows, on the same memory.
+    pub(super) fn narrow(&self, rows: usize) -> Result<Self> {
+        let [first, second] = [&self.first, &self.second].map(|all| all.narrow(0, 0, rows));
+        Ok(Hidden { first: first?, second: second? })
+    }
+}
+
+impl Gated {
+    pub(super) fn new(gate: RightOperand, up: RightOperand, down: RightOperand) -> Self {
+        Gated { gate_up: GateUp::Separate(gate, up), down }
+    }
+
+    pub(super) fn fused(gate_up: RightOperand, down: RightOperand) -> Self {
+        Gated { gate_up: GateUp::Fused(gate_up), down }
+    }
+
+    fn operands(&self) -> impl Iterator<Item = (&'static str, &RightOperand)> {
+        let (first, second) = match &self.gate_up {
+            GateUp::Separate(gate, up) => (("gate", gate), Some(("up", up))),
+            GateUp::Fused(both) => (("gate and up", both), None),
+        };
+        [Some(first), second, Some(("down", &self.down))].into_iter().flatten()
+    }
+
+    /// Rows of gate, and those of input: F and H, once all weights are found to fit; of so many
+    /// experts, or of none.
+    pub(super) fn sizes(
+        &self,
+        name: &str,
+        context: &Context,
+        experts: Option<usize>,
+    ) -> Result<[usize; 2]> {
+        let mut all: Option<[usize; 2]> = None;
+        for (part, operand) in self.operands() {
+            let (own, shape) = of(operand);
+            context.same(own, part)?;
+            let (groups, matrix) = match (experts, &*shape) {
+                (Some(_), &[groups, n, k]) => (Some(groups), Some([n, k])),
+                (None, &[n, k]) => (None, Some([n, k])),
+                _ => (None, None),
+            };
+            let fused = matches!(self.gate_up, GateUp::Fused(_));
+            let sizes = match (part, matrix) {
+                (_, None) => None,
+                ("down", Some([h, f])) => Some([f, h]),
+                ("gate and up", Some([both, _])) if !both.is_multiple_of(2) => None,
+                (_, Some([n, h])) => Some([if fused { n / 2 } else { n }, h]),
+            };
+            let fits = groups == experts && all.is_none_or(|all| Some(all) == sizes);
+            match sizes {
+                Some(sizes) if fits => all = Some(sizes),
+                _ => return Err(misfit(name, part, &shape, experts, all)),
+            }
+        }
+        Ok(all.unwrap_or_default())
+    }
+
+    /// Memory for what lies between the products of so many rows.
+    pub(super) fn hidden(
+        &self,
+        context: &Context,
+        dtype: DType,
+        [rows, f]: [usize; 2],
+    ) -> Result<Hidden> {
+        let both = match self.gate_up {
+            GateUp::Separate(..) => Some(f),
+            GateUp::Fused(_) => f.checked_mul(2),
+        };
+        let both = both.ok_or_else(|| Error::Overflow(format!("twice {f} columns")))?;
+        let zeros = |columns| Tensor::zeros(context, dtype, &[rows, columns]);
+        Ok(Hidden { first: zeros(both)?, second: zeros(f)? })
+    }
+
+    /// From rows to what goes into the last product, which lies in `hidden`.
+    pub(super) fn first(
+        &self,
+        work: &mut Work<'_, '_>,
+        x: &Tensor,
+        ends: Option<&GroupOffsets>,
+        ways: &Ways,
+        Hidden { first, second }: &Hidden,
+    ) -> Result<Tensor> {
+        match &self.gate_up {
+            GateUp::Separate(gate, up) => {
+                work.product(&ways.product(x, gate, ends), first)?;
+                work.product(&ways.product(x, up, ends), second)?;
+                gated(work, ways.activation, [first, second], first)?;
+                Ok(first.clone())
+            }
+            GateUp::Fused(both) => {
+                work.product(&ways.product(x, both, ends), first)?;
+                let columns = second.shape()[1];
+                let part = |at| first.narrow(1, at * columns, columns);
+                gated(work, ways.activation, [&part(0)?, &part(1)?], second)?;
+                Ok(second.clone())
+            }
+        }
+    }
+
+    /// The last product of rows.
+    pub(super) fn down(&self, x: &Tensor, ends: Option<&GroupOffsets>, ways: &Ways) -> Gemm {
+        ways.product(x, &self.down, ends)
+    }
+}
+
+impl Ways {
+    /// x·wᵀ, of rows of experts or of all tokens.
+    fn product(&self, x: &Tensor, w: &RightOperand, ends: Option<&GroupOffsets>) -> Gemm {
+        let b = match w {
+            RightOperand::Dense(w) => w.t().into(),
+            quantized => quantized.clone(),
+        };
+        let gemm = match ends {
+            Some(ends) => Gemm::grouped(x, b, ends),
+            None => Gemm::new(x, b),
+        };
+        let gemm = gemm.precision(self.precision);
+        match &self.kernel {
+            Some(kernel) => gemm.kernel(&**kernel),
+            None => gemm,
+        }
+    }
+}
+
+/// function(gate) ∘ up.
+fn gated(
+    work: &mut Work<'_, '_>,
+    function: Activation,
+    [gate, up]: [&Tensor; 2],
+    out: &Tensor,
+) -> Result<()> {
+    let function = match function {
+        Activation::Silu => return work.op(&ops::silu_mul(gate, up), out),
+        Activation::None => return work.op(&ops::mul(gate, up), out),
+        Activation::Relu => Unary::Relu,
+        Activation::Gelu => Unary::Gelu,
+        Activation::GeluErf => Unary::GeluErf,
+        other => return Err(Error::Unsupported(format!("the function {other:?} in experts"))),
+    };
+    work.op(&ops::unary(gate, function), out)?;
+    work.op(&ops::mul(out, up), out)
+}
+
+/// Context and shape.
+fn of(operand: &RightOperand) -> (&Context, Vec<usize>) {
+    match operand {
+        RightOperand::Dense(w) => (w.context(), w.shape().to_vec()),
+        RightOperand::Quantized(w) => (w.context(), w.shape()),
+    }
+}
+
+/// The error of weights of the wrong shape; `all` are F and H as the weights before have them.
+fn misfit(
+    name: &str,
+    part: &str,
+    shape: &[usize],
+    experts: Option<usize>,
+    all: Option<[usize; 2]>,
+) -> Error {
+    let [f, h] = match all {
+        Some(sizes) => sizes.map(|size| size.to_string()),
+        None => ["F".to_owned(), "H".to_owned()],
+    };
+    let groups = experts.map_or(String::new(), |experts| format!("{experts}, "));
+    let wanted = match part {
+        "down" => format!("{h}, {f}"),
+        "gate and up" => format!("2·{f}, {h}"),
+        _ => format!("{f}, {h}"),
+    };
+    Error::Shape(format!("{part} of {name} has shape {shape:?}, wanted [{groups}{wanted}]"))
+}

@@ -1,0 +1,76 @@
+//! Operations one after the other, run at once or recorded.
+
+use crate::context::{Backend, Context};
+use crate::gemm::Gemm;
+use crate::ops::{Op, Operation, Pair, PairOperation};
+use crate::tensor::Tensor;
+use tilewise_core::Result;
+
+/// Where operations go.
+pub(super) enum Work<'w, 'p> {
+    /// Each runs at once.
+    Now,
+    /// Into a compute pass.
+    Pass(&'w mut wgpu::ComputePass<'p>),
+}
+
+impl Work<'_, '_> {
+    pub(super) fn op<K: Operation>(&mut self, op: &Op<K>, out: &Tensor) -> Result<()> {
+        match self {
+            Work::Now => op.run_into(out),
+            Work::Pass(pass) => op.record(pass, out),
+        }
+    }
+
+    pub(super) fn pair<K: PairOperation>(
+        &mut self,
+        pair: &Pair<K>,
+        outs: [&Tensor; 2],
+    ) -> Result<()> {
+        match self {
+            Work::Now => pair.run_into(outs),
+            Work::Pass(pass) => pair.record(pass, outs),
+        }
+    }
+
+    pub(super) fn product(&mut self, gemm: &Gemm, out: &Tensor) -> Result<()> {
+        match self {
+            Work::Now => gemm.run_into(out),
+            Work::Pass(pass) => gemm.record(pass, out),
+        }
+    }
+}
+
+/// Submits the operations as one compute pass; the CPU executor runs them.
+pub(super) fn submit(
+    context: &Context,
+    label: &str,
+    work: impl FnOnce(&mut Work<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    match &context.0.backend {
+        Backend::Gpu(gpu) => gpu.device.once(|encoder| encode(context, encoder, label, work)),
+        Backend::Cpu => work(&mut Work::Now),
+    }
+}
+
+/// Adds the operations to an encoder as one compute pass.
+pub(super) fn encode(
+    context: &Context,
+    encoder: &mut wgpu::CommandEncoder,
+    label: &str,
+    work: impl FnOnce(&mut Work<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    context.gpu_backend()?;
+    let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
+    record(context, &mut encoder.begin_compute_pass(&descriptor), work)
+}
+
+/// Adds the operations to a compute pass.
+pub(super) fn record(
+    context: &Context,
+    pass: &mut wgpu::ComputePass<'_>,
+    work: impl FnOnce(&mut Work<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    context.gpu_backend()?;
+    work(&mut Work::Pass(pass))
+}

@@ -1,0 +1,71 @@
+//! Elements of each row from places that indices name.
+
+use super::layout::{Sizes, float, words};
+use super::op::{Op, sealed::Plan};
+use super::rows::{counted, in_blocks, singly};
+use super::texts::{Function, Steps, TAKE_ALONG};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use tilewise_core::{DType, Error, Result};
+
+/// The operation of [`take_along`].
+#[derive(Clone, Debug)]
+pub struct TakeAlong {
+    x: Tensor,
+    indices: Tensor,
+}
+
+/// The elements of each row of `x`, \[m, n\], that the same row of `indices`, \[m, k\] of u32,
+/// names: `out[i, j] = x[i, indices[i, j]]`, \[m, k\]. An index beyond the row gives NaN.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let scores = Tensor::upload(&ctx, &[0.1f32, 0.2, 0.7, 0.5, 0.4, 0.1], &[2, 3])?;
+/// let experts = Tensor::upload(&ctx, &[2u32, 1, 0, 1], &[2, 2])?;
+/// let y = ops::take_along(&scores, &experts).run()?;
+/// assert_eq!(y.read_blocking::<f32>()?, [0.7, 0.2, 0.5, 0.4]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn take_along(x: &Tensor, indices: &Tensor) -> Op<TakeAlong> {
+    Op::new(TakeAlong { x: x.clone(), indices: indices.clone() })
+}
+
+impl Plan for TakeAlong {
+    fn name(&self) -> &'static str {
+        "take_along"
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.x
+    }
+
+    fn output(&self) -> Result<(Sizes, DType)> {
+        let TakeAlong { x, indices } = self;
+        float("take_along", "x", x)?;
+        words("take_along", "indices", indices)?;
+        x.context().same(indices.context(), "indices")?;
+        match (x.shape(), indices.shape()) {
+            (&[rows, _], &[m, k]) if m == rows => Ok((smallvec![rows, k], x.dtype())),
+            (x, indices) => Err(Error::Shape(format!(
+                "take_along: x has shape {x:?} and indices {indices:?}, wanted two dimensions of \
+                 each and as many rows"
+            ))),
+        }
+    }
+
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let (TakeAlong { x, indices }, caps) = (self, self.x.context().caps());
+        let &[rows, k] = out.shape() else { return Ok(Steps::new()) };
+        let inputs = [Some(&singly(x)), Some(indices)];
+        let mut step = TAKE_ALONG.step("take_along", Function::NONE, &inputs, &[out])?;
+        let rows = counted("take_along", rows)?;
+        step.call = in_blocks("take_along", step.call, rows, k, caps)?
+            .value("columns", counted("take_along", x.shape()[1])?)
+            .value("beyond", f32::NAN.to_bits());
+        Ok(smallvec![step])
+    }
+}

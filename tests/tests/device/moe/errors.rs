@@ -1,0 +1,138 @@
+//! Operands that do not fit: errors with both numbers.
+
+use super::{Case, Operands, PLAIN};
+use tilewise::moe::{Router, Routing, gather_matmul};
+use tilewise::{Context, DType, Error, MoeLayer, QuantFormat, QuantizedTensor, Tensor};
+use tilewise_tests::contexts;
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: tilewise::Result<T>, kind: &str, words: &[&str]) {
+    let error = result.unwrap_err();
+    assert!(format!("{error:?}").starts_with(kind), "{error:?}");
+    for word in words {
+        assert!(error.to_string().contains(word), "{error:?}");
+    }
+}
+
+#[test]
+fn routers() {
+    for context in contexts() {
+        let zeros = |dtype, shape: &[usize]| Tensor::zeros(&context, dtype, shape).unwrap();
+        let logits = zeros(DType::F32, &[3, 4]);
+        refused(Router::new(5).run(&logits), "Shape", &["5 experts for each", "there are 4"]);
+        refused(Router::new(0).run(&logits), "Shape", &["0 of 4"]);
+        refused(Router::new(1).run(&zeros(DType::F32, &[3, 0])), "Shape", &["1 experts", "are 0"]);
+        refused(Router::new(1).run(&zeros(DType::F32, &[3])), "Shape", &["[3]"]);
+        refused(Router::new(1).run(&zeros(DType::U32, &[3, 4])), "Unsupported", &["u32"]);
+        let biased = Router::new(1).bias(&zeros(DType::F32, &[5]));
+        refused(biased.run(&logits), "Shape", &["[5]", "[4]"]);
+        refused(Router::new(1).bias(&zeros(DType::U32, &[4])).run(&logits), "Unsupported", &[]);
+        let other = Tensor::zeros(&Context::cpu(), DType::F32, &[4]).unwrap();
+        refused(Router::new(1).bias(&other).run(&logits), "WrongContext", &["the bias"]);
+        let routing = Routing::zeros(&context, 2, 4, 1).unwrap();
+        let error = Router::new(1).run_into(&logits, &routing);
+        refused(error, "Shape", &["[2, 4, 1]", "[3, 4, 1]"]);
+        refused(Routing::zeros(&context, 2, 4, 5), "Shape", &["5", "4"]);
+        refused(Routing::zeros(&context, usize::MAX, 4, 4), "Overflow", &["kernels count to"]);
+        let recorded = |context: &Context| {
+            let device = context.device()?;
+            let mut encoder = device.create_command_encoder(&Default::default());
+            Some(Router::new(5).encode(&mut encoder, &logits, &routing))
+        };
+        if let Some(result) = recorded(&context) {
+            refused(result, "Shape", &["5 experts"]);
+        }
+    }
+}
+
+#[test]
+fn layers() {
+    for context in contexts() {
+        let zeros = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).unwrap();
+        let (x, logits) = (zeros(&[7, 8]), zeros(&[7, 3]));
+        let (gate, down) = (zeros(&[3, 6, 8]), zeros(&[3, 8, 6]));
+        let layer = MoeLayer::new(&gate, &gate, &down, 2);
+        layer.forward(&x, &logits).unwrap();
+        refused(layer.forward(&zeros(&[7, 9]), &logits), "Shape", &["[7, 9]", "is 8"]);
+        refused(layer.forward(&zeros(&[7]), &logits), "Shape", &["[7]"]);
+        refused(layer.forward(&x, &zeros(&[6, 3])), "Shape", &["[6, 3]", "[7, 8]"]);
+        refused(layer.forward(&x, &zeros(&[7, 4])), "Shape", &["[3, 6, 8]", "[4, F, H]"]);
+        refused(layer.forward_into(&x, &logits, &zeros(&[7, 7])), "Shape", &["[7, 7]", "[7, 8]"]);
+        let words = Tensor::zeros(&context, DType::U32, &[7, 8]).unwrap();
+        refused(layer.forward(&words, &logits), "Unsupported", &["x is u32"]);
+        refused(layer.forward_into(&x, &logits, &words), "Shape", &["u32"]);
+        let of = |gate: &Tensor, up: &Tensor, down: &Tensor, k: usize| {
+            MoeLayer::new(gate, up, down, k).forward(&x, &logits)
+        };
+        refused(of(&gate, &gate, &down, 4), "Shape", &["4 experts", "there are 3"]);
+        refused(of(&gate, &gate, &down, 0), "Shape", &["0 of 3"]);
+        refused(
+            of(&gate, &zeros(&[3, 5, 8]), &down, 1),
+            "Shape",
+            &["up", "[3, 5, 8]", "[3, 6, 8]"],
+        );
+        refused(of(&gate, &gate, &gate, 1), "Shape", &["down", "[3, 6, 8]", "[3, 8, 6]"]);
+        refused(of(&zeros(&[6, 8]), &gate, &down, 1), "Shape", &["gate", "[6, 8]", "[3, F, H]"]);
+        let odd = MoeLayer::fused(zeros(&[3, 11, 8]), &down, 1);
+        refused(odd.forward(&x, &logits), "Shape", &["[3, 11, 8]", "2·F"]);
+        let short = MoeLayer::fused(zeros(&[3, 10, 8]), &down, 1);
+        refused(short.forward(&x, &logits), "Shape", &["[3, 8, 6]", "[3, 8, 5]"]);
+        let shared = layer.clone().shared(zeros(&[4, 9]), zeros(&[4, 9]), zeros(&[9, 4]));
+        refused(shared.forward(&x, &logits), "Shape", &["[7, 8]", "shared experts is 9"]);
+        let stacked = layer.clone().shared_fused(zeros(&[1, 4, 8]), zeros(&[8, 2]));
+        refused(stacked.forward(&x, &logits), "Shape", &["[1, 4, 8]"]);
+        let format = QuantFormat::MXFP4;
+        let few = QuantizedTensor::zeros(&context, format, &[3, 6, 32]).unwrap();
+        let mixed = MoeLayer::new(&gate, &few, &down, 1);
+        refused(mixed.forward(&x, &logits), "Shape", &["[3, 6, 32]", "[3, 6, 8]"]);
+        let other = Tensor::zeros(&Context::cpu(), DType::F32, &[3, 6, 8]).unwrap();
+        refused(of(&gate, &other, &down, 1), "WrongContext", &["up"]);
+        let named = layer.clone().kernel("nonesuch");
+        refused(named.forward(&x, &logits), "UnknownKernel", &["nonesuch"]);
+        let wide = x.broadcast_to(&[2, 7, 8]).unwrap().as_strided(&[7, 8], &[0, 1], 0).unwrap();
+        refused(layer.forward_into(&x, &logits, &wide), "Strides", &["overlap"]);
+        let y = zeros(&[7, 3]);
+        let narrow = MoeLayer::new(zeros(&[3, 6, 3]), zeros(&[3, 6, 3]), zeros(&[3, 3, 6]), 1);
+        narrow.forward_into(&y, &logits, &y).unwrap();
+        if context.is_cpu() {
+            continue;
+        }
+        let operands = Operands::new(Case { tokens: 2, ..PLAIN }, 1);
+        let (gpu, cpu) = (operands.layer(&context), Context::cpu());
+        let [x, logits] = operands.on(&cpu);
+        refused(gpu.forward(&x, &logits), "WrongContext", &["gate"]);
+        let device = context.device().unwrap();
+        let mut encoder = device.create_command_encoder(&Default::default());
+        let on_cpu = operands.layer(&cpu);
+        let y = Tensor::zeros(&cpu, DType::F32, &[2, PLAIN.h]).unwrap();
+        refused(on_cpu.encode(&mut encoder, &x, &logits, &y), "WrongContext", &["needs a GPU"]);
+    }
+}
+
+#[test]
+fn gathered_products() {
+    for context in contexts() {
+        let zeros = |dtype, shape: &[usize]| Tensor::zeros(&context, dtype, shape).unwrap();
+        let floats = |shape: &[usize]| zeros(DType::F32, shape);
+        let words = |shape: &[usize]| zeros(DType::U32, shape);
+        let (x, w, rhs) = (floats(&[4, 5]), floats(&[3, 5, 2]), words(&[4]));
+        gather_matmul(&x, &w, None, &rhs).run().unwrap();
+        refused(gather_matmul(&x, &w, None, &words(&[3])).run(), "Shape", &["3 indices", "4 rows"]);
+        let lhs = words(&[6]);
+        let error = gather_matmul(&x, &w, Some(&lhs), &rhs).run();
+        refused(error, "Shape", &["4 indices rhs", "6 indices lhs"]);
+        let error = gather_matmul(&x, floats(&[3, 6, 2]), None, &rhs).run();
+        refused(error, "Shape", &["[4, 5]", "[3, 6, 2]"]);
+        refused(gather_matmul(&x, floats(&[5, 2]), None, &rhs).run(), "Shape", &["[5, 2]"]);
+        refused(gather_matmul(&x, &w, None, &floats(&[4])).run(), "Unsupported", &["rhs is f32"]);
+        refused(gather_matmul(&x, &w, None, &words(&[2, 2])).run(), "Shape", &["[2, 2]"]);
+        let short = gather_matmul(&x, &w, None, &rhs).run_into(&floats(&[4, 3]));
+        refused(short, "Shape", &["[4, 3]", "[4, 2]"]);
+        let half = gather_matmul(&x, &w, None, &rhs).out_dtype(DType::F16);
+        refused(half.run_into(&floats(&[4, 2])), "Misuse", &["is f32", "says f16"]);
+        let other = Tensor::zeros(&Context::cpu(), DType::U32, &[4]).unwrap();
+        refused(gather_matmul(&x, &w, None, &other).run(), "WrongContext", &["rhs"]);
+        let error: Result<_, Error> = gather_matmul(&x, &w, None, &rhs).kernel("none").run();
+        refused(error, "UnknownKernel", &["none"]);
+    }
+}

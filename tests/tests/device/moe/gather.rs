@@ -1,0 +1,146 @@
+//! Products by index.
+
+use super::{Held, numbers, upload, wide};
+use tilewise::moe::gather_matmul;
+use tilewise::moe::reference::{Approx, Types, product};
+use tilewise::{Context, DType, Precision, Result, RightOperand, Tensor};
+use tilewise_core::Format;
+use tilewise_tests::{Rng, contexts};
+
+const M: usize = 9;
+const E: usize = 4;
+
+/// One matrix to each index; those beyond are on the device alone.
+struct Case {
+    lhs: Option<Vec<u32>>,
+    rhs: Vec<u32>,
+    /// Type of x, type or format of w, K and N.
+    dtype: DType,
+    weights: &'static str,
+    size: [usize; 2],
+}
+
+fn cases() -> Vec<Case> {
+    let plain = |lhs: Option<&[u32]>, rhs: &[u32]| Case {
+        lhs: lhs.map(<[u32]>::to_vec),
+        rhs: rhs.to_vec(),
+        dtype: DType::F32,
+        weights: "f32",
+        size: [7, 5],
+    };
+    let twice: Vec<u32> = (0..2 * M as u32).map(|i| i * 7 % M as u32).collect();
+    let many: Vec<u32> = (0..2 * M as u32).map(|i| i * i % 3).collect();
+    let far = [u32::MAX, 3, 1 << 31, 0, M as u32, 4, 1];
+    vec![
+        plain(None, &[3, 1, 1, 0, 3, 2, 0, 0, 1]),
+        plain(Some(&twice), &many),
+        plain(Some(&[]), &[]),
+        plain(Some(&[8]), &[2]),
+        plain(Some(&far), &[0, 4, 1, u32::MAX, 2, 3, 1 << 31]),
+        Case {
+            dtype: DType::F16,
+            weights: "f16",
+            size: [32, 16],
+            ..plain(None, &[0, 0, 1, 1, 1, 3, 3, 3, 9])
+        },
+        Case { weights: "affine-4bit-g64-f16", size: [128, 6], ..plain(Some(&twice), &many) },
+        Case { dtype: DType::BF16, weights: "q8_0", size: [64, 9], ..plain(Some(&twice), &many) },
+    ]
+}
+
+impl Case {
+    /// x, w as products take it, and the result wanted.
+    fn operands(&self, context: &Context, seed: u64) -> (Tensor, RightOperand, Approx) {
+        let rng = &mut Rng::new(seed);
+        let [k, n] = self.size;
+        let x = numbers(rng, self.dtype, M * k, 1.0);
+        let w = Held::new(rng, self.weights, Some(E), [n, k], self.dtype);
+        let mut wanted = Approx::default();
+        for (at, &matrix) in self.rhs.iter().enumerate() {
+            let row = self.lhs.as_ref().map_or(at, |lhs| lhs[at] as usize);
+            if row >= M || matrix as usize >= E {
+                wanted.value.extend(vec![0.0; n]);
+                wanted.error.extend(vec![0.0; n]);
+                continue;
+            }
+            let part = matrix as usize * n * k..(matrix as usize + 1) * n * k;
+            let mut stack = w.stack();
+            stack.values = &stack.values[part.clone()];
+            stack.errors = stack.errors.map(|errors| &errors[part]);
+            let types = Types { x: self.dtype, out: self.dtype, precision: Precision::F32 };
+            let y = product(&Approx::exact(&wide(&x[row * k..][..k])), &stack, [1, n, k], types);
+            wanted.value.extend(y.value);
+            wanted.error.extend(y.error);
+        }
+        let w = match (w.on(context), w.format) {
+            (RightOperand::Dense(w), Format::Dense(_)) => w.t().into(),
+            (w, _) => w,
+        };
+        (upload(context, self.dtype, &x, &[M, k]), w, wanted)
+    }
+}
+
+fn indices(context: &Context, all: &[u32]) -> Tensor {
+    Tensor::upload(context, all, &[all.len()]).unwrap()
+}
+
+#[test]
+fn rows_and_matrices_by_index() -> Result<()> {
+    for (turn, context) in contexts().into_iter().enumerate() {
+        for (seed, case) in cases().into_iter().enumerate() {
+            if !context.is_cpu() && seed > 4 && seed % 2 != turn % 2 {
+                continue;
+            }
+            let (x, w, wanted) = case.operands(&context, seed as u64);
+            let lhs = case.lhs.as_ref().map(|all| indices(&context, all));
+            let rhs = indices(&context, &case.rhs);
+            let unsorted = gather_matmul(&x, w.clone(), lhs.as_ref(), &rhs);
+            let y = unsorted.run()?;
+            let got = wide(&y.read_f32_blocking()?);
+            let worst = wanted.check(&got);
+            assert!(worst.is_ok(), "{seed}, {context:?}: {worst:?} of {got:?}");
+            let bits = y.read_bytes_blocking()?;
+            assert_eq!(unsorted.run()?.read_bytes_blocking()?, bits);
+            if let (Some(device), Some(queue)) = (context.device(), context.queue()) {
+                let other = Tensor::zeros(&context, y.dtype(), y.shape())?;
+                let mut encoder = device.create_command_encoder(&Default::default());
+                unsorted.encode(&mut encoder, &other)?;
+                queue.submit([encoder.finish()]);
+                assert_eq!(other.read_bytes_blocking()?, bits);
+            }
+            // Sorted by the caller: the same bits in another order.
+            let mut order: Vec<usize> = (0..case.rhs.len()).collect();
+            order.sort_by_key(|&at| case.rhs[at]);
+            let of = |all: &[u32]| order.iter().map(|&at| all[at]).collect::<Vec<_>>();
+            let every: Vec<u32> = (0..M as u32).collect();
+            let lhs = indices(&context, &of(case.lhs.as_deref().unwrap_or(&every)));
+            let rhs = indices(&context, &of(&case.rhs));
+            let sorted = gather_matmul(&x, w, Some(&lhs), &rhs).sorted().run()?;
+            let sorted = sorted.read_bytes_blocking()?;
+            let row = case.size[1] * case.dtype.bytes() as usize;
+            for (at, &from) in order.iter().enumerate() {
+                let [one, other] = [&sorted[at * row..][..row], &bits[from * row..][..row]];
+                assert_eq!(one, other, "{seed}, {context:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whoever says that indices are sorted, and is wrong, gets rows of other matrices, and nothing
+/// from outside.
+#[test]
+fn indices_that_are_not_sorted_stay_inside() -> Result<()> {
+    for context in contexts() {
+        let ones = |shape: &[usize]| {
+            Tensor::upload(&context, &vec![1.0f32; shape.iter().product()], shape).unwrap()
+        };
+        let (x, w) = (ones(&[5, 3]), ones(&[4, 3, 2]));
+        for rhs in [[3, 2, 1, 0, 3], [u32::MAX, 0, 9, 1, 0]] {
+            let product = gather_matmul(&x, &w, None, &indices(&context, &rhs)).sorted();
+            let y = product.run()?.read_blocking::<f32>()?;
+            assert!(y.iter().all(|y| [0.0, 3.0].contains(y)), "{y:?}");
+        }
+    }
+    Ok(())
+}
