@@ -25,8 +25,8 @@ pub enum Grouping {
         groups: u64,
         /// The place of the first end in its storage.
         offset: u64,
-        /// Rows that a group is expected to have, where it is known better than by an even share
-        /// of M. Estimates alone depend on it.
+        /// The rows of each group that has some, where they are known to be about as many; else
+        /// rows are taken to choose their groups at random. Estimates alone depend on it.
         expected: Option<u64>,
     },
 }
@@ -94,6 +94,9 @@ impl Grouping {
     pub fn expected_tiles_m(self, m: u64, batch: u64, bm: u64) -> f64 {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => (m.div_ceil(bm) * batch) as f64,
+            Grouping::RaggedM { expected: Some(rows), .. } => {
+                self.expected_entries(m, batch) * rows.max(1).div_ceil(bm) as f64
+            }
             Grouping::RaggedM { .. } => {
                 let met = self.expected_entries(m, batch);
                 let last = (bm - 1) as f64 / 2.0;

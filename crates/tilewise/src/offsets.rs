@@ -15,6 +15,8 @@ pub struct GroupOffsets {
     pub(crate) tensor: Tensor,
     /// Known when they came from the host.
     pub(crate) ends: Option<Arc<[u32]>>,
+    /// Rows of each group that has some, where they are about as many.
+    pub(crate) expected: Option<u64>,
 }
 
 impl GroupOffsets {
@@ -33,7 +35,27 @@ impl GroupOffsets {
             )));
         }
         let tensor = Tensor::upload(context, ends, &[ends.len()])?;
-        Ok(GroupOffsets { tensor, ends: Some(ends.into()) })
+        Ok(GroupOffsets { tensor, ends: Some(ends.into()), expected: even(ends) })
+    }
+
+    /// The same ends, with the number of rows that a group with rows is expected to have: kernels
+    /// are chosen by it. Otherwise they are chosen as if rows chose their groups at random, or by
+    /// ends that came from the host and are about even. Results do not depend on it.
+    ///
+    /// ```
+    /// use tilewise::{Context, GroupOffsets, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let ends = Tensor::upload(&ctx, &[32u32, 64, 64, 96], &[4])?; // a kernel's
+    /// let ends = GroupOffsets::from_tensor(&ends)?.expect_rows(32);
+    /// assert_eq!(ends.count(), 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expect_rows(mut self, rows: usize) -> Self {
+        self.expected = Some(rows as u64);
+        self
     }
 
     /// Ends in a tensor, a vector of u32, such as a kernel of the caller's writes: a view of any
@@ -74,7 +96,7 @@ impl GroupOffsets {
                 ends.strides()
             )));
         }
-        Ok(GroupOffsets { tensor: ends.clone(), ends: None })
+        Ok(GroupOffsets { tensor: ends.clone(), ends: None, expected: None })
     }
 
     /// Ends that a shader of the caller's writes: `groups` numbers of type u32, from byte
@@ -117,7 +139,7 @@ impl GroupOffsets {
         let too_many = |_| Error::Overflow(format!("{groups} group offsets"));
         let count = usize::try_from(groups).map_err(too_many)?;
         let tensor = Tensor::from_buffer(context, buffer, byte_offset, DType::U32, &[count])?;
-        Ok(GroupOffsets { tensor, ends: None })
+        Ok(GroupOffsets { tensor, ends: None, expected: None })
     }
 
     /// The context that they belong to.
@@ -152,6 +174,35 @@ impl GroupOffsets {
                 "{count} group offsets for {groups} entries of B; there is one for each, and one \
                  more if a 0 comes first"
             ))),
+        }
+    }
+}
+
+/// Rows of the groups that have some, up to a power of two, if each has more than half of it.
+/// Powers of two, so that changing ends make few plans.
+fn even(ends: &[u32]) -> Option<u64> {
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let rows = ends.iter().zip(starts).map(|(end, start)| end - start).filter(|rows| *rows > 0);
+    let most = u64::from(rows.clone().max()?).next_power_of_two();
+    let least = u64::from(rows.min()?);
+    (2 * least > most).then_some(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_even_where_none_has_twice_the_rows() {
+        for (ends, rows) in [
+            (&[32, 64, 64, 96][..], Some(32)),
+            (&[0, 5, 12], Some(8)),
+            (&[4, 12], None),
+            (&[1, 2, 3], Some(1)),
+            (&[0, 0], None),
+            (&[], None),
+        ] {
+            assert_eq!(even(ends), rows, "{ends:?}");
         }
     }
 }

@@ -226,12 +226,12 @@ impl Gemm {
             None => None,
         };
         let mut grouping = nested;
-        if let Some(GroupOffsets { tensor, .. }) = &self.offsets {
+        if let Some(GroupOffsets { tensor, expected, .. }) = &self.offsets {
             let (operand, bound) = tensor.vector([0; 4]);
             add(Role::Offsets, "group offsets", tensor.context(), bound, None)?;
             let (groups, before) = self.groups()?;
-            grouping =
-                Grouping::RaggedM { groups, offset: operand.offset + before, expected: None };
+            let offset = operand.offset + before;
+            grouping = Grouping::RaggedM { groups, offset, expected: *expected };
         }
         let c = match c {
             Some(c) => {
