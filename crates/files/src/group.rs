@@ -191,7 +191,7 @@ pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
     });
     let packed = ["qweight", "qzeros", "scales"]
         .map(|leaf| (leaf, there.get(leaf).copied().unwrap_or("any type")));
-    let formats = formats.chain([("gptq, awq".to_owned(), packed.to_vec())]);
+    let formats = formats.chain([("gptq or awq".to_owned(), packed.to_vec())]);
     // The first format of those of which the most tensors are there.
     let near = formats.min_by_key(|(_, planes)| {
         let held = planes.iter().filter(|(leaf, _)| there.contains_key(leaf)).count();

@@ -332,14 +332,11 @@ fn a_matrix_that_lacks_a_tensor() {
     );
     let model = open(&[("m.safetensors", file)]).unwrap();
     for (name, why) in [
-        (
-            "a",
-            "; there is a.weight (U32), and affine-4bit-g64-f32 needs a.scales (F32), a.biases (F32)",
-        ),
+        ("a", "a.weight (U32), and affine-4bit-g64-f32 needs a.scales (F32), a.biases (F32)"),
         ("b", "b.weight (I64), and affine-4bit-g64-f16 needs b.weight (U32)"),
         (
             "c",
-            "; there is c.qweight (I32), c.scales (F16), and gptq, awq needs c.qzeros (any type)",
+            "; there is c.qweight (I32), c.scales (F16), and gptq or awq needs c.qzeros (any type)",
         ),
         ("d", "the nearest of 7 is \"d.weight\""),
     ] {
