@@ -56,3 +56,8 @@ pub use kernels::{
 pub use place::{Count, Entries, Place};
 pub use program::Program;
 pub use runner::{Filled, Outcome, Suite, run};
+
+/// The examples of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -1,14 +1,14 @@
 //! `cargo xtask packages`: whether the crates that are to be published can be.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::process::{Result, capture, cargo, tee};
 
 /// Texts that tell users which Rust they need.
-const TEXTS: [&str; 2] = ["README.md", "CONTRIBUTING.md"];
+const TEXTS: [&str; 3] = ["README.md", "crates/tilewise/README.md", "CONTRIBUTING.md"];
 
 /// The command: checks the manifests, and that cargo makes the packages without a warning.
 pub(crate) fn main() -> Result {
@@ -81,13 +81,33 @@ impl Workspace {
             );
             if published {
                 missing(package).for_each(|what| expect(false, &format!("it lacks {what}")));
+                let readme = folder(package).join("README.md");
+                let text = fs::read_to_string(&readme).unwrap_or_default();
+                for link in links(&text) {
+                    // The package holds the crate's folder and nothing beside it.
+                    let holds = !link.contains("..") && folder(package).join(link).exists();
+                    expect(holds, &format!("README.md links to {link}, which is not in it"));
+                }
             }
         }
         complaints
     }
 }
 
-/// What a published crate ought to have and this one has not.
+/// The folder of a crate.
+fn folder(package: &Value) -> PathBuf {
+    let manifest = package["manifest_path"].as_str().and_then(|path| Path::new(path).parent());
+    manifest.map(Path::to_owned).unwrap_or_default()
+}
+
+/// The files to which a text in Markdown links.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let files = targets.filter(|target| !target.contains("://"));
+    files.filter_map(|target| target.split('#').next().filter(|file| !file.is_empty()))
+}
+
+/// Fields and files that a published crate lacks.
 fn missing(package: &Value) -> impl Iterator<Item = String> {
     const FIELDS: [&str; 7] = [
         "description",
@@ -103,8 +123,7 @@ fn missing(package: &Value) -> impl Iterator<Item = String> {
     let fields = FIELDS.into_iter().filter(move |field| is_empty(&package[field]));
     let docs = package["metadata"]["docs"]["rs"]["all-features"] != true;
     let docs = docs.then_some("all-features in package.metadata.docs.rs");
-    let folder = package["manifest_path"].as_str().and_then(|path| Path::new(path).parent());
-    let folder = folder.map(Path::to_owned).unwrap_or_default();
+    let folder = folder(package);
     // Through a link, if it is one.
     let files = FILES.into_iter().filter(move |file| !folder.join(file).is_file());
     fields.chain(docs).chain(files).map(str::to_owned)
@@ -134,6 +153,12 @@ mod tests {
             "packages": [package, { "name": "b", "id": "b", "publish": [], "rust_version": "1.2" }],
             "workspace_default_members": ["a"],
         }))
+    }
+
+    #[test]
+    fn links_to_files() {
+        let text = "[a](b/c.md#d), [e](https://f.g/h.md) and [i](#j)\n[k](../l)";
+        assert_eq!(links(text).collect::<Vec<_>>(), ["b/c.md", "../l"]);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 /// f16 where [`Precision::F16Sums`](crate::problem::Precision::F16Sums) permits it. Integers are
 /// for indices and custom kernels.
 ///
-/// Code that reads and writes elements matches on the type, so the enum is closed: a new type comes
-/// with a new minor version.
+/// The enum is closed, so that your `match` on a type covers all of them; a new type is a breaking
+/// change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE 754 binary32.

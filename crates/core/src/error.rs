@@ -44,7 +44,7 @@ pub enum Error {
     /// may do.
     #[error("unsupported: {0}")]
     Unsupported(String),
-    /// A feature or limit that the device lacks; another device, or another dtype, may do.
+    /// A feature or limit that the device lacks; another device, dtype or a smaller grid may do.
     #[error("missing feature: {0}")]
     MissingFeature(String),
     /// A call that is wrong whatever the device and the numbers are; the text names one that works.

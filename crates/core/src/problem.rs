@@ -46,8 +46,7 @@ impl Format {
         format.def().constants.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
     }
 
-    /// The buffers that an operand is stored in, each with the bytes of a block: one for a dense
-    /// operand.
+    /// The buffers of an operand, each with the bytes of a block: one if it is dense.
     pub const fn planes(self) -> &'static [Plane] {
         const fn elements(dtype: DType) -> Plane {
             Plane { name: "", of: Stored::Numbers(dtype), bytes: dtype.bytes() }
@@ -106,16 +105,16 @@ pub struct Operand {
 
 impl Operand {
     /// A packed row-major operand of `batch` entries of `rows`×`cols`, starting at element 0, in
-    /// storage that just holds it.
+    /// storage that just holds it. Sizes beyond 64 bits saturate, and the planner refuses them.
     pub const fn packed(format: Format, batch: u64, rows: u64, cols: u64) -> Self {
         Operand {
             format,
             transposed: false,
             offset: 0,
             ld: cols,
-            batch_stride: rows * cols,
+            batch_stride: rows.saturating_mul(cols),
             outer_strides: [0; 3],
-            len: batch * rows * cols,
+            len: batch.saturating_mul(rows).saturating_mul(cols),
         }
     }
 
@@ -212,7 +211,7 @@ impl Activation {
     }
 }
 
-/// Axis of C along which a bias runs.
+/// Axis of C along which a bias runs. The enum is closed: a matrix has two axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
     /// One value per row.
@@ -267,8 +266,7 @@ impl Default for Epilogue {
     }
 }
 
-/// A copy of A or B, packed beforehand as mainloops of matrix units want it
-/// ([`prepare`](crate::plan::prepare)).
+/// A copy of A or B that [`prepare`](crate::plan::prepare) packs for mainloops of matrix units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Copied {
     /// Entries of the operand; 1 for one that is broadcast.

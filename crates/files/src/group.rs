@@ -2,6 +2,7 @@
 
 use crate::identify::{element_of, joined, leaves};
 use crate::raw::{Element, Raw};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilewise_core::quant::{Plane, Stored};
 use tilewise_core::{DType, QuantFormat};
@@ -165,6 +166,47 @@ fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members>
             && format.planes().iter().filter(codes).all(is)
     };
     QuantFormat::all().any(fits).then_some(Members::Planes(there))
+}
+
+/// For errors: the tensors under a prefix that make no matrix, and those that would complete one.
+/// Empty where there are none.
+pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
+    let of = |leaf: &str| {
+        let name = joined(prefix, leaf);
+        raws.iter().find(|raw| raw.name == name).map(|raw| &raw.element)
+    };
+    let there = leaves().iter().chain(&PACKED).filter_map(|leaf| Some((*leaf, of(leaf)?)));
+    let there: BTreeMap<&str, &Element> = there.collect();
+    // Numbers alone are a dense tensor that has another name.
+    let is_number =
+        |element: &&&Element| matches!(element, Element::Dense(kind) if kind.is_float());
+    if there.values().all(|element| is_number(&element)) {
+        return String::new();
+    }
+    let there: BTreeMap<&str, &str> =
+        there.into_iter().map(|(leaf, element)| (leaf, element.name())).collect();
+    let formats = QuantFormat::all().map(|format| {
+        let planes = format.planes().iter().map(|plane| (plane.name, element_of(plane)));
+        (format.to_string(), planes.collect::<Vec<_>>())
+    });
+    let packed = ["qweight", "qzeros", "scales"]
+        .map(|leaf| (leaf, there.get(leaf).copied().unwrap_or("any type")));
+    let formats = formats.chain([("gptq or awq".to_owned(), packed.to_vec())]);
+    // The first format of those of which the most tensors are there.
+    let near = formats.min_by_key(|(_, planes)| {
+        let held = planes.iter().filter(|(leaf, _)| there.contains_key(leaf)).count();
+        let right = planes.iter().filter(|(leaf, kind)| there.get(leaf) == Some(kind)).count();
+        Reverse((held, right))
+    });
+    let list = |tensors: &mut dyn Iterator<Item = (&str, &str)>| {
+        let shown = tensors.map(|(leaf, kind)| format!("{} ({kind})", joined(prefix, leaf)));
+        shown.collect::<Vec<_>>().join(", ")
+    };
+    let held = list(&mut there.iter().map(|(leaf, kind)| (*leaf, *kind)));
+    near.map_or_else(String::new, |(format, planes)| {
+        let mut lacks = planes.into_iter().filter(|(leaf, kind)| there.get(leaf) != Some(kind));
+        format!("; there is {held}, and {format} needs {}", list(&mut lacks))
+    })
 }
 
 /// Whether this holds codes of quantized weights, or another part that is no matrix of numbers, by

@@ -5,7 +5,7 @@ use crate::config::Method;
 use crate::error::unfit;
 use crate::gguf::Value;
 use crate::group::{
-    FACTOR, Factor, G_IDX, Group, LARGEST, Members, ORDER, Packed, each, group, is_coded,
+    FACTOR, Factor, G_IDX, Group, LARGEST, Members, ORDER, Packed, each, group, is_coded, lacking,
 };
 use crate::identify::{identify, joined};
 use crate::import::{self, Import, import};
@@ -194,9 +194,10 @@ impl Model {
         self.by_name.get(name).copied().ok_or_else(|| {
             let names = self.groups.iter().map(|group| &*group.name);
             Error::NotFound(format!(
-                "{}: {}{}",
+                "{}: {}{}{}",
                 self.file(0),
                 names::unknown(name, names),
+                lacking(&self.opened.raws, name),
                 self.others()
             ))
         })

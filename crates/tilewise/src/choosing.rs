@@ -6,7 +6,7 @@
 use crate::context::{Backend, Context, Preferences};
 use crate::gpu::{Asked, Compiled, Gpu};
 use crate::msl;
-use crate::options::KERNEL_SOURCE;
+use crate::options::{ContextOptions, KERNEL_SOURCE};
 use std::sync::Arc;
 use tilewise_core::kernel::Library;
 use tilewise_core::plan::{Choice, Forced, admits};
@@ -43,8 +43,9 @@ impl Context {
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
-    /// `NoKernel` for the first problem that cannot be run on this device; `InvalidValue` when the
-    /// name of the context's kernel is none; `OutOfMemory`, `Device`, `DeviceLost`.
+    /// `NoKernel` for the first problem that cannot be run on this device; `UnknownKernel` for a
+    /// context's kernel that is not one of its [library](Self::library); `OutOfMemory`, `Device`,
+    /// `DeviceLost`.
     pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
         problems.iter().try_for_each(|problem| match &self.0.backend {
             Backend::Gpu(gpu) => self.compile(gpu, problem, None).map(drop),
@@ -176,18 +177,10 @@ impl Context {
         }
         let Preferences { kernel, winners, .. } = &self.0.preferences;
         if let Some(name) = kernel {
-            return match name.parse().and_then(|forced| self.usable(forced, problem)) {
+            let forced = name.parse().and_then(|forced| self.usable(forced, problem));
+            return match forced {
                 Ok(forced) => Ok(Some((forced, KERNEL_SOURCE))),
-                Err(Error::NoKernel(why)) => {
-                    Err(Error::NoKernel(format!("{name:?} is forced ({KERNEL_SOURCE}): {why}")))
-                }
-                Err(Error::InvalidValue(why)) => {
-                    Err(Error::InvalidValue(format!("{KERNEL_SOURCE}: {why}")))
-                }
-                Err(why @ Error::UnknownKernel { .. }) => {
-                    Err(Error::InvalidValue(format!("{KERNEL_SOURCE}: {why}")))
-                }
-                Err(other) => Err(other),
+                Err(error) => Err(blaming_options(name, error)),
             };
         }
         let winner = winners.of(problem, self.caps());
@@ -209,6 +202,29 @@ impl Context {
         if let Ok(gpu) = self.gpu_backend() {
             gpu.plans.clear();
         }
+    }
+}
+
+/// `UnknownKernel` when the options name a kernel that exists in neither language, `InvalidValue`
+/// for text that is no name.
+pub(crate) fn known(options: &ContextOptions) -> Result<()> {
+    let Some(name) = &options.kernel else { return Ok(()) };
+    let known = name.parse().and_then(|forced: Forced| forced.known(msl::ALL));
+    known.map_err(|error| blaming_options(name, error))
+}
+
+/// The error, whose text says that the options or the environment name the kernel.
+fn blaming_options(kernel: &str, error: Error) -> Error {
+    match error {
+        Error::NoKernel(why) => {
+            Error::NoKernel(format!("{kernel:?} is forced ({KERNEL_SOURCE}): {why}"))
+        }
+        Error::InvalidValue(why) => Error::InvalidValue(format!("{KERNEL_SOURCE}: {why}")),
+        Error::UnknownKernel { name, nearest, count } => {
+            let nearest = format!("{nearest} ({KERNEL_SOURCE})");
+            Error::UnknownKernel { name, nearest, count }
+        }
+        other => other,
     }
 }
 

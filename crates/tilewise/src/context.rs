@@ -114,7 +114,10 @@ impl Context {
     pub fn wait(&self) -> Result<()> {
         match &self.0.backend {
             Backend::Cpu => Ok(()),
-            Backend::Gpu(gpu) => gpu.device.wait(),
+            Backend::Gpu(gpu) => {
+                gpu.device.wait()?;
+                gpu.device.probe()
+            }
         }
     }
 
@@ -132,9 +135,16 @@ impl Context {
         if Arc::ptr_eq(&self.0, &other.0) {
             return Ok(());
         }
+        let [here, there] =
+            [self, other].map(|own| format!("{} ({})", own.adapter_name(), own.backend_name()));
+        let both = if here == there {
+            format!("both on {here}")
+        } else {
+            format!("on {there} and on {here}")
+        };
         Err(Error::WrongContext(format!(
-            "{operand} belongs to another context, {other:?}, than the call, {self:?}; contexts \
-             share no tensors, even those of one device"
+            "{operand} and the rest of the call are of different contexts, {both}: make all with \
+             one Context"
         )))
     }
 }

@@ -202,12 +202,14 @@ impl Gemm {
     }
 
     /// Adds a vector \[N\] to every row. In a batched product it may be \[inner,N\] or
-    /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped one \[groups,N\].
+    /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped one \[groups,N\]. It
+    /// replaces the bias of an earlier call.
     pub fn bias(self, bias: &Tensor) -> Self {
         self.bias_along(bias, Axis::N)
     }
 
-    /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column.
+    /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column. A product has
+    /// one bias: it replaces that of an earlier call, along either axis.
     pub fn bias_along(mut self, bias: &Tensor, axis: Axis) -> Self {
         self.bias = Some((bias.clone(), axis));
         self
@@ -220,7 +222,7 @@ impl Gemm {
     }
 
     /// Adds a matrix of the output's shape last, after the activation. A dimension of its batch may
-    /// be 1, which serves all.
+    /// be 1, which serves all. It replaces the residual of an earlier call.
     pub fn residual(mut self, residual: &Tensor) -> Self {
         self.residual = Some(self.as_matrix(residual).into_owned());
         self

@@ -17,10 +17,11 @@ pub(crate) use bind::{Factors, Places, ROLES, SharedBuffer};
 pub(crate) use compiled::{Asked, Compiled, Conversion};
 #[cfg(feature = "custom-kernels")]
 pub(crate) use custom::{Custom, Place};
-pub(crate) use device::{Device, driver};
+pub(crate) use device::Device;
 pub(crate) use record::Written;
 
 use crate::cache::{Cache, lock};
+use crate::memory::repeated;
 use bind::BindGroups;
 use callers::Callers;
 use pipeline::Pipelines;
@@ -77,11 +78,20 @@ impl Gpu {
         Ok(self.groups.share(self.create(caps, bytes, false)?))
     }
 
-    pub(crate) fn buffer_with(&self, caps: &Caps, bytes: &[u8]) -> Result<Arc<SharedBuffer>> {
-        let buffer = self.create(caps, bytes.len() as u64, true)?;
-        if !bytes.is_empty() {
-            let mut view = buffer.get_mapped_range_mut(..).map_err(device::driver)?;
-            view.slice(..bytes.len()).copy_from_slice(bytes);
+    /// A buffer that holds `bytes` bytes: `block`, again and again.
+    pub(crate) fn buffer_with(
+        &self,
+        caps: &Caps,
+        block: &[u8],
+        bytes: u64,
+    ) -> Result<Arc<SharedBuffer>> {
+        let buffer = self.create(caps, bytes, true)?;
+        if bytes > 0 {
+            let mut view =
+                buffer.get_mapped_range_mut(..).map_err(|error| self.device.failed(error))?;
+            for (place, piece) in repeated(block, bytes as usize) {
+                view.slice(place).copy_from_slice(piece);
+            }
         }
         buffer.unmap();
         Ok(self.groups.share(buffer))
@@ -133,7 +143,8 @@ impl Gpu {
                 mapped_at_creation: true,
             })
         })?;
-        let mut view = buffer.get_mapped_range_mut(..).map_err(device::driver)?;
+        let mut view =
+            buffer.get_mapped_range_mut(..).map_err(|error| self.device.failed(error))?;
         view.slice(..).copy_from_slice(contents);
         drop(view);
         buffer.unmap();

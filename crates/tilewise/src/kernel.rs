@@ -60,6 +60,9 @@ impl Kernel {
     /// tensor, or a clone of the tensor that the call gives. On a GPU the work is submitted, not
     /// waited for.
     ///
+    /// A GPU has no bound for a loop without end: the device hangs until its driver gives it up.
+    /// [`check_blocking`](Self::check_blocking) finds such a loop, and so does the CPU executor.
+    ///
     /// Between two products:
     ///
     /// ```

@@ -151,6 +151,6 @@ pub mod sanitizer {
 }
 
 /// The README's example, compiled and run.
-#[cfg(all(doctest, feature = "custom-kernels"))]
+#[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,6 +1,7 @@
 //! Memory of the host in sizes that callers choose. Where there is none, that is an error and not
 //! the end of the process.
 
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result, convert};
 
 /// An empty vector with room for `len` elements. `OutOfMemory` when there is none.
@@ -36,6 +37,15 @@ pub(crate) fn decoded(dtype: DType, bytes: &[u8]) -> Result<Vec<f32>> {
     Ok(numbers)
 }
 
+/// The pieces of so many bytes that repeat a block: the place of each, and the share of the block
+/// that it holds.
+pub(crate) fn repeated(block: &[u8], bytes: usize) -> impl Iterator<Item = (Range<usize>, &[u8])> {
+    (0..bytes).step_by(block.len().max(1)).map(move |start| {
+        let end = bytes.min(start + block.len());
+        (start..end, &block[..end - start])
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +56,17 @@ mod tests {
             let Err(Error::OutOfMemory(why)) = room::<u32>(len) else { panic!("{len} words") };
             assert!(why.contains(&format!("{} bytes", len as u128 * 4)), "{why}");
             assert!(filled(len, 0f32).is_err());
+        }
+    }
+
+    #[test]
+    fn a_block_is_repeated_to_the_last_byte() {
+        for (block, bytes) in [(3, 8), (4, 8), (8, 3), (1, 0), (0, 0)] {
+            let block: Vec<u8> = (0..block).collect();
+            let mut all = vec![u8::MAX; bytes];
+            repeated(&block, bytes).for_each(|(place, piece)| all[place].copy_from_slice(piece));
+            let wanted: Vec<u8> = block.iter().copied().cycle().take(bytes).collect();
+            assert_eq!(all, wanted);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::adapter::{self, AdapterDescription};
 use crate::capture::Capture;
+use crate::choosing;
 use crate::context::{Backend, Context, Inner, Preferences};
 use crate::gpu::{Device, Gpu};
 use crate::msl;
@@ -17,7 +18,8 @@ impl Context {
     ///
     /// # Errors
     /// `NoAdapter` when the environment names one that is not there, `NoDevice` when its driver
-    /// refuses, `InvalidValue` for an environment variable that makes no sense.
+    /// refuses, `UnknownKernel` when `TILEWISE_KERNEL` names a kernel that does not exist,
+    /// `InvalidValue` for an environment variable that makes no sense.
     #[cfg(not(target_family = "wasm"))]
     pub fn new() -> Result<Context> {
         Self::request_blocking(&ContextOptions::from_env()?)
@@ -47,8 +49,11 @@ impl Context {
     ///
     /// # Errors
     /// `NoAdapter` when a name was given and no adapter bears it, or a GPU is required and there is
-    /// none (the message lists the adapters); `NoDevice` when the driver refuses.
+    /// none (the message lists the adapters); `NoDevice` when the driver refuses; `UnknownKernel`
+    /// when the [kernel](ContextOptions::kernel) of the options does not exist, `InvalidValue` for
+    /// text that is no name of a kernel.
     pub async fn request(options: &ContextOptions) -> Result<Context> {
+        choosing::known(options)?;
         match options.adapter.as_deref() {
             Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
             Some(name) if name.eq_ignore_ascii_case("cpu") => match options.require_gpu {
@@ -116,7 +121,8 @@ impl Context {
     /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used
     /// if the device has wgpu's feature `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal
     /// if it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as they are, so that a
-    /// lost device shows only where it fails an operation. Of the options, those that choose an
+    /// lost device shows where it fails an operation, a readback or [`wait`](Self::wait), and not
+    /// before. Of the options, those that choose an
     /// adapter are not read. On native it waits for the work that the queue has been given.
     ///
     /// ```no_run
@@ -137,13 +143,15 @@ impl Context {
     ///
     /// # Errors
     /// `WrongContext` when the device is not one of this adapter, or, on native, the queue not one
-    /// of this device; `Device`.
+    /// of this device; `DeviceLost` for a device that is lost or destroyed (on native);
+    /// `UnknownKernel`, `InvalidValue` for the options' kernel; `Device`.
     pub fn from_wgpu(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
         queue: wgpu::Queue,
         options: &ContextOptions,
     ) -> Result<Context> {
+        choosing::known(options)?;
         let (own, other) = (device.adapter_info(), adapter.get_info());
         let kind = |info: &wgpu::AdapterInfo| {
             (info.backend, info.vendor, info.device, info.name.clone(), info.driver.clone())
@@ -172,6 +180,7 @@ impl Context {
         queue: wgpu::Queue,
         options: &ContextOptions,
     ) -> Result<Context> {
+        choosing::known(options)?;
         let device = Device::joined(device, queue)?;
         Ok(Self::on_gpu(Gpu::new(device, options.pipeline_cache.as_deref()), None, options))
     }

@@ -24,7 +24,8 @@
 //! | [`binary`], such as [`add`] | two, broadcast | their joint one | [`Binary::error`] |
 //! | [`layer_norm`], [`rms_norm`] | \[…, n\], vectors \[n\] | the same | (n/4 + 20)·ε about 0 |
 //! | [`sum`] | any, along an axis | without the axis | (n/8 + 8)·ε of Σ\|x\| |
-//! | [`max`], [`arg_max`] | any, along an axis | without the axis | none; `arg_max` gives u32 |
+//! | [`mean`] | any, along an axis | without the axis | (n/8 + 9)·ε of Σ\|x\|/n |
+//! | [`max`], [`min`], [`arg_max`] | any, along an axis | without it | none; `arg_max` gives u32 |
 //! | [`rope`] | \[…, T, D\], tables \[T, D/2\] | the same | 2·ε of both terms |
 //! | [`copy`] | any | the same | none |
 //! | [`top_k`] | \[…, n\] | \[…, k\] twice: values and indices | none |
@@ -82,7 +83,7 @@ pub use histogram::{Histogram, histogram};
 pub use norm::{Norm, layer_norm, rms_norm};
 pub use op::{Op, Operation};
 pub use pair::{Pair, PairOperation};
-pub use reduce::{Reduce, arg_max, max, sum};
+pub use reduce::{Reduce, arg_max, max, mean, min, sum};
 pub use rope::{Rope, rope};
 pub use scan::{Scan, exclusive_scan};
 pub use scatter::{Scatter, scatter};

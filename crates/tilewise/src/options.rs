@@ -31,7 +31,7 @@
 use std::path::PathBuf;
 use tilewise_core::{Error, Result};
 
-/// Whether the library uses something.
+/// Whether the library uses something. The enum is closed: a switch has these three positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Switch {
     /// The library decides.
@@ -103,8 +103,8 @@ pub struct ContextOptions {
     /// `TILEWISE_TUNED=off`.
     pub tuned: Option<PathBuf>,
     /// The kernel of every product that does not name its own, as
-    /// [`Gemm::kernel`](crate::Gemm::kernel) takes it; a product that it cannot compute is an
-    /// error. `TILEWISE_KERNEL`.
+    /// [`Gemm::kernel`](crate::Gemm::kernel) takes it. Opening a context fails when no kernel has
+    /// this name; a product that the kernel cannot compute is an error. `TILEWISE_KERNEL`.
     pub kernel: Option<String>,
     /// Whether kernels in WGSL may use the matrix units. `Auto`: through Vulkan with the drivers on
     /// which the suite has passed, NVIDIA's so far. `On`: wherever there are some. On Metal kernels

@@ -198,15 +198,14 @@ fn copy<'a>(
 }
 
 impl Tensor {
-    /// `Misuse` for a prepared tensor or a view of one, which is no output.
+    /// `Misuse` for a prepared tensor or a view of one, which nobody may write to.
     pub(crate) fn writable(&self) -> Result<()> {
         if !self.constant {
             return Ok(());
         }
         let view = if self.copy.is_some() { "" } else { "a view of " };
         Err(Error::Misuse(format!(
-            "the output is {view}a prepared tensor, which is constant: its copy would not follow; \
-             run() makes another output"
+            "writing to {view}a prepared tensor, whose copy would not follow: give another tensor"
         )))
     }
 }

@@ -115,8 +115,8 @@ impl Quantize {
             return Err(Error::Unsupported(text.into()));
         }
         if out.constant {
-            let text = "the output is prepared weights, which are constant: their copy would not \
-                        follow; run() makes another output";
+            let text = "writing to prepared weights, whose copy would not follow: give others, as \
+                        QuantizedTensor::zeros makes them";
             return Err(Error::Misuse(text.into()));
         }
         if out.table() != quantize.output() {

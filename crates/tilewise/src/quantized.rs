@@ -333,6 +333,40 @@ impl QuantizedTensor {
         Ok(slice)
     }
 
+    /// One matrix of a stack \[G,N,K\], on the same memory, as weights \[N,K\]: with the format,
+    /// the factor and the order of the stack. Of a [transpose](Self::t), the transpose.
+    ///
+    /// ```
+    /// use tilewise::{Context, DType, QuantFormat, QuantizedTensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let experts = QuantizedTensor::zeros(&ctx, QuantFormat::MXFP4, &[8, 2, 32])?;
+    /// let one = experts.get(7)?;
+    /// assert_eq!(one.shape(), [2, 32]);
+    /// assert_eq!(one.dequantize(DType::F32)?.read_blocking::<f32>()?, [0.0; 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape` for an index beyond the last matrix, and for weights that are no stack.
+    pub fn get(&self, index: usize) -> Result<Self> {
+        if !self.stacked || index as u64 >= self.entries {
+            return Err(Error::Shape(format!(
+                "matrix {index} of quantized weights {:?}, {}",
+                self.shape(),
+                match self.stacked {
+                    true => format!("a stack of {}", self.entries),
+                    false => "which are no stack".into(),
+                }
+            )));
+        }
+        let mut one = QuantizedTensor { entries: 1, stacked: false, copy: None, ..self.clone() };
+        one.operand.offset += index as u64 * self.operand.batch_stride;
+        Ok(one)
+    }
+
     /// Entries, K and N of the operand B that the weights stand for.
     pub(crate) fn matrix(&self) -> Result<[usize; 3]> {
         if self.order.is_some() && !self.operand.transposed {

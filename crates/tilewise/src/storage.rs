@@ -30,14 +30,25 @@ impl std::fmt::Debug for Storage {
 impl Storage {
     /// New storage that holds a copy of `bytes`.
     pub(crate) fn with_bytes(context: &Context, bytes: &[u8]) -> Result<Self> {
+        Self::repeating(context, bytes, bytes.len() as u64)
+    }
+
+    /// New storage of so many bytes: `block`, again and again.
+    pub(crate) fn repeating(context: &Context, block: &[u8], bytes: u64) -> Result<Self> {
         match &context.0.backend {
             Backend::Gpu(gpu) => {
-                Ok(Storage::Gpu { buffer: gpu.buffer_with(context.caps(), bytes)?, start: 0 })
+                let buffer = gpu.buffer_with(context.caps(), block, bytes)?;
+                Ok(Storage::Gpu { buffer, start: 0 })
             }
             Backend::Cpu => {
-                let mut words = memory::filled(bytes.len().div_ceil(4), 0u32)?;
-                bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-                Ok(Storage::Host { words: Arc::new(RwLock::new(words)), bytes: bytes.len() as u64 })
+                let storage = Self::zeros(context, bytes)?;
+                let mut words = storage.host_mut()?;
+                let all: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+                for (place, piece) in memory::repeated(block, bytes as usize) {
+                    all[place].copy_from_slice(piece);
+                }
+                drop(words);
+                Ok(storage)
             }
         }
     }

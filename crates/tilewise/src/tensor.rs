@@ -96,7 +96,7 @@ impl Tensor {
     pub fn zeros(context: &Context, dtype: DType, shape: &[usize]) -> Result<Self> {
         let bytes = (count(shape)? as u64)
             .checked_mul(dtype.bytes())
-            .ok_or_else(|| Error::Overflow(format!("a {dtype} tensor of shape {shape:?}")))?;
+            .ok_or_else(|| Error::Overflow(format!("shape {shape:?} of {dtype}")))?;
         let storage = Storage::zeros(context, bytes)?;
         Ok(Self::packed(context, dtype, shape, storage))
     }

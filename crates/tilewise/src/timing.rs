@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
-use crate::gpu::{Device, driver};
+use crate::gpu::Device;
 use crate::tensor::Tensor;
 use tilewise_core::Result;
 
@@ -178,7 +178,7 @@ async fn timestamps(
     encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, size);
     let submission = device.submit(encoder)?;
     device.map(&staging, submission).await?;
-    let view = staging.get_mapped_range(..).map_err(driver)?;
+    let view = staging.get_mapped_range(..).map_err(|error| device.failed(error))?;
     let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view[..]);
     let period = f64::from(device.queue.get_timestamp_period()) * 1e-9;
     Ok(ticks.chunks_exact(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64 * period).collect())

@@ -42,7 +42,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// As [`plan`](tilewise_core::plan()) for a problem that cannot be computed here;
+    /// As [`plan`](tilewise_core::plan()) for a problem that cannot be computed here; `TooLarge`,
     /// `OutOfMemory` for the operands; `Device`, `DeviceLost`.
     #[cfg(not(target_family = "wasm"))]
     pub fn tune_blocking(&self, problem: &Problem) -> Result<Tuned> {

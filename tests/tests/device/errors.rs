@@ -2,11 +2,12 @@
 //! gives a result.
 
 mod by_name;
+mod lost;
 
 use tilewise::wgpu::BufferUsages;
 use tilewise::{
-    Axis, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized,
-    QuantizedTensor, Take, Tensor, wgpu,
+    Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized, QuantizedTensor, Take,
+    Tensor, wgpu,
 };
 use tilewise_core::plan::Forced;
 use tilewise_core::quant::{quantize, quantize_to};
@@ -97,6 +98,14 @@ fn numbers_that_overflow() {
         let huge = usize::MAX / 2;
         refused(Tensor::zeros(&context, DType::F32, &[huge, 3]), kind!(Overflow), &["shape"]);
         refused(Tensor::zeros(&context, DType::F32, &[usize::MAX / 3]), kind!(Overflow), &["f32"]);
+    }
+    // Also where the number of elements passes 64 bits.
+    for context in contexts() {
+        let huge = Problem::dense(DType::F32, 1 << 40, 1 << 40, 2);
+        let words = ["M is 1099511627776"];
+        refused(context.explain(&huge, None), kind!(Overflow), &words);
+        refused(context.warm_up(&[huge]), kind!(Overflow), &words);
+        refused(context.tune_blocking(&huge), kind!(Overflow), &words);
     }
     let caps =
         Caps { max_buffer_bytes: u64::MAX, max_binding_bytes: u64::MAX, ..Caps::webgpu_default() };
@@ -216,14 +225,14 @@ fn outputs_that_alias() {
         refused(Gemm::new(&square, &other).run_into(&square), kind!(Aliased), &["A"]);
         refused(Gemm::new(&other, &square).run_into(&square.t()), kind!(Aliased), &["B"]);
         let middle = both.slice(&[7..15, 0..8]).unwrap();
-        let texts = ["A meet", "224..480 and 0..256", "beta(1)"];
+        let texts = ["the output and A share bytes 224..256 of one buffer", "as run() does"];
         refused(Gemm::new(&top, &other).run_into(&middle), kind!(Aliased), &texts);
-        refused(Take::new(&top).run_into(&middle), kind!(Aliased), &["the table meet"]);
+        refused(Take::new(&top).run_into(&middle), kind!(Aliased), &["the table share bytes"]);
         Gemm::new(&top, &other).run_into(&bottom).unwrap();
         refused(
             Gemm::new(&other, &other).residual(&square).run_into(&square),
             kind!(Aliased),
-            &["residual"],
+            &["residual share bytes 0..256", "beta(1.0) adds"],
         );
         let bias = square.slice(&[0..1, 0..8]).unwrap().reshape(&[8]).unwrap();
         refused(Gemm::new(&other, &other).bias(&bias).run_into(&square), kind!(Aliased), &["bias"]);
@@ -378,10 +387,16 @@ fn group_offsets() {
 fn contexts_that_differ() {
     let cpu = Context::cpu();
     let here = zeros(&cpu, &[4, 4]);
-    refused(cpu.matmul(&here, &zeros(&Context::cpu(), &[4, 4])), kind!(WrongContext), &["B"]);
+    // One name where both have it, else both names.
+    let both = ["B and the rest of the call", "both on CPU executor (cpu): make all"];
+    refused(cpu.matmul(&here, &zeros(&Context::cpu(), &[4, 4])), kind!(WrongContext), &both);
     for adapter in adapters() {
         let there = zeros(&adapter.context, &[4, 4]);
-        refused(cpu.matmul(&here, &there), kind!(WrongContext), &["B", adapter.name()]);
+        refused(
+            cpu.matmul(&here, &there),
+            kind!(WrongContext),
+            &["B", adapter.name(), "and on CPU"],
+        );
         refused(adapter.context.matmul(&here, &there), kind!(WrongContext), &["A"]);
         refused(Gemm::new(&there, &there).run_into(&here), kind!(WrongContext), &["C"]);
         refused(
@@ -436,46 +451,6 @@ fn buffers_without_the_usages() {
             GroupOffsets::from_buffer(&adapter.context, buffer(BufferUsages::COPY_DST), 0, 1),
             kind!(Misuse),
             &["STORAGE"],
-        );
-    }
-}
-
-/// A lost device makes every call an error, before and after it is noticed.
-#[test]
-fn lost_device() {
-    for adapter in adapters() {
-        let context = adapter.another();
-        let (a, b) = (zeros(&context, &[8, 8]), zeros(&context, &[8, 8]));
-        let c = context.matmul(&a, &b).unwrap();
-        context.wait().unwrap();
-        context.device().unwrap().destroy();
-        for _ in 0..2 {
-            refused(context.matmul(&a, &b), kind!(DeviceLost), &[]);
-            refused(Gemm::new(&a, &b).bias(&a).run(), |error| !error.to_string().is_empty(), &[]);
-            refused(c.read_blocking::<f32>(), kind!(DeviceLost), &[]);
-            refused(Tensor::zeros(&context, DType::F32, &[4]), kind!(DeviceLost), &[]);
-            refused(Tensor::upload(&context, &[1.0f32], &[1]), kind!(DeviceLost), &[]);
-            refused(context.wait(), kind!(DeviceLost), &[]);
-            refused(Gemm::new(&a, &b).run_into(&c), kind!(DeviceLost), &[]);
-        }
-        // Another context on the same adapter is none the worse.
-        adapter
-            .context
-            .matmul(&zeros(&adapter.context, &[2, 2]), &zeros(&adapter.context, &[2, 2]))
-            .unwrap();
-
-        // A device of the caller's has the caller's handlers, so that only what comes back tells of
-        // the loss.
-        let (device, queue) = adapter.device(|_| {});
-        let context =
-            Context::from_device(device.clone(), queue, &ContextOptions::default()).unwrap();
-        let a = zeros(&context, &[8, 8]);
-        device.destroy();
-        let _ = context.matmul(&a, &a);
-        refused(
-            a.read_blocking::<f32>(),
-            |error| matches!(error, Error::DeviceLost(_) | Error::Device { .. }),
-            &[],
         );
     }
 }

@@ -1,11 +1,11 @@
-//! What an application of its own device and structs relies on.
+//! An application with its own device and structs: the promises that it relies on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tilewise::wgpu::{self, BindingResource, BufferBinding};
 use tilewise::{
-    Call, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Kernel,
+    Axis, Call, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Kernel,
     PreparedQuantizedTensor, PreparedTensor, Quantize, QuantizedTensor, RightOperand, Switch, Take,
     Tensor, Weights,
 };
@@ -132,7 +132,7 @@ fn length(context: &Context, binding: BindingResource<'_>) -> u32 {
     counted.read_blocking::<u32>().unwrap()[0]
 }
 
-/// What `explain` says where matrix units may be there and are off.
+/// `explain` says why matrix units are off where there may be some.
 #[test]
 fn matrix_units_that_are_off_are_explained() {
     for adapter in adapters() {
@@ -239,5 +239,25 @@ fn every_error_has_its_remedy() {
     let table = guide.split("## Errors").nth(1).unwrap().split("\n## ").next().unwrap();
     for name in names {
         assert!(table.contains(&format!("`{name}`")), "{name} is not in docs/library.md");
+    }
+}
+
+/// A product has one bias and one residual.
+#[test]
+fn a_later_call_replaces_an_earlier_one() {
+    for context in tilewise_tests::contexts() {
+        let vector = |value: f32| Tensor::upload(&context, &[value; 2], &[2]).unwrap();
+        let matrix = |value: f32| Tensor::upload(&context, &[value; 4], &[2, 2]).unwrap();
+        let (one, zero) = (vector(1.0), matrix(0.0));
+        let ten = Tensor::upload(&context, &[10.0f32, 20.0], &[2]).unwrap();
+        let plain = Gemm::new(&zero, &zero);
+        for (gemm, wanted) in [
+            (plain.clone().bias(&one).bias(&ten), [10.0, 20.0, 10.0, 20.0]),
+            (plain.clone().bias(&one).bias_along(&ten, Axis::M), [10.0, 10.0, 20.0, 20.0]),
+            (plain.clone().bias_along(&ten, Axis::M).bias(&one), [1.0; 4]),
+            (plain.residual(&matrix(3.0)).residual(&matrix(5.0)), [5.0; 4]),
+        ] {
+            assert_eq!(gemm.run().unwrap().read_blocking::<f32>().unwrap(), wanted, "{context:?}");
+        }
     }
 }

@@ -123,7 +123,10 @@ fn what_is_no_factor_is_an_error() {
                 plain.clone().beta_tensor(&a.narrow(0, 0, 0).unwrap()),
                 "beta is f32 of shape [0, 16]",
             ),
-            (plain.clone().alpha_tensor(&factor(&Context::cpu(), 1.0)), "alpha belongs to another"),
+            (
+                plain.clone().alpha_tensor(&factor(&Context::cpu(), 1.0)),
+                "alpha and the rest of the call",
+            ),
             (Gemm::new(&a, &weights).alpha_tensor(&number), "that have a factor"),
         ] {
             let error = gemm.run_into(&c).unwrap_err().to_string();

@@ -145,7 +145,7 @@ fn functions_that_do_not_fit() {
     }
 }
 
-/// What the module must not bring along.
+/// Parts of a module that a kernel must not bring along.
 #[test]
 fn headers_that_reach_beyond() {
     for context in contexts() {
@@ -300,7 +300,7 @@ fn other_contexts() {
                 &kernel(FINE),
                 &call,
                 kind!(WrongContext),
-                &["a belongs to another context", "share no tensors"],
+                &["a and the rest of the call", "one Context"],
             );
         }
     }
@@ -341,7 +341,7 @@ fn long_loops_on_the_cpu() {
     assert!(check.render(false).replace(',', "").contains(told), "{}", check.render(false));
 }
 
-/// What the CPU cannot address is refused before it is allocated.
+/// Sizes that the CPU cannot address are refused before memory is allocated.
 #[test]
 fn beyond_the_addresses_of_the_cpu() {
     let context = Context::cpu();

@@ -144,14 +144,16 @@ fn bad_input_is_refused() {
         let value: fn(&Error) -> bool = |error| matches!(error, Error::InvalidValue(_));
         let softmax = ops::softmax(&x);
         refused(softmax.run_into(&zeros(&[6, 4])), shape, "[6, 4], wanted [4, 6]");
-        refused(softmax.run_into(&x.reshape(&[6, 4]).unwrap().t()), aliased, "as run() makes it");
+        refused(softmax.run_into(&x.reshape(&[6, 4]).unwrap().t()), aliased, "as run() does");
         refused(softmax.clone().mask(&zeros(&[5])).run(), shape, "mask of shape [5]");
         refused(ops::softmax(&zeros(&[4])).causal(0).run(), shape, "2 dimensions");
         refused(ops::softmax(&zeros(&[])).run(), shape, "1 dimensions");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
         // Rows are copied by others than read them.
         let rows = [x.slice(&[0..3, 0..6]).unwrap(), x.slice(&[1..4, 0..6]).unwrap()];
-        refused(ops::exp(&rows[0]).run_into(&rows[1]), aliased, "to the very view");
+        let words = "a of exp share bytes 24..72 of one buffer: give another output, as run() \
+                     does, or the very view that is read";
+        refused(ops::exp(&rows[0]).run_into(&rows[1]), aliased, words);
         refused(
             ops::sum(&x, 0).run_into(&x.slice(&[0..1, 0..6]).unwrap().reshape(&[6]).unwrap()),
             aliased,
@@ -171,7 +173,10 @@ fn bad_input_is_refused() {
         refused(ops::rms_norm(&x, &zeros(&[1, 6]), 0.0).run(), shape, "weight has shape [1, 6]");
         refused(ops::rms_norm(&zeros(&[]), &zeros(&[]), 0.0).run(), shape, "wanted a last axis");
         refused(ops::sum(&x, 2).run(), shape, "axis 2 of shape [4, 6], which has 2 axes");
-        refused(ops::max(&zeros(&[3, 0]), 1).run(), shape, "[3, 0] along axis 1");
+        for empty in [ops::max, ops::min, ops::mean] {
+            let words = "axis 1 of shape [3, 0] has no elements";
+            refused(empty(&zeros(&[3, 0]), 1).run(), shape, words);
+        }
         refused(ops::rope(&zeros(&[4, 5]), &x, &x).run(), shape, "[4, 5], wanted [..., T, D]");
         refused(
             ops::rope(&x, &zeros(&[4, 3]), &x).run(),
@@ -225,9 +230,9 @@ fn bad_indices_are_refused() {
         refused(ops::scatter(&x, &zeros(DType::F32, &[4]), 9).run(), unsupported, "indices is f32");
         refused(ops::scatter(&zeros(DType::F32, &[]), &places, 9).run(), shape, "wanted rows");
         let scatter = ops::scatter(&x, &places, 4);
-        refused(scatter.run_into(&x), aliased, "and x the bytes");
+        refused(scatter.run_into(&x), aliased, "x of scatter share bytes 0..96");
         refused(ops::gather(&x, &indices).run(), shape, "[4, 2], wanted a vector");
-        refused(ops::gather(&x, &places).run_into(&x), aliased, "in gather the output has");
+        refused(ops::gather(&x, &places).run_into(&x), aliased, "x of gather share bytes");
         refused(ops::gather(&x, &x).run(), unsupported, "indices is f32, wanted u32");
         refused(scatter.run_into(&words), unsupported, "the output is u32, not f32");
         refused(ops::histogram(&x, 4).run(), unsupported, "keys is f32, wanted u32");
@@ -255,7 +260,7 @@ fn bad_indices_are_refused() {
         refused(ops::sort(&places).bits(0).run(), value, "0 bits, wanted 1 to 32");
         let sort = ops::sort_by_key(&first, &second);
         let fifth = zeros(DType::U32, &[5]);
-        refused(sort.run_into([&fifth, &fifth]), aliased, "and the payload the bytes");
+        refused(sort.run_into([&fifth, &fifth]), aliased, "the payload of sort_by_key share bytes");
         refused(sort.run_into([&second, &fifth]), aliased, "payload");
         refused(sort.run_into([&fifth, &first]), aliased, "keys");
         // All four rows go to row 0, of which the last stays; the others are zero in a new tensor.

@@ -1,6 +1,6 @@
 //! Quantized weights under every kernel.
 
-use tilewise::{DType, Gemm, QuantFormat, Quantized, QuantizedTensor, Tensor};
+use tilewise::{DType, Error, Gemm, QuantFormat, Quantized, QuantizedTensor, Tensor};
 use tilewise_core::caps::DeviceClass;
 use tilewise_core::quant::Plane;
 use tilewise_tests::case::Groups;
@@ -119,6 +119,62 @@ fn slices() {
             let product =
                 |w| Gemm::new(&x, w).kernel("naive").run().unwrap().read_blocking::<f32>().unwrap();
             assert_eq!(product(&slice), product(&alone), "{format} on {context:?}");
+        }
+    }
+}
+
+/// A matrix of a stack, and of slices and transposes of it, gives the bits of that matrix alone.
+#[test]
+fn matrices_of_a_stack() {
+    for context in contexts() {
+        for format in QuantFormat::kinds() {
+            let block = format.block() as usize;
+            let [n, k] = [7, 3 * block];
+            let mut rng = Rng::new(11);
+            let mut sample = || Quantized::sample(format, n, k, || rng.bits() as u32).unwrap();
+            let factor = if format.admit_factor(0.5).is_ok() { 0.5 } else { 1.0 };
+            let mut one = || match factor {
+                1.0 => sample(),
+                _ => sample().with_factor(factor).unwrap(),
+            };
+            let matrices = [one(), one(), one()];
+            let order: Vec<u32> = (0..k as u32).rev().collect();
+            let stack = QuantizedTensor::upload_groups(&context, &matrices).unwrap();
+            let ordered = stack.clone().with_order(&order).unwrap();
+            for (index, matrix) in matrices.iter().enumerate() {
+                let alone = QuantizedTensor::upload(&context, matrix).unwrap();
+                let (rows, columns) = (2..6, block..3 * block);
+                let cut = |w: &QuantizedTensor| w.slice(rows.clone(), columns.clone()).unwrap();
+                for (got, wanted) in [
+                    (stack.get(index), alone.clone()),
+                    (stack.t().get(index), alone.t()),
+                    (cut(&stack).get(index), cut(&alone)),
+                    (ordered.get(index), alone.clone().with_order(&order).unwrap()),
+                ] {
+                    let got = got.unwrap();
+                    assert_eq!((got.shape(), got.factor()), (wanted.shape(), factor));
+                    let numbers = |w: &QuantizedTensor| {
+                        let numbers = w.dequantize(DType::F32).unwrap().read_f32_blocking();
+                        numbers.unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
+                    };
+                    assert_eq!(numbers(&got), numbers(&wanted), "{format} on {context:?}");
+                    let depth = got.shape()[1];
+                    let values: Vec<f32> = (0..2 * depth).map(|_| rng.number()).collect();
+                    let x = Tensor::upload(&context, &values, &[2, depth]).unwrap();
+                    let product = |w: &QuantizedTensor| {
+                        let y = Gemm::new(&x, w).kernel("naive").run().unwrap();
+                        y.read_f32_blocking().unwrap()
+                    };
+                    assert_eq!(product(&got), product(&wanted), "{format} on {context:?}");
+                }
+            }
+            for (weights, index, words) in [
+                (&stack, 3, ["matrix 3", "a stack of 3"]),
+                (&stack.get(1).unwrap(), 0, ["matrix 0", "no stack"]),
+            ] {
+                let Err(Error::Shape(text)) = weights.get(index) else { panic!("{index}") };
+                assert!(words.iter().all(|word| text.contains(word)), "{text}");
+            }
         }
     }
 }

@@ -109,7 +109,7 @@ fn winners_are_used() {
             "another class: {explained}"
         );
         assert_eq!(chosen(&adapter.context, SIZE).0, own);
-        // What the caller names comes first.
+        // The kernel that the caller names comes first.
         let a = Tensor::zeros(&context, DType::F32, &[64, 64]).unwrap();
         let gemm = Gemm::new(&a, &a).kernel("simt/64x64x16");
         assert!(gemm.explain().unwrap().contains("forced by the call"));
@@ -400,7 +400,7 @@ fn environment() {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// What the environment says can be said by options.
+/// Options say the same as the environment.
 #[test]
 fn options() {
     for adapter in adapters() {
@@ -413,5 +413,45 @@ fn options() {
             kernel == "naive/8x32" && explained.contains("forced by ContextOptions::kernel"),
             "{explained}"
         );
+        // A name that is none is found when the context opens, by the options and by a call alike.
+        for (name, nearest) in [("naiv", "naive/8x32"), ("simt/1x1", "simt/")] {
+            let options = ContextOptions::default().adapter(adapter.name()).kernel(name);
+            let opened = Context::request_blocking(&options).map(drop);
+            let (device, queue) = adapter.device(|_| {});
+            let own = Context::from_device(device, queue, &options).map(drop);
+            let a = Tensor::zeros(&adapter.context, DType::F32, &[4, 4]).unwrap();
+            let called = Gemm::new(&a, &a).kernel(name).run().map(drop);
+            for result in [opened, own, called] {
+                let Err(Error::UnknownKernel { name: own, nearest: all, .. }) = &result else {
+                    panic!("{name}: {result:?}");
+                };
+                assert!(own == name && all.contains(nearest), "{result:?}");
+            }
+        }
+    }
+}
+
+/// Ends of groups that lie behind others in their buffer.
+#[test]
+fn groups_behind_others() {
+    if let Some(adapter) = any() {
+        let experts = Operand::packed(Format::Dense(DType::F32), 3, 32, 16);
+        let grouping = Grouping::RaggedM { groups: 3, offset: 200, expected: None };
+        let problem = Problem { b: experts, grouping, ..dense(24, 16, 32) };
+        let tuned = adapter.another().tune_blocking(&problem).unwrap();
+        assert!(!tuned.times.is_empty(), "{tuned}");
+    }
+}
+
+/// Operands that no buffer of the device holds are an error, not the end of the process.
+#[test]
+fn operands_without_memory() {
+    for adapter in adapters() {
+        let tuned = adapter.context.tune_blocking(&dense(1 << 19, 1 << 19, 2));
+        match &tuned {
+            Err(Error::TooLarge { bytes: 1_099_511_627_776, .. }) => {}
+            Err(Error::OutOfMemory(text)) => assert!(!text.is_empty()),
+            other => panic!("{}: {other:?}", adapter.name()),
+        }
     }
 }

@@ -7,7 +7,7 @@ const COLUMNS: usize = 100;
 const WRITTEN: [&str; 2] = ["benches/record/", "tests/goldens/"];
 
 /// Kinds of files that are measured.
-const MEASURED: [&str; 7] = ["rs", "wgsl", "metal", "h", "cpp", "py", "md"];
+const MEASURED: [&str; 8] = ["rs", "wgsl", "metal", "h", "cpp", "py", "md", "toml"];
 
 /// The lines beyond [`COLUMNS`], from 0, with their columns.
 pub(super) fn too_long<'a>(
@@ -26,12 +26,14 @@ pub(super) fn too_long<'a>(
     })
 }
 
-/// Rows of tables; lines that have no blank to break at; and macros of MSL in one line, as the
-/// mutation check takes those of several lines for declarations.
+/// Rows of tables; keys of manifests, whose values stand in one line; lines that have no blank to
+/// break at; and macros of MSL in one line, as the mutation check takes those of several lines for
+/// declarations.
 fn may_stay(kind: &str, line: &str) -> bool {
     let line = line.trim_start();
     match kind {
         "md" if line.starts_with('|') => true,
+        "toml" if !line.starts_with('#') => true,
         "metal" if line.starts_with("#define ") && !line.ends_with('\\') => true,
         _ => !line.trim_start_matches(['/', '!', '#', '-', ' ']).trim_end().contains(' '),
     }
@@ -47,7 +49,8 @@ mod tests {
         for (path, line, is_long) in [
             ("a.rs", format!("let a = {};", "é".repeat(COLUMNS - 9)), false),
             ("a.rs", format!("let a = {};", "é".repeat(COLUMNS - 8)), true),
-            ("a.toml", format!("a = {}", "1".repeat(COLUMNS)), false),
+            ("a.toml", format!("a = \"{}\"", "b ".repeat(COLUMNS)), false),
+            ("a.toml", format!("# {}", "b ".repeat(COLUMNS)), true),
             ("benches/record/a.md", "a ".repeat(COLUMNS), false),
             ("tests/goldens/a.md", "a ".repeat(COLUMNS), false),
             ("a.md", "a ".repeat(COLUMNS), true),

@@ -1,7 +1,7 @@
 //! Which files make a model.
 
 use crate::support::{file, open, tensor};
-use safetensors::tensor::Dtype::{F8_E4M3, F16, F32, I32, U8, U32};
+use safetensors::tensor::Dtype::{F8_E4M3, F16, F32, I32, I64, U8, U32};
 use tilewise_files::{Expected, Kind, Model};
 
 const INDEX: &str = "model.safetensors.index.json";
@@ -312,4 +312,35 @@ fn split_files_are_opened_together() {
         (alone.gguf_version(), alone.get("a").unwrap().kind()),
         (Some(3), &Kind::Dense(tilewise_core::DType::F32))
     );
+}
+
+/// The tensors of a matrix that cannot be put together are named with their types, and so is what
+/// lacks.
+#[test]
+fn a_matrix_that_lacks_a_tensor() {
+    let file = file(
+        &[
+            tensor("a.weight", U32, &[3, 8]),
+            tensor("b.weight", I64, &[3, 8]),
+            tensor("b.scales", F16, &[3, 1]),
+            tensor("b.biases", F16, &[3, 1]),
+            tensor("c.qweight", I32, &[8, 32]),
+            tensor("c.scales", F16, &[1, 32]),
+            tensor("d.weight", F32, &[3, 8]),
+        ],
+        &[],
+    );
+    let model = open(&[("m.safetensors", file)]).unwrap();
+    for (name, why) in [
+        ("a", "a.weight (U32), and affine-4bit-g64-f32 needs a.scales (F32), a.biases (F32)"),
+        ("b", "b.weight (I64), and affine-4bit-g64-f16 needs b.weight (U32)"),
+        (
+            "c",
+            "; there is c.qweight (I32), c.scales (F16), and gptq or awq needs c.qzeros (any type)",
+        ),
+        ("d", "the nearest of 7 is \"d.weight\""),
+    ] {
+        let text = model.get(name).err().unwrap().to_string();
+        assert!(text.contains(why), "{text}");
+    }
 }

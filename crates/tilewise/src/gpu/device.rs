@@ -37,7 +37,8 @@ impl Device {
     /// has done is known to its own device alone. In a browser nothing is checked.
     ///
     /// # Errors
-    /// `WrongContext` for the queue of another device.
+    /// `WrongContext` for the queue of another device; `DeviceLost` for a device that is lost or
+    /// destroyed.
     pub(crate) fn joined(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
         let device = Device::new(device, queue);
         #[cfg(not(target_family = "wasm"))]
@@ -48,6 +49,7 @@ impl Device {
                 let _ = sender.set(());
             });
             device.wait()?;
+            device.probe()?;
             if done.get().is_none() {
                 let text = "the queue belongs to another device than the one given";
                 return Err(Error::WrongContext(text.into()));
@@ -82,6 +84,33 @@ impl Device {
         self.alive()
     }
 
+    /// As [`alive`](Self::alive), after trying whether wgpu still makes a buffer: where the device
+    /// is lost it makes none, without an error. A device of the caller's tells its loss to the
+    /// caller's callback alone.
+    pub(crate) fn probe(&self) -> Result<()> {
+        self.alive()?;
+        let (probe, error) = self.scoped(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("tilewise probe"),
+                size: 4,
+                usage: wgpu::BufferUsages::COPY_SRC,
+                mapped_at_creation: true,
+            })
+        });
+        if error.is_none() && probe.get_mapped_range_mut(..).is_err() {
+            let _ = self.lost.set("wgpu makes no buffer on it: it is lost or destroyed".into());
+        }
+        self.alive()
+    }
+
+    /// The error that wgpu has returned, or `DeviceLost` if that is behind it.
+    pub(crate) fn failed(&self, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+        match self.probe() {
+            Ok(()) => Error::device(one_line(&error), Some(Cause::new(error))),
+            Err(lost) => lost,
+        }
+    }
+
     /// Runs `make`, and gives the driver's error instead if there was one. In a browser errors come
     /// later, to the device's handler.
     pub(crate) fn catch<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
@@ -92,6 +121,19 @@ impl Device {
     /// error. The outer one is that of a device that is lost or has no memory.
     pub(crate) fn attempt<T>(&self, make: impl FnOnce() -> T) -> Result<Result<T>> {
         self.alive()?;
+        let (made, found) = self.scoped(make);
+        self.alive()?;
+        let Some(error) = found else { return Ok(Ok(made)) };
+        let words = one_line(&error);
+        if matches!(error, wgpu::Error::OutOfMemory { .. }) {
+            return Err(Error::OutOfMemory(words));
+        }
+        self.probe()?;
+        Ok(Err(Error::device(words, cause(error))))
+    }
+
+    /// Runs `make`, and gives also an error that wgpu reported meanwhile.
+    fn scoped<T>(&self, make: impl FnOnce() -> T) -> (T, Option<wgpu::Error>) {
         let scopes = [
             wgpu::ErrorFilter::Validation,
             wgpu::ErrorFilter::OutOfMemory,
@@ -107,15 +149,7 @@ impl Device {
                 found = Some(error);
             }
         }
-        self.alive()?;
-        let Some(error) = found else { return Ok(Ok(made)) };
-        // wgpu's texts run over several lines.
-        let words = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        if matches!(error, wgpu::Error::OutOfMemory { .. }) {
-            Err(Error::OutOfMemory(words))
-        } else {
-            Ok(Err(Error::device(words, cause(error))))
-        }
+        (made, found)
     }
 
     pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
@@ -152,7 +186,7 @@ fn cause(error: wgpu::Error) -> Option<Cause> {
     }
 }
 
-/// `Device`, of an error that goes anywhere.
-pub(crate) fn driver(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::device(error.to_string(), Some(Cause::new(error)))
+/// The words of an error of wgpu's, which run over several lines.
+fn one_line(error: &impl std::error::Error) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

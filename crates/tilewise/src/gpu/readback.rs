@@ -1,11 +1,11 @@
 //! From the device to the host.
 
 use super::answer::{Mapping, Sender};
-use super::device::{Device, driver};
+use super::device::Device;
 #[cfg(not(target_family = "wasm"))]
 use super::waiting::Asking;
 use std::ops::Range;
-use tilewise_core::{Cause, Error, Result};
+use tilewise_core::{Error, Result};
 
 impl Device {
     /// A range of bytes of a buffer. Does not block.
@@ -32,7 +32,7 @@ impl Device {
         encoder.copy_buffer_to_buffer(buffer, start, &staging, 0, size);
         let submission = self.submit(encoder)?;
         self.map(&staging, submission).await?;
-        let view = staging.get_mapped_range(..).map_err(driver)?;
+        let view = staging.get_mapped_range(..).map_err(|error| self.failed(error))?;
         Ok(view[(range.start - start) as usize..(range.end - start) as usize].to_vec())
     }
 
@@ -67,10 +67,7 @@ impl Device {
         self.alive()?;
         match mapped {
             Some(Ok(())) => Ok(()),
-            Some(Err(error)) => Err(Error::device(
-                format!("mapping for readback: {error}"),
-                Some(Cause::new(error)),
-            )),
+            Some(Err(error)) => Err(self.failed(error)),
             None => Err(Error::DeviceLost("a readback was dropped".into())),
         }
     }

@@ -1,7 +1,7 @@
 //! Waiting for the device without work for the processor.
 
 use super::answer::{Mapped, Mapping};
-use super::device::{Device, driver};
+use super::device::Device;
 use crate::cache::lock;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -205,6 +205,6 @@ impl Device {
             }
         };
         self.alive()?;
-        polled.map_err(driver)
+        polled.map_err(|error| self.failed(error))
     }
 }

@@ -104,21 +104,7 @@ fn apart(
     (operand, other, of): (&'static str, &str, &Tensor),
     remedy: &str,
 ) -> Result<()> {
-    if !tensor.storage().shares(of.storage()) {
-        return Ok(());
-    }
-    let (output, other_words) = (tensor.span()?, of.span()?);
-    if output.is_empty()
-        || other_words.is_empty()
-        || output.end <= other_words.start
-        || other_words.end <= output.start
-    {
-        return Ok(());
-    }
-    let how = format!(
-        "{other:?} meet: in kernel {} the output {name:?} has the bytes {output:?} of its buffer, \
-         in whole words, and {other:?} the bytes {other_words:?}; {remedy}",
-        kernel.name
-    );
+    let Some(shared) = tensor.shares_bytes(of)? else { return Ok(()) };
+    let how = format!("{other:?} {shared} (kernel {}, output {name:?}): {remedy}", kernel.name);
     Err(Error::Aliased { operand, how })
 }

@@ -1,5 +1,6 @@
-// The header of max and arg-max: the largest element, as an integer of the same order, and the
-// first place of it. NaN is larger than all else; the two zeros are equal.
+// The header of max, arg-max and min: the largest element, as an integer of the same order, and the
+// first place of it. NaN is larger than all else; the two zeros are equal. FLIP is the sign's bit
+// for min, which takes the largest of the numbers with the other sign, else 0.
 
 alias Part = vec2<u32>;
 
@@ -8,7 +9,7 @@ fn nothing() -> Part {
 }
 
 fn ordered(v: f32) -> u32 {
-    let bits = bitcast<u32>(v);
+    let bits = bitcast<u32>(v) ^ FLIP;
     let magnitude = bits & 0x7fffffffu;
     if magnitude > 0x7f800000u {
         return 0xffffffffu;
@@ -19,7 +20,8 @@ fn ordered(v: f32) -> u32 {
 // The number again; a NaN for any.
 fn number(order: u32) -> f32 {
     let negative = (0x80000000u - order) | 0x80000000u;
-    return bitcast<f32>(select(order - 0x80000000u, negative, order < 0x80000000u));
+    let bits = select(order - 0x80000000u, negative, order < 0x80000000u);
+    return bitcast<f32>(bits ^ FLIP);
 }
 
 fn joined(a: Part, b: Part) -> Part {

@@ -1,4 +1,4 @@
-//! Sums and largest elements along an axis.
+//! Sums, means, largest and smallest elements along an axis.
 
 use super::layout::{Axes, Sizes, float};
 use super::op::{Op, sealed::Plan};
@@ -8,18 +8,22 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
 
-/// The operation of [`sum`], [`max`] and [`arg_max`].
+/// The operation of [`sum`], [`mean`], [`max`], [`min`] and [`arg_max`].
 #[derive(Clone, Debug)]
 pub struct Reduce {
     kind: Kind,
     x: Tensor,
     axis: usize,
+    /// The factor of the result.
+    factor: f32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Sum,
+    Mean,
     Max,
+    Min,
     ArgMax,
 }
 
@@ -39,7 +43,26 @@ enum Kind {
 /// # }
 /// ```
 pub fn sum(x: &Tensor, axis: usize) -> Op<Reduce> {
-    Op::new(Reduce { kind: Kind::Sum, x: x.clone(), axis })
+    Op::new(Reduce::new(Kind::Sum, x, axis))
+}
+
+/// The mean along an axis, which the output does not have.
+///
+/// With n elements and ε = 2⁻²³ the error is at most (n/8 + 9)·ε·Σ|x|/n, apart from the output's
+/// rounding. It is infinite where the sum is beyond f32.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// assert_eq!(ops::mean(&x, 1).run()?.read_blocking::<f32>()?, [1.5, 3.5]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn mean(x: &Tensor, axis: usize) -> Op<Reduce> {
+    Op::new(Reduce::new(Kind::Mean, x, axis))
 }
 
 /// The largest element along an axis, which the output does not have. NaN counts as the largest, as
@@ -56,7 +79,24 @@ pub fn sum(x: &Tensor, axis: usize) -> Op<Reduce> {
 /// # }
 /// ```
 pub fn max(x: &Tensor, axis: usize) -> Op<Reduce> {
-    Op::new(Reduce { kind: Kind::Max, x: x.clone(), axis })
+    Op::new(Reduce::new(Kind::Max, x, axis))
+}
+
+/// The smallest element along an axis, which the output does not have. NaN counts as the smallest,
+/// as in PyTorch. It is exact, but that −0 may come as 0.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, -4.0], &[2, 2])?;
+/// assert_eq!(ops::min(&x, 1).run()?.read_blocking::<f32>()?, [1.0, -4.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn min(x: &Tensor, axis: usize) -> Op<Reduce> {
+    Op::new(Reduce::new(Kind::Min, x, axis))
 }
 
 /// The index of the largest element along an axis, as u32: the first of several. NaN counts as the
@@ -73,18 +113,39 @@ pub fn max(x: &Tensor, axis: usize) -> Op<Reduce> {
 /// # }
 /// ```
 pub fn arg_max(x: &Tensor, axis: usize) -> Op<Reduce> {
-    Op::new(Reduce { kind: Kind::ArgMax, x: x.clone(), axis })
+    Op::new(Reduce::new(Kind::ArgMax, x, axis))
+}
+
+impl Reduce {
+    fn new(kind: Kind, x: &Tensor, axis: usize) -> Self {
+        let length = x.shape().get(axis).copied().unwrap_or(1);
+        let factor = if kind == Kind::Mean { 1.0 / length as f32 } else { 1.0 };
+        Reduce { kind, x: x.clone(), axis, factor }
+    }
 }
 
 impl Kind {
     /// How a row's result is stored.
     fn function(self) -> Function {
         let (header, text) = match self {
-            Kind::Sum => (SUM, "fn keep(at: u32, part: Part) { y_store(at, part); }\n"),
-            Kind::Max => {
-                (LARGEST, "fn keep(at: u32, part: Part) { y_store(at, number(part.x)); }\n")
+            Kind::Sum | Kind::Mean => {
+                (SUM, "fn keep(at: u32, part: Part, factor: f32) { y_store(at, part * factor); }\n")
             }
-            Kind::ArgMax => (LARGEST, "fn keep(at: u32, part: Part) { y[at] = part.y; }\n"),
+            Kind::Max => (
+                LARGEST,
+                "const FLIP = 0u;\n\
+                 fn keep(at: u32, part: Part, factor: f32) { y_store(at, number(part.x)); }\n",
+            ),
+            Kind::Min => (
+                LARGEST,
+                "const FLIP = 0x80000000u;\n\
+                 fn keep(at: u32, part: Part, factor: f32) { y_store(at, number(part.x)); }\n",
+            ),
+            Kind::ArgMax => (
+                LARGEST,
+                "const FLIP = 0u;\n\
+                 fn keep(at: u32, part: Part, factor: f32) { y[at] = part.y; }\n",
+            ),
         };
         Function { header: Some(header), text }
     }
@@ -94,7 +155,9 @@ impl Plan for Reduce {
     fn name(&self) -> &'static str {
         match self.kind {
             Kind::Sum => "sum",
+            Kind::Mean => "mean",
             Kind::Max => "max",
+            Kind::Min => "min",
             Kind::ArgMax => "arg_max",
         }
     }
@@ -104,7 +167,7 @@ impl Plan for Reduce {
     }
 
     fn output(&self) -> Result<(Sizes, DType)> {
-        let Reduce { kind, ref x, axis } = *self;
+        let Reduce { kind, ref x, axis, .. } = *self;
         let name = self.name();
         float(name, "x", x)?;
         let mut shape = Sizes::from(x.shape());
@@ -118,7 +181,7 @@ impl Plan for Reduce {
         let length = shape.remove(axis);
         if length == 0 && kind != Kind::Sum && !shape.contains(&0) {
             return Err(Error::Shape(format!(
-                "{name}: of shape {:?} along axis {axis}: no element is the largest of 0",
+                "{name}: axis {axis} of shape {:?} has no elements",
                 x.shape()
             )));
         }
@@ -126,27 +189,29 @@ impl Plan for Reduce {
     }
 
     fn steps(&self, out: &Tensor) -> Result<Steps> {
-        let Reduce { kind, ref x, axis } = *self;
+        let Reduce { kind, ref x, axis, factor } = *self;
         let mut of_out = Sizes::from(out.strides());
         of_out.insert(axis, 0);
         let axes = Axes { shape: x.shape().into(), strides: [x.strides().into(), of_out] };
         let rows = Rows::new(self.name(), axes, axis)?;
         let (view, caps) = (rows.view(x, 0), x.context().caps());
-        let step = |out: &Tensor, segments: usize| {
+        let step = |out: &Tensor, segments: usize, factor: f32| {
             let mut step = REDUCE.step(self.name(), kind.function(), &[Some(&view)], &[out])?;
+            step.call = step.call.value("factor", factor);
             step.call = rows.dispatch_segments(self.name(), step.call, segments, caps)?;
             Ok::<_, Error>(step)
         };
         let segments = if kind == Kind::ArgMax { 1 } else { rows.segments(caps) };
         if segments == 1 {
-            return Ok(smallvec![step(&rows.view_of(out, 1, 1), 1)?]);
+            return Ok(smallvec![step(&rows.view_of(out, 1, 1), 1, factor)?]);
         }
         // The results of segments, and then of these.
         let mut shape: Sizes = smallvec![segments];
         shape.extend_from_slice(out.shape());
         let parts = Tensor::zeros(x.context(), DType::F32, &shape)?;
-        let first = step(&parts.laid_out(&[parts.elem_count(), 1], &[1, 0]), segments)?;
-        let mut steps = Reduce { kind, x: parts, axis: 0 }.steps(out)?;
+        let of_parts = parts.laid_out(&[parts.elem_count(), 1], &[1, 0]);
+        let first = step(&of_parts, segments, 1.0)?;
+        let mut steps = Reduce { kind, x: parts, axis: 0, factor }.steps(out)?;
         steps.insert(0, first);
         Ok(steps)
     }

@@ -1,6 +1,7 @@
 // The body of reductions along rows, which are cut into segments of `span` elements: LANES
 // invocations share one, a workgroup has ROWS of all `units`. Segment s of row r is the one of
-// number s · rows + r. `x` has the row last, and `y` an element for each segment.
+// number s · rows + r. `x` has the row last, and `y` an element for each segment: the
+// result times `factor`, if it is a sum.
 let lane = lane_of(local_index);
 let unit = group * ROWS + row_of(local_index);
 let last = x_ndim - 1u;
@@ -17,5 +18,5 @@ for (var first = start + 4u * lane; first < end; first += STEP * TURNS) {
 }
 part = whole(part, local_index);
 if lane == 0u && unit < units {
-    keep(y_row(unit), part);
+    keep(y_row(unit), part, factor);
 }

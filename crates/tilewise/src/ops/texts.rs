@@ -290,19 +290,9 @@ pub(super) fn apart(
     out: &Tensor,
     in_place: bool,
 ) -> Result<()> {
-    if !input.storage().shares(out.storage()) {
-        return Ok(());
-    }
-    let (of_input, of_out) = (input.span()?, out.span()?);
-    if of_input.is_empty() || of_input.end <= of_out.start || of_out.end <= of_input.start {
-        return Ok(());
-    }
-    let also = if in_place { ", or it writes to the very view that it reads" } else { "" };
-    let how = format!(
-        "meet: in {operation} the output has the bytes {of_out:?} of its buffer, from its first \
-         word to its last, and {name} the bytes {of_input:?}; the output is to be another tensor, \
-         as run() makes it{also}"
-    );
+    let Some(shared) = out.shares_bytes(input)? else { return Ok(()) };
+    let also = if in_place { ", or the very view that is read" } else { "" };
+    let how = format!("of {operation} {shared}: give another output, as run() does{also}");
     Err(Error::Aliased { operand: name, how })
 }
 

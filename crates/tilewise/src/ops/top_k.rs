@@ -69,7 +69,12 @@ impl Plan for TopK {
         let axes = Axes { shape: x.shape().into(), strides };
         let rows = Rows::new("top_k", axes, x.shape().len() - 1)?;
         let outs = [&rows.view_of(values, 1, k), &rows.view_of(indices, 2, k)];
-        let mut step = TOP_K.step("top_k", Function::NONE, &[Some(&rows.view(x, 0))], &outs)?;
+        let mut step = TOP_K.step(
+            "top_k",
+            Function::new("const FLIP = 0u;\n"),
+            &[Some(&rows.view(x, 0))],
+            &outs,
+        )?;
         step.call = rows.dispatch(step.call, x.context().caps()).value("k", k as u32);
         Ok(smallvec![step])
     }

@@ -173,15 +173,29 @@ impl Tensor {
         let Some(tensor) = tensor else {
             return aliased("lie in one buffer, whose bytes cannot be told apart: take two".into());
         };
-        let (own, other) = (self.span()?, tensor.span()?);
-        if own.is_empty() || other.is_empty() || own.end <= other.start || other.end <= own.start {
-            return Ok(true);
+        let Some(shared) = self.shares_bytes(tensor)? else { return Ok(true) };
+        let also = match operand {
+            "residual" => {
+                "; where there is no activation, beta(1.0) adds to the output without a residual"
+            }
+            _ => "",
+        };
+        aliased(format!("{shared}: give another output, as run() does{also}"))
+    }
+
+    /// The bytes that two views share, in words, if there are any: from the first word of a view to
+    /// its last.
+    pub(crate) fn shares_bytes(&self, other: &Tensor) -> Result<Option<String>> {
+        if !self.storage.shares(&other.storage) {
+            return Ok(None);
         }
-        aliased(format!(
-            "meet: from their first word to their last they have the bytes {own:?} and {other:?} \
-             of one buffer; run() makes another output, and to add to a tensor, it is its own C, \
-             with beta(1), where there is no activation"
-        ))
+        let (own, other_bytes) = (self.span()?, other.span()?);
+        let (start, end) = (own.start.max(other_bytes.start), own.end.min(other_bytes.end));
+        let gaps = match self.is_contiguous() && other.is_contiguous() {
+            true => "",
+            false => ", gaps between their elements included",
+        };
+        Ok((start < end).then(|| format!("share bytes {start}..{end} of one buffer{gaps}")))
     }
 }
 

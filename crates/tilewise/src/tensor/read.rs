@@ -22,7 +22,11 @@ impl Tensor {
     /// `Overflow`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub async fn read<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
-            return Err(Error::Misuse(format!("reading a {} tensor as {}", self.dtype, T::DTYPE)));
+            return Err(Error::Misuse(format!(
+                "reading elements of {} as {}",
+                self.dtype,
+                T::DTYPE
+            )));
         }
         let bytes = self.read_bytes().await?;
         let mut elements = memory::filled(bytes.len() / size_of::<T>(), T::zeroed())?;

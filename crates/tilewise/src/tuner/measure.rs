@@ -228,16 +228,19 @@ fn operands(context: &Context, problem: &Problem, contenders: &[Contender]) -> R
     };
     let set = |_| {
         let stored = |&(role, bytes): &(Role, u64)| {
-            Ok((role, Storage::with_bytes(context, &contents(problem, role, bytes as usize))?))
+            let block = contents(problem, role);
+            // The ends of groups are not repeated.
+            let bytes = if role == Role::Offsets { block.len() as u64 } else { bytes };
+            Ok((role, Storage::repeating(context, &block, bytes)?))
         };
         sizes.iter().map(stored).collect()
     };
     (0..sets).map(set).collect()
 }
 
-/// Random contents of an operand: never zeros, which take less power, and nothing that overflows.
-/// Groups are of equal size.
-fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
+/// Random contents of an operand, to be repeated: never zeros, which take less power, and nothing
+/// that overflows. Groups are of equal size.
+fn contents(problem: &Problem, role: Role) -> Vec<u8> {
     let random = |format: Format| {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut word = || {
@@ -260,23 +263,19 @@ fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
         }
     };
     let epilogue = &problem.epilogue;
-    let block = match role {
+    match role {
         Role::A => random(problem.a.format),
         role if Role::B_PLANES.contains(&role) => random(problem.b.format),
         Role::C => random(problem.c.format),
         Role::Bias => epilogue.bias.map_or(Vec::new(), |bias| random(bias.operand.format)),
         Role::Residual => epilogue.residual.map_or(Vec::new(), |residual| random(residual.format)),
         Role::Offsets => {
-            return problem
-                .grouping
-                .even_ends(problem.m)
-                .into_iter()
-                .flat_map(u32::to_le_bytes)
-                .collect();
+            let ends = problem.grouping.even_ends(problem.m);
+            // As many words as are bound: those before the first end are read by nobody.
+            let bound: u64 = problem.grouping.operands().map(|(_, words)| words).sum();
+            let before = vec![0; (bound as usize).saturating_sub(ends.len())];
+            before.into_iter().chain(ends).flat_map(u32::to_le_bytes).collect()
         }
         _ => random(Format::Dense(DType::F32)),
-    };
-    let mut all = block.repeat(bytes.div_ceil(block.len()));
-    all.truncate(bytes);
-    all
+    }
 }

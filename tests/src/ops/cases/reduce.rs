@@ -63,6 +63,8 @@ pub(super) fn cases() -> Vec<Case> {
             let place = (FLOATS[(turn + of) % 3], out, lies[(turn / 2 + of) % 4]);
             cases.push(case("sum", &x, axis, &rows, place.clone(), sum));
             if n > 0 {
+                cases.push(case("mean", &x, axis, &rows, place.clone(), mean));
+                cases.push(case("min", &x, axis, &rows, place.clone(), |row| (smallest(row), 0.0)));
                 cases.push(case("max", &x, axis, &rows, place.clone(), |row| {
                     (row[largest(row)], 0.0)
                 }));
@@ -79,6 +81,15 @@ pub(super) fn cases() -> Vec<Case> {
 fn sum(row: &[f64]) -> Wanted {
     let magnitude: f64 = row.iter().map(|x| x.abs()).sum();
     (row.iter().sum(), (row.len() as f64 / 8.0 + 8.0) * ULP * magnitude)
+}
+
+fn mean(row: &[f64]) -> Wanted {
+    let ((sum, error), n) = (sum(row), row.len() as f64);
+    (sum / n, error / n + ULP * row.iter().map(|x| x.abs()).sum::<f64>() / n)
+}
+
+fn smallest(row: &[f64]) -> f64 {
+    row.iter().copied().fold(f64::INFINITY, |a, b| if a < b || a.is_nan() { a } else { b })
 }
 
 /// The first of the largest.
@@ -104,6 +115,8 @@ fn case(
         op: Box::new(move |x: &[Tensor]| {
             boxed(match name {
                 "sum" => ops::sum(&x[0], axis),
+                "mean" => ops::mean(&x[0], axis),
+                "min" => ops::min(&x[0], axis),
                 "max" => ops::max(&x[0], axis),
                 _ => ops::arg_max(&x[0], axis),
             })

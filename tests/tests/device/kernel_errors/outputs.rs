@@ -18,14 +18,14 @@ fn outputs_that_overlap() {
         let grid = |call: Call| call.grid([6, 1, 1]);
         let (kernel, two) = (copy(&["a"], &["out"]), copy(&[], &["out", "more"]));
         for (input, output, words) in [
-            (all.clone(), all.clone(), ["0..96", "0..96"]),
-            (rows(0..2), rows(1..3), ["24..72", "0..48"]),
-            (all.t(), rows(3..4), ["72..96", "0..96"]),
+            (all.clone(), all.clone(), ["bytes 0..96", "one buffer ("]),
+            (rows(0..2), rows(1..3), ["bytes 24..48", "one buffer ("]),
+            (all.t(), rows(3..4), ["bytes 72..96", "gaps between their elements"]),
             // Every other element: what lies between does not count.
             (
                 all.slice(&[0..4, 0..1]).unwrap(),
                 all.slice(&[0..4, 3..4]).unwrap(),
-                ["12..88", "0..76"],
+                ["bytes 12..76", "gaps between their elements"],
             ),
         ] {
             let words = ["\"out\"", words[0], "input \"a\"", words[1], "Call::inout"];
@@ -34,13 +34,13 @@ fn outputs_that_overlap() {
             }
         }
         let call = Call::new(&context).inout(&rows(0..2)).output_into(&rows(1..2));
-        let words = ["\"more\"", "24..48", "output \"out\"", "0..48", "Call::output"];
+        let words = ["output \"more\"", "bytes 24..48", "output \"out\"", "Call::output"];
         refused(&two, &grid(call), kind!(Aliased), &words);
         // Halves of one word.
         let halves = Tensor::zeros(&context, DType::BF16, &[6]).unwrap();
         let half = |range| halves.slice(&[range]).unwrap();
         let call = Call::new(&context).inout(&half(0..3)).output_into(&half(3..6));
-        refused(&two, &grid(call), kind!(Aliased), &["0..8", "4..12", "in whole words"]);
+        refused(&two, &grid(call), kind!(Aliased), &["share bytes 4..8 of one buffer"]);
         // A view without elements overlaps nothing.
         let call = Call::of(&rows(1..1)).output_into(&rows(1..2));
         kernel.run(&grid(call)).unwrap();
@@ -85,7 +85,12 @@ fn what_is_no_output() {
         let call = Call::new(&context).grid([1, 1, 1]);
         let constant = Tensor::zeros(&context, DType::F32, &[2, 2]).unwrap();
         let constant = PreparedTensor::right(&constant).unwrap();
-        refused(&kernel, &call.clone().inout(&constant), kind!(Misuse), &["a prepared tensor"]);
+        refused(
+            &kernel,
+            &call.clone().inout(&constant),
+            kind!(Misuse),
+            &["writing to a prepared tensor"],
+        );
         let row = constant.narrow(0, 1, 1).unwrap();
         refused(&kernel, &call.clone().inout(&row), kind!(Misuse), &["a view of a prepared"]);
         let tensor = Tensor::zeros(&context, DType::F32, &[4]).unwrap();
@@ -93,7 +98,12 @@ fn what_is_no_output() {
         refused(&kernel, &filled, kind!(Misuse), &["\"out\"", "Call::inout"]);
         let others = contexts().into_iter().find(|other| other.is_cpu() != context.is_cpu());
         let foreign = Tensor::zeros(&others.unwrap(), DType::F32, &[4]).unwrap();
-        refused(&kernel, &call.clone().inout(&foreign), kind!(WrongContext), &["out belongs to"]);
+        refused(
+            &kernel,
+            &call.clone().inout(&foreign),
+            kind!(WrongContext),
+            &["out and the rest of the call"],
+        );
         let integers = Tensor::zeros(&context, DType::U32, &[4]).unwrap();
         refused(&kernel, &call.clone().inout(&integers), kind!(Kernel), &["mine (body):1:"]);
         let atomic = kernel.clone().atomic_outputs(true);
