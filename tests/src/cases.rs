@@ -7,12 +7,14 @@
 
 mod buffers;
 mod few;
+mod groups;
 
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
 use crate::{Case, Data, Entries, Place, quant_families, scaled, themes};
 pub use buffers::{UNCOMPILED, few_buffers, three_buffers};
 pub use few::{for_bits, for_mutants};
+pub use groups::{group_edges, group_splits, groups};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
 use tilewise_core::{Access, Caps, DeviceClass, Grouping, KernelDef, Variant};
@@ -305,78 +307,6 @@ pub fn quantized(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Groups of rows: the suite's ends, right and wrong, on each kernel.
-pub fn groups(table: Table) -> Vec<Case> {
-    let mut cases = themes::on(&table.one_of_each(), &themes::grouped(&themes::ends(), true));
-    cases
-        .extend(themes::on(&table.one_of_each()[..1], &themes::grouped(&themes::bad_ends(), true)));
-    cases.extend(themes::on(
-        &table.one_of_each()[1..],
-        &themes::grouped(&themes::bad_ends()[..2], true),
-    ));
-    // Splits of K, with few groups and with a table of many.
-    for kernel in table.one_of_each().into_iter().filter(|kernel| kernel.splits) {
-        for (i, ends) in
-            [vec![2, 2, 9], (0..36).map(|group| group / 3).collect()].into_iter().enumerate()
-        {
-            let size = [9 + 2 * i, 6, 2 * kernel.variant.bk as usize + 3];
-            let case = Case::new(size, [DType::F32, DType::F32, [DType::F32, DType::F16][i]]);
-            let bias = Some((Axis::N, Place::odd(DType::F32)));
-            let case = Case { groups: Some(Groups { ends, on_device: true }), bias, ..case };
-            cases.push(case.kernel(format!("{}+k{}", kernel.name, 2 + i)));
-        }
-    }
-    // As many tiles as are launched; and biases by group in a finishing pass.
-    for (ends, out) in
-        [(vec![3, 5, 8, 9], DType::F32), (vec![2, 2, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]
-    {
-        let case = Case::new([9, 7, 5], [DType::F32, DType::F32, out]).odd();
-        let case =
-            Case { groups: Some(Groups { ends, on_device: true }), residual: Some(case.c), ..case };
-        cases.extend(themes::on(
-            &table.one_of_each(),
-            &[Case { bias: Some((Axis::N, Place::odd(out))), ..case }],
-        ));
-    }
-    cases
-}
-
-/// Groups that begin and end around the edges of every variant's tile, in every layout.
-pub fn group_edges(table: Table) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (i, kernel) in table.kernels().into_iter().enumerate() {
-        let bm = kernel.variant.bm;
-        let ends = |lengths: &[u32]| {
-            let ends = lengths.iter().scan(0, |end, length| {
-                *end += length;
-                Some(*end)
-            });
-            ends.collect::<Vec<_>>()
-        };
-        let lengths = [
-            vec![bm, 1, 0, bm + 1],
-            vec![0, bm.max(2) - 1, 2 * bm],
-            vec![1, 1, 1, bm],
-            vec![2 * bm, 0, 0],
-        ];
-        for (j, (lengths, layout)) in lengths.iter().zip(LAYOUTS).enumerate() {
-            let ends = ends(lengths);
-            let rows = ends.last().map_or(0, |end| *end as usize);
-            let size = [(rows + 3).next_multiple_of(4), kernel.variant.bn as usize + 4, 8 + 4 * j];
-            let types = [i + j, j, i].map(|t| DType::FLOATS[t % 3]);
-            let case =
-                Case { groups: Some(Groups { ends, on_device: true }), ..Case::new(size, types) };
-            let case = case.layout(layout).kernel(&kernel.name);
-            cases.push(if j % 2 == 0 {
-                case
-            } else {
-                Case { size: [rows + 1, size[1] - 1, size[2] + 1], ..case }.odd()
-            });
-        }
-    }
-    cases
-}
-
 /// Sizes of nothing.
 pub fn empty(table: Table) -> Vec<Case> {
     themes::on(&table.one_of_each(), &themes::empty())
@@ -470,6 +400,13 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
             Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32)
                 .kernel(format!("{}+k2", kernel.name)),
         );
+        // And of both splits of 7 and of 11 rows of tiles.
+        for (i, ends) in groups::ends().into_iter().enumerate() {
+            let size = [9 + 2 * i, 6, 2 * kernel.variant.bk as usize + 1];
+            let groups = Some(Groups { ends, on_device: true });
+            let case = Case { groups, ..Case::new(size, F32) };
+            cases.push(case.kernel(format!("{}+k2", kernel.name)));
+        }
     }
     // So do operands that are packed: of seven strips of 32 lines, too.
     if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit().is_some()) {

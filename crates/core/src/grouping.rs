@@ -148,6 +148,16 @@ impl Grouping {
         }
     }
 
+    /// With so many groups before the first.
+    pub(crate) fn behind(self, before: u64) -> Self {
+        match self {
+            Grouping::Batched | Grouping::Nested { .. } => self,
+            Grouping::RaggedM { groups, offset, expected } => {
+                Grouping::RaggedM { groups: groups + before, offset, expected }
+            }
+        }
+    }
+
     /// With `entries` of them, for a range of a product.
     pub(crate) fn cut(&mut self, batch: &mut u64, entries: u64) {
         match self {

@@ -1,8 +1,8 @@
 //! Few cases that stand for all.
 
 use super::{
-    F32, Table, almost_whole, bands, edges, epilogues, group_edges, groups, packed, quantized,
-    splits, strides, thin,
+    F32, Table, almost_whole, bands, edges, epilogues, group_edges, group_splits, groups, packed,
+    quantized, splits, strides, thin,
 };
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::Kernel;
@@ -57,6 +57,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(almost_whole(table))
         .chain(bands(table))
         .chain(group_edges(table))
+        .chain(group_splits(table))
         .chain(packed(table))
         .chain(scaled::cases(table))
         .chain(scaled::specials(table))

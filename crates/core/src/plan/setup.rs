@@ -54,8 +54,9 @@ impl Setup {
     ) -> Result<Self, Reject> {
         let Step { index, ref problem, windows } = *step;
         let grouping = problem.grouping;
+        // A piece meets the groups before its own, too.
         let schedule = kit
-            .schedule(grouping)
+            .schedule(grouping.behind(piece.first_group))
             .ok_or_else(|| Reject(format!("no schedule for {grouping:?}")))?;
         let tiles_m = grouping.tiles_m(problem.m, variant.bm.into());
         let tiles_n = problem.n.div_ceil(variant.bn.into());

@@ -1,0 +1,90 @@
+//! Cases of grouped products.
+
+use super::Table;
+use crate::case::{Groups, LAYOUTS};
+use crate::kernels::Kernel;
+use crate::{Case, Place, themes};
+use tilewise::{Axis, DType};
+use tilewise_core::Variant;
+
+/// Groups of rows: the suite's ends, right and wrong, on each kernel.
+pub fn groups(table: Table) -> Vec<Case> {
+    let mut cases = themes::on(&table.one_of_each(), &themes::grouped(&themes::ends(), true));
+    cases
+        .extend(themes::on(&table.one_of_each()[..1], &themes::grouped(&themes::bad_ends(), true)));
+    cases.extend(themes::on(
+        &table.one_of_each()[1..],
+        &themes::grouped(&themes::bad_ends()[..2], true),
+    ));
+    cases.extend(group_splits(table));
+    // As many tiles as are launched; and biases by group in a finishing pass.
+    for (ends, out) in
+        [(vec![3, 5, 8, 9], DType::F32), (vec![2, 2, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]
+    {
+        let case = Case::new([9, 7, 5], [DType::F32, DType::F32, out]).odd();
+        let case =
+            Case { groups: Some(Groups { ends, on_device: true }), residual: Some(case.c), ..case };
+        cases.extend(themes::on(
+            &table.one_of_each(),
+            &[Case { bias: Some((Axis::N, Place::odd(out))), ..case }],
+        ));
+    }
+    cases
+}
+
+/// Splits of K with few groups, and with a table of many.
+pub fn group_splits(table: Table) -> Vec<Case> {
+    let splits = table.one_of_each().into_iter().filter(|kernel| kernel.splits);
+    let cases = |kernel: Kernel| {
+        let Variant { bn, bk, .. } = *kernel.variant;
+        ends().into_iter().enumerate().map(move |(i, ends)| {
+            let size = [9 + 2 * i, bn as usize + 6, 2 * bk as usize + 3];
+            let case = Case::new(size, [DType::F32, DType::F32, [DType::F32, DType::F16][i]]);
+            let bias = Some((Axis::N, Place::odd(DType::F32)));
+            let case = Case { groups: Some(Groups { ends, on_device: true }), bias, ..case };
+            case.kernel(format!("{}+k{}", kernel.name, 2 + i))
+        })
+    };
+    splits.flat_map(cases).collect()
+}
+
+/// Six groups, and so many that they have a table.
+pub(super) fn ends() -> [Vec<u32>; 2] {
+    [vec![2, 2, 4, 7, 7, 9], (0..36).map(|group| group / 3).collect()]
+}
+
+/// Groups that begin and end around the edges of every variant's tile, in every layout.
+pub fn group_edges(table: Table) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, kernel) in table.kernels().into_iter().enumerate() {
+        let bm = kernel.variant.bm;
+        let ends = |lengths: &[u32]| {
+            let ends = lengths.iter().scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            });
+            ends.collect::<Vec<_>>()
+        };
+        let lengths = [
+            vec![bm, 1, 0, bm + 1],
+            vec![0, bm.max(2) - 1, 2 * bm],
+            vec![1, 1, 1, bm],
+            vec![2 * bm, 0, 0],
+        ];
+        for (j, (lengths, layout)) in lengths.iter().zip(LAYOUTS).enumerate() {
+            let ends = ends(lengths);
+            let rows = ends.last().map_or(0, |end| *end as usize);
+            let size = [(rows + 3).next_multiple_of(4), kernel.variant.bn as usize + 4, 8 + 4 * j];
+            let types = [i + j, j, i].map(|t| DType::FLOATS[t % 3]);
+            let case =
+                Case { groups: Some(Groups { ends, on_device: true }), ..Case::new(size, types) };
+            let case = case.layout(layout).kernel(&kernel.name);
+            cases.push(if j % 2 == 0 {
+                case
+            } else {
+                Case { size: [rows + 1, size[1] - 1, size[2] + 1], ..case }.odd()
+            });
+        }
+    }
+    cases
+}
