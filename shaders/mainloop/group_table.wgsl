@@ -54,7 +54,7 @@ fn main(@builtin(local_invocation_index) thread: u32) {
         end = max(end, scans[THREADS - 1u]);
         workgroupBarrier();
         let count = select(0u, (row_end - row + BM - 1u) / BM, group >= params.first_group);
-        let tile_end = tiles + scanned(select(0u, count, group < groups), thread, true);
+        let tile_end = tiles + scanned(count, thread, true);
         tiles += scans[THREADS - 1u];
         workgroupBarrier();
         if group < groups {

@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         let row = row_index(line % params.m);
         let bound = row - params.first_row;
         let beyond = row >= params.table_rows;
-        let here = row >= params.first_row && bound < params.bound_rows && !beyond;
+        let here = bound < params.bound_rows && !beyond;
         blocks[i] = vec4<u32>(BEYOND);
         if here {
             blocks[i] = b_data[b_base(line / params.m) + bound * params.b_ld + own % params.n];

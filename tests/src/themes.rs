@@ -290,8 +290,14 @@ pub fn bad_ends() -> Vec<Vec<u32>> {
         vec![7, u32::MAX],
         vec![1 << 31, 1 << 30, 40],
         vec![20, 1000, 0],
-        // In a table.
-        (0..270).map(|group| group * 11 % 47).collect(),
+        // In a table that takes three turns: up and down, all lower, and up again.
+        (0..600)
+            .map(|group| match group {
+                0..256 => (group * 30u32 / 255).saturating_sub(group % 2 * 10),
+                256..512 => 5,
+                _ => 6 + (group - 512) / 3,
+            })
+            .collect(),
     ]
 }
 
@@ -419,11 +425,18 @@ pub fn large() -> Vec<Case> {
     // Ranges of K, in each of which the groups are met.
     let groups = Some(Groups { ends: vec![7, 20], on_device: true });
     cases.push(Case { groups, ..Case::new([20, 3, 100], [DType::F32; 3]).layout([true, false]) });
-    // Pieces of several groups each.
-    for out in [DType::F32, DType::BF16] {
-        let groups =
-            Some(Groups { ends: (1..=24).map(|group| group * 2).collect(), on_device: true });
-        let case = Case { groups, ..Case::new([50, 9, 8], [DType::F32, DType::F32, out]) };
+    // Pieces of several groups each, or of rows of many; with a table and without.
+    let pieces = [
+        (24, 2, 9, DType::F32),
+        (14, 3, 11, DType::BF16),
+        (24, 2, 9, DType::BF16),
+        (20, 19, 9, DType::F32),
+    ];
+    for (count, rows, n, out) in pieces {
+        let ends = (1..=count).map(|group| group * rows).collect();
+        let groups = Some(Groups { ends, on_device: true });
+        let size = [(count * rows) as usize + 2, n, 8];
+        let case = Case { groups, ..Case::new(size, [DType::F32, DType::F32, out]) };
         cases.push(Case { bias: Some((Axis::N, Place::odd(DType::F32))), ..case });
     }
     cases

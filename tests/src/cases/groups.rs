@@ -32,7 +32,7 @@ pub fn groups(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Splits of K with few groups, and with a table of many.
+/// Splits of K with few groups, and with a table of many; and as many tiles as there are rows.
 pub fn group_splits(table: Table) -> Vec<Case> {
     let splits = table.one_of_each().into_iter().filter(|kernel| kernel.splits);
     let cases = |kernel: Kernel| {
@@ -45,7 +45,13 @@ pub fn group_splits(table: Table) -> Vec<Case> {
             case.kernel(format!("{}+k{}", kernel.name, 2 + i))
         })
     };
-    splits.flat_map(cases).collect()
+    let single = table.one_of_each().into_iter().filter(|kernel| kernel.variant.bm == 1);
+    let single = single.map(|kernel| {
+        let groups = Some(Groups { ends: (1..=20).collect(), on_device: true });
+        let case = Case { groups, ..Case::new([20, 9, 32], [DType::F32; 3]) };
+        case.kernel(&kernel.name)
+    });
+    splits.flat_map(cases).chain(single).collect()
 }
 
 /// Six groups, and so many that they have a table.

@@ -36,7 +36,8 @@ pub(super) fn cases() -> Vec<Case> {
         let last = shape.last().copied().unwrap_or(1);
         values.iter_mut().skip(last).step_by(7).for_each(|value| *value = f64::NEG_INFINITY);
         if last == 31 {
-            values[last + 4] = f64::NAN;
+            // At the third and the second place of a block.
+            values[last + 6] = f64::NAN;
             values[2 * last + 9] = f64::INFINITY;
             values[3 * last..4 * last].fill(f64::NEG_INFINITY);
             values[4 * last] = -3e38;
