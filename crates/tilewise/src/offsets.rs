@@ -5,6 +5,26 @@ use crate::tensor::Tensor;
 use std::sync::Arc;
 use tilewise_core::{DType, Error, Result};
 
+/// Whether a shader can read a tensor as numbers of groups.
+///
+/// # Errors
+/// `Misuse`, `Shape`, `Strides`.
+pub(crate) fn vector_of_u32(name: &str, tensor: &Tensor) -> Result<()> {
+    if tensor.dtype() != DType::U32 {
+        return Err(Error::Misuse(format!("{name} in {}, wanted u32", tensor.dtype())));
+    }
+    let [_] = tensor.shape() else {
+        let shape = tensor.shape();
+        return Err(Error::Shape(format!("{name} of shape {shape:?}, wanted a vector")));
+    };
+    if !tensor.is_contiguous() {
+        let strides = tensor.strides();
+        let text = format!("{name} with strides {strides:?}: one must follow the other");
+        return Err(Error::Strides(text));
+    }
+    Ok(())
+}
+
 /// Cumulative ends of the groups of a grouped product, u32, on the device: rows `ends[g-1] ..
 /// ends[g]` belong to group g, and the rows from 0 on to group 0.
 ///
@@ -59,21 +79,7 @@ impl GroupOffsets {
     /// `Misuse` for another type than u32, `Shape` for another shape than a vector, `Strides` for
     /// one whose elements do not follow each other.
     pub fn from_tensor(ends: &Tensor) -> Result<Self> {
-        if ends.dtype() != DType::U32 {
-            return Err(Error::Misuse(format!("group offsets in {}, wanted u32", ends.dtype())));
-        }
-        let [_] = ends.shape() else {
-            return Err(Error::Shape(format!(
-                "group offsets of shape {:?}, wanted a vector",
-                ends.shape()
-            )));
-        };
-        if !ends.is_contiguous() {
-            return Err(Error::Strides(format!(
-                "group offsets with strides {:?}: one must follow the other",
-                ends.strides()
-            )));
-        }
+        vector_of_u32("group offsets", ends)?;
         Ok(GroupOffsets { tensor: ends.clone(), ends: None })
     }
 

@@ -19,10 +19,11 @@ pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
 use ranges::Elements;
 pub use shaders::Shaders;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Pass, prepare};
-use tilewise_core::{Axis, Caps, DeviceClass, Params, Plan, Problem, convert, plan};
+use tilewise_core::{Axis, Caps, DeviceClass, Params, Plan, Problem, Segment, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::KIT;
 pub use written::Written;
@@ -277,7 +278,6 @@ impl Job {
             };
         }
         let problem = &self.plan.problem;
-        let rows = self.rows();
         let words = binding.element_bytes == 4;
         let cut = |bytes: &[u8]| Buffer::new(cut(bytes, binding.start, binding.bytes));
         // Where several passes write C, each writes its part only.
@@ -288,10 +288,11 @@ impl Job {
         let bound = binding.start..binding.start + binding.bytes;
         match binding.role {
             Role::C => {
-                let elements = self.elements(Role::C, rows);
-                let buffer = elements.declare(cut(c), words, &bound);
+                let elements = self.elements(Role::C, |entry| self.rows(entry));
+                let buffer = declare(&elements, cut(c), words, &bound);
                 // In words shared with others' bytes, these are read and written back.
-                let unread = problem.epilogue.beta == 0.0 && !(words && elements.shares_words());
+                let shared = words && elements.iter().any(Elements::shares_words);
+                let unread = problem.epilogue.beta == 0.0 && !shared;
                 let buffer = if whole && !keeps(pass) { buffer.must_write() } else { buffer };
                 if whole && unread { buffer.poisoned() } else { buffer }
             }
@@ -305,7 +306,7 @@ impl Job {
                 let splits = if reads { pass.params.scratch_splits } else { pass.params.splits };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
                 let some = batched || !self.plan.cuts.is_empty();
-                let written = if some { split } else { rows * row };
+                let written = if some { split } else { self.rows(0) * row };
                 let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
                 let buffer = match !reads && !adds && (batched || !some) {
                     true => Buffer::output(binding.bytes as usize),
@@ -324,8 +325,13 @@ impl Job {
                 // Packing does not know where the groups end, and copies all rows. On matrix units,
                 // a tile with nothing to do reads the first one.
                 let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
-                let rows = if packing { problem.m } else { rows.max(u64::from(pass.coop)) };
-                self.elements(role, rows).declare(cut(&self.stored(role)), words, &bound)
+                let rows = |entry| match self.rows(entry) {
+                    _ if packing => problem.m,
+                    rows if entry == 0 => rows.max(u64::from(pass.coop)),
+                    rows => rows,
+                };
+                let elements = self.elements(role, rows);
+                declare(&elements, cut(&self.stored(role)), words, &bound)
             }
         }
     }
@@ -333,18 +339,21 @@ impl Job {
     /// What is bound for a role, to the last byte that a kernel may touch which takes elements one
     /// by one; no kernel does so that packs operands.
     pub(crate) fn memory(&self, binding: &Binding, written: &Written) -> Vec<u8> {
-        let rows = self.rows();
         if is_packed(binding.from) {
             return cut(&written.packed[&binding.from], binding.start, binding.bytes);
         }
+        let end = |role| {
+            let elements = self.elements(role, |entry| self.rows(entry));
+            elements.iter().map(Elements::end).max().unwrap_or(0)
+        };
         let (bytes, end) = match binding.role {
             Role::Scratch => (&written.scratch[..], binding.bytes),
             Role::Offsets => {
                 let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
                 (bytemuck::cast_slice(ends), 4 * ends.len() as u64)
             }
-            Role::C => (&written.c[..], self.elements(Role::C, rows).end()),
-            role => (&self.stored(role)[..], self.elements(role, rows).end()),
+            Role::C => (&written.c[..], end(Role::C)),
+            role => (&self.stored(role)[..], end(role)),
         };
         cut(bytes, binding.start, end.saturating_sub(binding.start).min(binding.bytes))
     }
@@ -369,34 +378,51 @@ impl Job {
         }
     }
 
-    /// Rows of A and C that belong to anybody: those up to the last end of a group.
-    fn rows(&self) -> u64 {
-        let (problem, groups) = (&self.plan.problem, &self.filled.case.groups);
-        let ends = groups.as_ref().map_or(&[][..], |groups| &groups.ends);
-        let segments = problem.grouping.segments(problem.m, problem.batch, ends);
-        segments.iter().map(|segment| segment.rows.end).max().unwrap_or(0)
+    fn segments(&self) -> Vec<Segment> {
+        let Problem { m, k, batch, grouping, .. } = self.plan.problem;
+        let groups = &self.filled.case.groups;
+        grouping.segments([m, k], batch, groups.as_ref().map_or(&[], |groups| &groups.ends))
     }
 
-    /// The elements of an operand, of `rows` rows if it is A or goes with C.
-    fn elements(&self, role: Role, rows: u64) -> Elements {
+    /// Rows of an entry of A and C that belong to anybody: those up to the last end of a group. An
+    /// entry for all is the first.
+    fn rows(&self, entry: u64) -> u64 {
+        let own = self.segments().into_iter().filter(|segment| segment.entry == entry);
+        own.map(|segment| segment.rows.end).max().unwrap_or(0)
+    }
+
+    /// The elements of an operand, of so many `rows` of each entry if it is A or goes with C.
+    fn elements(&self, role: Role, rows: impl Fn(u64) -> u64) -> Vec<Elements> {
         let problem = &self.plan.problem;
-        let (n, k, batch, entries) = (problem.n, problem.k, problem.batch, problem.entries());
-        let elements = |operand, entries: u64, shape| {
-            let firsts = (0..entries).map(|entry| problem.entry(&operand, entry).offset).collect();
-            Elements::new(operand, role.plane(), firsts, shape)
+        let (n, batch, entries) = (problem.n, problem.batch, problem.entries());
+        let k = self.segments().into_iter().map(|segment| segment.k.end).max().unwrap_or(0);
+        // Groups of rows share the only entry of A and C.
+        let rows = |entry: u64| rows(if problem.grouping.has_entries() { entry } else { 0 });
+        let elements = |operand, entries: u64, shape: &dyn Fn(u64) -> [u64; 2]| {
+            let mut alike: Vec<([u64; 2], Vec<u64>)> = Vec::new();
+            for entry in 0..entries {
+                let (own, first) = (shape(entry), problem.entry(&operand, entry).offset);
+                match alike.iter_mut().find(|(shape, _)| *shape == own) {
+                    Some((_, firsts)) => firsts.push(first),
+                    None => alike.push((own, vec![first])),
+                }
+            }
+            let each = |(shape, firsts)| Elements::new(operand, role.plane(), firsts, shape);
+            alike.into_iter().map(each).collect()
         };
         match role {
-            Role::A => elements(problem.a, batch, [rows, k]),
-            Role::C => elements(problem.c, batch, [rows, n]),
+            Role::A => elements(problem.a, batch, &|entry| [rows(entry), k]),
+            Role::C => elements(problem.c, batch, &|entry| [rows(entry), n]),
             Role::Residual => {
-                elements(problem.epilogue.residual.unwrap_or(problem.c), batch, [rows, n])
+                let residual = problem.epilogue.residual.unwrap_or(problem.c);
+                elements(residual, batch, &|entry| [rows(entry), n])
             }
             Role::Bias => {
                 let bias = problem.epilogue.bias.expect("a bias is bound only where there is one");
-                let length = if bias.axis == Axis::M { rows } else { n };
-                elements(bias.operand, entries, [length, 1])
+                let length = |entry| if bias.axis == Axis::M { rows(entry) } else { n };
+                elements(bias.operand, entries, &|entry| [length(entry), 1])
             }
-            _ => elements(problem.b, entries, [k, n]),
+            _ => elements(problem.b, entries, &|_| [k, n]),
         }
     }
 
@@ -417,6 +443,13 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// Declares all elements as the logical range of `buffer`.
+fn declare(all: &[Elements], buffer: Buffer, words: bool, bound: &Range<u64>) -> Buffer {
+    // Where there are none, nothing may be touched.
+    let buffer = if all.is_empty() { buffer.range(0..0) } else { buffer };
+    all.iter().fold(buffer, |buffer, elements| elements.declare(buffer, words, bound))
 }
 
 /// A report without findings.

@@ -23,6 +23,22 @@ fn bad_ends_on_the_device() {
     });
 }
 
+/// Batches of which each entry has as many rows as the device says, also more than there are.
+#[test]
+fn masked() {
+    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::masked(), 3));
+}
+
+/// Sums over ranges of K, with ends that the host knows, and with any on the device.
+#[test]
+fn ranges_of_k() {
+    Suite::on_every_adapter(|adapter| {
+        let known = themes::along_k(&themes::ends(), false);
+        let all = [known, themes::along_k(&themes::bad_ends(), true)].concat();
+        themes::sampled(adapter, &all, 3)
+    });
+}
+
 /// Segments that begin and end around the edges of every kernel's tile.
 #[test]
 fn every_kernel_around_its_edges() {

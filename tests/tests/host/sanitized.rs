@@ -402,7 +402,12 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     };
     let schedules = KIT.schedules.iter();
     wanted.extend(
-        schedules.flat_map(|schedule| [Some(schedule.file), schedule.bases]).flatten().map(plain),
+        schedules
+            .flat_map(|schedule| {
+                std::iter::once(&schedule.file).chain(schedule.extents).chain(&schedule.bases)
+            })
+            .copied()
+            .map(plain),
     );
     // That ranges of K add up is met by pieces.
     wanted.extend([plain(KIT.direct), Use { constants: vec![("ADD", 0)], ..plain(KIT.partial) }]);

@@ -269,7 +269,7 @@ fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
         Role::Offsets => {
             return problem
                 .grouping
-                .even_ends(problem.m)
+                .even_ends(problem.m, problem.k)
                 .into_iter()
                 .flat_map(u32::to_le_bytes)
                 .collect();
