@@ -7,12 +7,14 @@
 
 mod buffers;
 mod few;
+mod forms;
 
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
 use crate::{Case, Data, Entries, Place, quant_families, scaled, themes};
 pub use buffers::{UNCOMPILED, few_buffers, three_buffers};
 pub use few::{for_bits, for_mutants};
+pub use forms::forms;
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
 use tilewise_core::{Access, Caps, DeviceClass, Grouping, KernelDef, Variant};
@@ -325,21 +327,6 @@ pub fn groups(table: Table) -> Vec<Case> {
             let case = Case { groups: Some(Groups { ends, on_device: true }), bias, ..case };
             cases.push(case.kernel(format!("{}+k{}", kernel.name, 2 + i)));
         }
-    }
-    let knows = |grouping| table.0[0].kit.schedule(grouping).is_some();
-    if knows(Grouping::Masked { entries: 1, offset: 0 }) {
-        cases.extend(themes::on(&table.one_of_each(), &themes::masked()));
-        for kernel in table.one_of_each().into_iter().filter(|kernel| kernel.splits) {
-            let size = [9, 6, 2 * kernel.variant.bk as usize + 3];
-            let case = Case::new(size, [DType::F32, DType::F32, DType::F16]);
-            let case = case.masked(vec![9, 0, 4]).kernel(format!("{}+k2", kernel.name));
-            cases.push(case.clone());
-            cases.push(case.odd());
-        }
-    }
-    if knows(Grouping::RaggedK { groups: 1, offset: 0 }) {
-        let ends = [themes::ends(), themes::bad_ends()].concat();
-        cases.extend(themes::on(&table.one_of_each(), &themes::along_k(&ends, true)));
     }
     // As many tiles as are launched; and biases by group in a finishing pass.
     for (ends, out) in

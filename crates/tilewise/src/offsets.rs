@@ -136,6 +136,21 @@ impl GroupOffsets {
         self.tensor.elem_count()
     }
 
+    /// The ends alone of offsets that begin with the start of the first group, such as those of
+    /// [`ops::group`](crate::ops::group) and of a router, for products that tell the number of
+    /// groups by them ([`Gemm::ragged_k`](crate::Gemm::ragged_k)).
+    ///
+    /// # Errors
+    /// `Shape` if there is none; `GroupOffsets` for a start that is known and not 0.
+    pub fn without_start(&self) -> Result<Self> {
+        let groups = self.count().checked_sub(1).ok_or_else(|| {
+            Error::Shape("0 group offsets, wanted 1 or more, of which the first is a start".into())
+        })?;
+        self.before(groups)?;
+        let ends = self.ends.as_ref().map(|ends| ends[1..].into());
+        Ok(GroupOffsets { tensor: self.tensor.narrow(0, 1, groups)?, ends })
+    }
+
     /// How many lie before the ends of so many groups: 1 if the start of the first is there.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 //! on.
 
 mod conversions;
+mod logical;
 mod ranges;
 mod shaders;
 mod written;
@@ -16,14 +17,14 @@ use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
 use crate::{Case, Filled, Outcome};
 pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
+use logical::declare;
 use ranges::Elements;
 pub use shaders::Shaders;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Pass, prepare};
-use tilewise_core::{Axis, Caps, DeviceClass, Params, Plan, Problem, Segment, convert, plan};
+use tilewise_core::{Caps, DeviceClass, Params, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::KIT;
 pub use written::Written;
@@ -300,21 +301,24 @@ impl Job {
                 let [m, n, copies] =
                     [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
                 let row = 4 * n.next_multiple_of(4);
-                let batched = problem.grouping.has_entries();
-                let split = m * row * if batched { copies } else { 1 };
+                let copies = if problem.grouping.has_entries() { copies } else { 1 };
                 let reads = keeps(pass) || !binding.writable;
                 let splits = if reads { pass.params.scratch_splits } else { pass.params.splits };
+                let grouped = problem.grouping.operands().count() > 0;
+                let some_rows = grouped && problem.grouping.has_whole_k();
                 // A piece of a grouped product leaves out rows whose groups belong to another.
-                let some = batched || !self.plan.cuts.is_empty();
-                let written = if some { split } else { self.rows(0) * row };
+                let known = !some_rows || self.plan.cuts.is_empty();
+                let rows = |entry| if some_rows && known { self.rows(entry) } else { m };
                 let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
-                let buffer = match !reads && !adds && (batched || !some) {
+                let buffer = match !reads && !adds && known {
                     true => Buffer::output(binding.bytes as usize),
                     false => cut(scratch),
                 };
-                let of_split = |index: u32| u64::from(index) * split;
-                (0..splits).fold(buffer, |buffer, index| {
-                    buffer.range(of_split(index)..of_split(index) + written)
+                let entries = (0..u64::from(splits)).flat_map(|split| {
+                    (0..copies).map(move |entry| ((split * copies + entry) * m * row, entry))
+                });
+                entries.fold(buffer, |buffer, (start, entry)| {
+                    buffer.range(start..start + rows(entry) * row)
                 })
             }
             Role::Offsets => {
@@ -378,54 +382,6 @@ impl Job {
         }
     }
 
-    fn segments(&self) -> Vec<Segment> {
-        let Problem { m, k, batch, grouping, .. } = self.plan.problem;
-        let groups = &self.filled.case.groups;
-        grouping.segments([m, k], batch, groups.as_ref().map_or(&[], |groups| &groups.ends))
-    }
-
-    /// Rows of an entry of A and C that belong to anybody: those up to the last end of a group. An
-    /// entry for all is the first.
-    fn rows(&self, entry: u64) -> u64 {
-        let own = self.segments().into_iter().filter(|segment| segment.entry == entry);
-        own.map(|segment| segment.rows.end).max().unwrap_or(0)
-    }
-
-    /// The elements of an operand, of so many `rows` of each entry if it is A or goes with C.
-    fn elements(&self, role: Role, rows: impl Fn(u64) -> u64) -> Vec<Elements> {
-        let problem = &self.plan.problem;
-        let (n, batch, entries) = (problem.n, problem.batch, problem.entries());
-        let k = self.segments().into_iter().map(|segment| segment.k.end).max().unwrap_or(0);
-        // Groups of rows share the only entry of A and C.
-        let rows = |entry: u64| rows(if problem.grouping.has_entries() { entry } else { 0 });
-        let elements = |operand, entries: u64, shape: &dyn Fn(u64) -> [u64; 2]| {
-            let mut alike: Vec<([u64; 2], Vec<u64>)> = Vec::new();
-            for entry in 0..entries {
-                let (own, first) = (shape(entry), problem.entry(&operand, entry).offset);
-                match alike.iter_mut().find(|(shape, _)| *shape == own) {
-                    Some((_, firsts)) => firsts.push(first),
-                    None => alike.push((own, vec![first])),
-                }
-            }
-            let each = |(shape, firsts)| Elements::new(operand, role.plane(), firsts, shape);
-            alike.into_iter().map(each).collect()
-        };
-        match role {
-            Role::A => elements(problem.a, batch, &|entry| [rows(entry), k]),
-            Role::C => elements(problem.c, batch, &|entry| [rows(entry), n]),
-            Role::Residual => {
-                let residual = problem.epilogue.residual.unwrap_or(problem.c);
-                elements(residual, batch, &|entry| [rows(entry), n])
-            }
-            Role::Bias => {
-                let bias = problem.epilogue.bias.expect("a bias is bound only where there is one");
-                let length = |entry| if bias.axis == Axis::M { rows(entry) } else { n };
-                elements(bias.operand, entries, &|entry| [length(entry), 1])
-            }
-            _ => elements(problem.b, entries, &|_| [k, n]),
-        }
-    }
-
     fn check_rounding(&self, outcome: &Outcome) -> Result<(), String> {
         let dtype = self.filled.case.c.dtype;
         let computed = convert::decode(dtype, &outcome.bytes).map_err(|error| error.to_string())?;
@@ -443,13 +399,6 @@ impl Job {
         }
         Ok(())
     }
-}
-
-/// Declares all elements as the logical range of `buffer`.
-fn declare(all: &[Elements], buffer: Buffer, words: bool, bound: &Range<u64>) -> Buffer {
-    // Where there are none, nothing may be touched.
-    let buffer = if all.is_empty() { buffer.range(0..0) } else { buffer };
-    all.iter().fold(buffer, |buffer, elements| elements.declare(buffer, words, bound))
 }
 
 /// A report without findings.

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 use tilewise::DType;
-use tilewise_core::kernel::{Constant, Role};
+use tilewise_core::kernel::{Constant, Role, ScheduleDef};
 use tilewise_core::plan::{Part, Pass};
-use tilewise_core::{Caps, Format, QuantFormat};
+use tilewise_core::{Access, Caps, Format, Grouping, QuantFormat};
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::conversions;
@@ -236,6 +236,11 @@ fn group_edges() {
 }
 
 #[test]
+fn forms() {
+    clean(&cases::forms(WGSL));
+}
+
+#[test]
 fn empty() {
     clean(&cases::empty(WGSL));
 }
@@ -291,6 +296,7 @@ fn everything_is_reached() {
         cases::epilogues(WGSL),
         cases::quantized(WGSL),
         cases::group_edges(WGSL),
+        cases::forms(WGSL),
         cases::groups(WGSL),
         cases::strides(WGSL),
         scaled::split_specials(WGSL),
@@ -400,7 +406,11 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
         constants: Vec::new(),
         along_k: None,
     };
-    let schedules = KIT.schedules.iter();
+    let takes = |schedule: &&ScheduleDef| {
+        let along_k = Grouping::RaggedK { groups: 1, offset: 0 };
+        !(schedule.serves)(along_k) || kernel.variant.access == Access::Elements
+    };
+    let schedules = KIT.schedules.iter().filter(takes);
     wanted.extend(
         schedules
             .flat_map(|schedule| {
