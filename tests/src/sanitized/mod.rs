@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Pass, prepare};
-use tilewise_core::{Caps, DeviceClass, Params, Plan, Problem, convert, plan};
+use tilewise_core::{Caps, DeviceClass, Grouping, Params, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::KIT;
 pub use written::Written;
@@ -329,8 +329,15 @@ impl Job {
                 // Packing does not know where the groups end, and copies all rows. On matrix units,
                 // a tile with nothing to do reads the first one.
                 let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
+                // Where the storage runs along the rows, a vector may hold some beyond a count.
+                let a_bytes = problem.a.format.planes()[0].bytes;
+                let vector = if problem.a.transposed { binding.element_bytes / a_bytes } else { 1 };
+                let masked = matches!(problem.grouping, Grouping::Masked { .. });
                 let rows = |entry| match self.rows(entry) {
                     _ if packing => problem.m,
+                    rows if role == Role::A && masked && rows > 0 => {
+                        rows.next_multiple_of(vector).min(problem.m)
+                    }
                     rows if entry == 0 => rows.max(u64::from(pass.coop)),
                     rows => rows,
                 };

@@ -156,7 +156,8 @@ fn other_forms_that_do_not_fit() {
         let (a, b) = (zeros(&[3, 5, 4]), zeros(&[3, 4, 7]));
         let four = zeros(&[4, 5, 4]);
         let (x, y) = (zeros(&[5, 9]), zeros(&[9, 7]));
-        let kernel = |name: &str| Gemm::ragged_k(&x, &y, &ends(&[4, 9])).kernel(name);
+        let long = [zeros(&[5, 90]), zeros(&[90, 7])];
+        let kernel = |name: &str| Gemm::ragged_k(&long[0], &long[1], &ends(&[4, 9])).kernel(name);
         for (gemm, kind, words) in [
             (Gemm::masked(&a, &b, &numbers(2)), "Shape", ["2 row counts", "batch of 3"]),
             (Gemm::masked(&a, &b, &zeros(&[3])), "Misuse", ["row counts in f32", "u32"]),
