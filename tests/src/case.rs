@@ -156,13 +156,12 @@ impl Case {
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
         let problem = problem(self);
-        let grouped = |form| self.groups.is_some() && self.form == form;
-        let ragged_along_m = grouped(Form::Rows) && self.a.transposed;
+        let of_rows = self.groups.is_some() && self.form == Form::Rows;
+        let ragged_along_m = of_rows && self.a.transposed;
         let served = variant
             .unit()
             .is_none_or(|unit| unit.serves(&problem, caps).is_ok() && !ragged_along_m);
-        let whole_steps = !grouped(Form::AlongK) || variant.access == Access::Elements;
-        served && whole_steps && kernel.takes(variant, &problem, caps)
+        served && kernel.takes(variant, &problem, caps)
     }
 
     /// Changed so that a kernel that takes weights as bytes takes it.

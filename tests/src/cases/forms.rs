@@ -4,7 +4,6 @@ use super::{F32, Table};
 use crate::case::{Groups, LAYOUTS};
 use crate::{Case, Entries, Place, themes};
 use tilewise::{Axis, DType};
-use tilewise_core::Access;
 
 /// The suite's counts and ends on each kernel, splits of K, and the edges of every variant's tile.
 pub fn forms(table: Table) -> Vec<Case> {
@@ -28,7 +27,7 @@ pub fn forms(table: Table) -> Vec<Case> {
         let groups = Groups { ends: (0..18).map(|group| group / 2).collect(), on_device };
         let case = Case { groups: Some(groups), ..Case::new([9, 12, 12], F32) };
         cases.push(case.kernel(&kernel.name));
-        if kernel.variant.access == Access::Elements {
+        if kernel.variant.begins_anywhere() {
             let ends = vec![1, bk, 2 * bk, 2 * bk, 4 * bk + 1];
             let size = [bm as usize + 4, bn as usize + 4, 4 * bk as usize + 2];
             let case = Case::new(size, F32).layout(layout);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use tilewise::DType;
 use tilewise_core::kernel::{Constant, Role, ScheduleDef};
 use tilewise_core::plan::{Part, Pass};
-use tilewise_core::{Access, Caps, Format, Grouping, QuantFormat};
+use tilewise_core::{Caps, Format, Grouping, QuantFormat};
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::conversions;
@@ -410,7 +410,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     };
     let takes = |schedule: &&ScheduleDef| {
         let along_k = Grouping::RaggedK { groups: 1, offset: 0 };
-        !(schedule.serves)(along_k) || kernel.variant.access == Access::Elements
+        !(schedule.serves)(along_k) || kernel.variant.begins_anywhere()
     };
     let schedules = KIT.schedules.iter().filter(takes);
     wanted.extend(

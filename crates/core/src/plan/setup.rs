@@ -5,7 +5,7 @@ use super::check;
 use super::fetch::{Fetches, scalar_loader};
 use super::piece::{Piece, Step, Window, scratch_bytes, split_length, splits_of};
 use crate::caps::Caps;
-use crate::kernel::{Access, Kit, OperandDef, Reject, ScheduleDef, StoreDef, Variant};
+use crate::kernel::{Kit, OperandDef, Reject, ScheduleDef, StoreDef, Variant};
 use crate::nested;
 use crate::problem::Problem;
 use crate::role::Role;
@@ -64,7 +64,7 @@ impl Setup {
         let k_split = split_length(longest, splits, variant.bk.into());
         let splits = splits_of(multiplied.k, k_split);
         let scratch_splits = splits_of(longest, k_split);
-        if !grouping.has_whole_k() && (splits > 1 || variant.access != Access::Elements) {
+        if !grouping.has_whole_k() && (splits > 1 || !variant.begins_anywhere()) {
             return Err(Reject(match splits {
                 1 => "groups along K begin inside its steps".into(),
                 _ => format!("groups along K take no splits of K, {splits} here"),
