@@ -344,7 +344,7 @@ impl StoreDef {
 pub struct ScheduleDef {
     /// Its file.
     pub file: &'static str,
-    /// The files that give the end of an entry's rows and its range of K, if its file asks for them.
+    /// The files that give the end of an entry's rows and its range of K, if its file asks.
     pub extents: &'static [&'static str],
     /// The file that gives the first element of an entry of each operand; none in a language whose
     /// files do so themselves.

@@ -159,11 +159,11 @@ impl Gemm {
         Gemm { groups: Some(Groups::Masked(counts.clone())), ..Gemm::new(a, b) }
     }
 
-    /// A product with groups along K: C \[groups,M,N\] of A \[M,K\] and B \[K,N\], where entry
-    /// g is the sum over `offsets[g-1] .. offsets[g]` of K alone (from 0 on for g = 0). There is one
-    /// end for each group, and no 0 before them ([`GroupOffsets::without_start`]). An empty group is a product with K = 0: zeros, or
-    /// beta·C, and the rest of the epilogue. A bias may be \[groups,N\], a residual
-    /// \[groups,M,N\].
+    /// A product with groups along K: C \[groups,M,N\] of A \[M,K\] and B \[K,N\], where entry g
+    /// is the sum over `offsets[g-1] .. offsets[g]` of K alone (from 0 on for g = 0). There is one
+    /// end for each group, and no 0 before them ([`GroupOffsets::without_start`]). An empty group
+    /// is a product with K = 0: zeros, or beta·C, and the rest of the epilogue. A bias may be
+    /// \[groups,N\], a residual \[groups,M,N\].
     ///
     /// So the slopes of the weights of a [grouped](Self::grouped) product are one product:
     ///
