@@ -482,10 +482,11 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     (caps, cases)
 }
 
-/// A device that binds at most 4 KiB at once, and products that are cut into pieces there, on the
-/// cheapest kernel.
+/// A device that binds at most 4 KiB at once, and products in pieces there, on the cheapest kernel.
 pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
-    let cases = themes::large().into_iter().map(|case| case.kernel(table.floor()));
+    let wgsl = table.0[0].kit.schedule(Grouping::Masked { entries: 1, offset: 0 }).is_some();
+    let forms = wgsl.then(themes::large_forms).into_iter().flatten();
+    let cases = themes::large().into_iter().chain(forms).map(|case| case.kernel(table.floor()));
     (Caps { max_binding_bytes: 4096, ..devices()[0].clone() }, cases.collect())
 }
 

@@ -6,7 +6,7 @@ mod forms;
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
 use crate::{Adapter, Case, Data, Entries, Place, floor, one_of_each, quant_formats};
-pub use forms::{along_k, masked};
+pub use forms::{along_k, large_forms, masked};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 
 /// Every case on every kernel.
@@ -422,21 +422,6 @@ pub fn large() -> Vec<Case> {
     // Ranges of K, in each of which the groups are met.
     let groups = Some(Groups { ends: vec![7, 20], on_device: true });
     cases.push(Case { groups, ..Case::new([20, 3, 100], [DType::F32; 3]).layout([true, false]) });
-    // Pieces of a masked batch, along entries and rows, and of ranges of K.
-    for (i, counts) in [vec![200, 130, 7, 300], vec![3; 30]].into_iter().enumerate() {
-        let size = [[200, 23, 26], [40, 10, 12]][i];
-        let case = Case::new(size, [DType::F32, DType::F16, DType::F32]).masked(counts.clone());
-        cases.push(Case {
-            bias: Some((Axis::M, Place::odd(DType::F16))),
-            residual: Some(Place::odd(DType::F32)),
-            beta: 2.0,
-            ..case.clone().odd()
-        });
-        cases.push(case);
-        let groups = Groups { ends: counts, on_device: true };
-        let case = Case::new([[30, 44, 20], [50, 9, 20]][i], [DType::F32; 3]).along_k(groups);
-        cases.push(Case { bias: Some((Axis::N, Place::odd(DType::F32))), ..case });
-    }
     // Pieces of several groups each.
     for out in [DType::F32, DType::BF16] {
         let groups =

@@ -55,3 +55,23 @@ pub fn along_k(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     }
     cases
 }
+
+/// Pieces of a masked batch, along entries and rows, and of ranges of K, for bindings of 4 KiB.
+pub fn large_forms() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, counts) in [vec![200, 130, 7, 300], vec![3; 30]].into_iter().enumerate() {
+        let size = [[200, 23, 26], [40, 10, 12]][i];
+        let case = Case::new(size, [DType::F32, DType::F16, DType::F32]).masked(counts.clone());
+        cases.push(Case {
+            bias: Some((Axis::M, Place::odd(DType::F16))),
+            residual: Some(Place::odd(DType::F32)),
+            beta: 2.0,
+            ..case.clone().odd()
+        });
+        cases.push(case);
+        let groups = Groups { ends: counts, on_device: true };
+        let case = Case::new([[30, 44, 20], [50, 9, 20]][i], [DType::F32; 3]).along_k(groups);
+        cases.push(Case { bias: Some((Axis::N, Place::odd(DType::F32))), ..case });
+    }
+    cases
+}
