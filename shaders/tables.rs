@@ -284,31 +284,44 @@ const STORES: &[StoreDef] = &[
 ];
 
 const SCHEDULES: &[ScheduleDef] = &[
+    ScheduleDef { serves: |grouping| matches!(grouping, Grouping::Batched), ..BATCHED },
     ScheduleDef {
-        file: "schedule/batched.wgsl",
-        bases: Some("schedule/strides.wgsl"),
-        serves: |grouping| matches!(grouping, Grouping::Batched),
-        table: None,
-    },
-    ScheduleDef {
-        file: "schedule/batched.wgsl",
         bases: Some("schedule/nested.wgsl"),
         serves: |grouping| matches!(grouping, Grouping::Nested { .. }),
-        table: None,
+        ..BATCHED
+    },
+    ScheduleDef {
+        extents: &["schedule/masked_rows.wgsl", "schedule/split_k.wgsl"],
+        serves: |grouping| matches!(grouping, Grouping::Masked { .. }),
+        ..BATCHED
+    },
+    ScheduleDef {
+        extents: &["schedule/all_rows.wgsl", "schedule/ragged_k.wgsl"],
+        serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
+        ..BATCHED
     },
     ScheduleDef {
         file: "schedule/ragged.wgsl",
-        bases: Some("schedule/strides.wgsl"),
+        extents: &["schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::RaggedM { groups: ..=WALKED, .. }),
-        table: None,
+        ..BATCHED
     },
     ScheduleDef {
         file: "schedule/ragged_table.wgsl",
-        bases: Some("schedule/strides.wgsl"),
+        extents: &["schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
         table: Some("mainloop/group_table.wgsl"),
+        ..BATCHED
     },
 ];
+
+const BATCHED: ScheduleDef = ScheduleDef {
+    file: "schedule/batched.wgsl",
+    extents: &["schedule/all_rows.wgsl", "schedule/split_k.wgsl"],
+    bases: Some("schedule/strides.wgsl"),
+    serves: |_| false,
+    table: None,
+};
 
 /// Groups up to which workgroups walk the ends to their own: a table costs a dispatch.
 const WALKED: u64 = 16;

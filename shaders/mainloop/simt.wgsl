@@ -47,8 +47,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         sums[i] = vec4<f32>();
     }
     // The first slice takes what K leaves over, so that the others are whole along K and need no
-    // test. K splits begin at multiples of BK.
-    var k = tile.k + (tile.k_end + BK - 1u) % BK + 1u;
+    // test. A range of K may be empty, and its first slice is one of zeros.
+    var k = min(tile.k + (tile.k_end - tile.k + BK - 1u) % BK + 1u, tile.k_end);
     if a_has(thread) {
         a_put(thread, a_first(thread, a, tile.row, tile.row_end, tile.k, k));
     }

@@ -1,5 +1,5 @@
 // Schedule: the whole grid of tiles, once per batch entry and K split.
-// needs: BM BN Tile banded params
+// needs: BM BN Tile banded k_range params row_end
 // provides: Owner c_entries owner schedule
 
 fn schedule(id: u32) -> Tile {
@@ -10,15 +10,21 @@ fn schedule(id: u32) -> Tile {
         return tile;
     }
     let at = banded(id % grid, params.tiles_m);
+    let entry = copy % params.entries;
+    let end = row_end(entry);
+    if at.x * BM >= end {
+        return tile;
+    }
     tile.live = true;
-    tile.batch = copy % params.entries;
-    tile.group = tile.batch;
+    tile.batch = entry;
+    tile.group = entry;
     tile.row = at.x * BM;
-    tile.row_end = params.m;
+    tile.row_end = end;
     tile.col = at.y * BN;
     tile.split = copy / params.entries;
-    tile.k = tile.split * params.k_split;
-    tile.k_end = min(tile.k + params.k_split, params.k);
+    let k = k_range(entry, tile.split);
+    tile.k = k.x;
+    tile.k_end = k.y;
     return tile;
 }
 
@@ -27,9 +33,9 @@ struct Owner {
     live: bool,
 }
 
-// Which entry of B a row of C belongs to.
+// Which entry of B a row of C belongs to; a row that its entry lacks belongs to none.
 fn owner(batch: u32, row: u32) -> Owner {
-    return Owner(batch, row < params.m);
+    return Owner(batch, row < row_end(batch));
 }
 
 // Entries of C.

@@ -8,7 +8,7 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Tile params
+// needs: BM BN Tile k_range params
 // provides: Owner c_entries group_end group_ends owner schedule
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
@@ -38,8 +38,9 @@ fn schedule(id: u32) -> Tile {
             tile.row = start + (at.x - first) * BM;
             tile.row_end = end;
             tile.col = at.y * BN;
-            tile.k = tile.split * params.k_split;
-            tile.k_end = min(tile.k + params.k_split, params.k);
+            let k = k_range(tile.group, tile.split);
+            tile.k = k.x;
+            tile.k_end = k.y;
             break;
         }
         first += tiles;

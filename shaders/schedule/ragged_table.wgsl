@@ -1,6 +1,6 @@
 // Schedule: rows of A and C in segments, as in ragged.wgsl, for many groups: a pass before has made
 // a table of them (group_table.wgsl), in which a workgroup finds its tile in few steps.
-// needs: BM BN Tile params
+// needs: BM BN Tile k_range params
 // provides: Owner c_entries group_beyond group_table owner schedule
 
 // Of each group, the end of its rows and of its tiles.
@@ -43,8 +43,9 @@ fn schedule(id: u32) -> Tile {
     tile.row = before.x + (at.x - before.y) * BM;
     tile.row_end = group_table[group].x;
     tile.col = at.y * BN;
-    tile.k = tile.split * params.k_split;
-    tile.k_end = min(tile.k + params.k_split, params.k);
+    let k = k_range(tile.group, tile.split);
+    tile.k = k.x;
+    tile.k_end = k.y;
     return tile;
 }
 

@@ -85,6 +85,22 @@ fn problems() -> Vec<Problem> {
         if dtype == DType::F32 {
             all.push(many);
         }
+        let batch = |dtype| Problem {
+            batch: 3,
+            a: Operand::packed(Format::Dense(dtype), 3, 96, 128),
+            b: Operand::packed(Format::Dense(dtype), 3, 128, 64),
+            c: Operand::packed(Format::Dense(dtype), 3, 96, 64),
+            ..Problem::dense(dtype, 96, 64, 128)
+        };
+        let shared = |operand: Operand| Operand { batch_stride: 0, ..operand };
+        all.push(Problem { grouping: Grouping::Masked { entries: 3, offset: 0 }, ..batch(dtype) });
+        let along_k = batch(dtype);
+        all.push(Problem {
+            grouping: Grouping::RaggedK { groups: 3, offset: 0 },
+            a: shared(along_k.a),
+            b: shared(along_k.b),
+            ..along_k
+        });
         let mut nested = Problem { batch: 6, ..Problem::dense(dtype, 96, 64, 128) };
         nested.grouping = Grouping::Nested { sizes: [1, 1, 2, 3] };
         for operand in [&mut nested.a, &mut nested.b, &mut nested.c] {

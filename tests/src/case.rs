@@ -18,6 +18,17 @@ pub struct Groups {
     pub on_device: bool,
 }
 
+/// How numbers on the device make groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Segments of the rows of A, each with an entry of B, with cumulative ends.
+    Rows,
+    /// The first rows of each entry of a batch; the numbers count them.
+    Masked,
+    /// Ranges of K, each with an entry of C, with cumulative ends.
+    AlongK,
+}
+
 /// One product: sizes, places, contents, epilogue, and the kernel that must run it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
@@ -40,8 +51,10 @@ pub struct Case {
     pub quantized: Option<QuantFormat>,
     /// Whether quantized weights are \[K,N\], with blocks along N.
     pub across: bool,
-    /// Segments of the rows of A, each with an entry of B.
+    /// Group offsets, or counts of rows.
     pub groups: Option<Groups>,
+    /// What they make groups of.
+    pub form: Form,
     /// Factor of the product.
     pub alpha: f32,
     /// Factor of the old C. With 0 the old C is NaN.
@@ -82,6 +95,7 @@ impl Case {
             quantized: None,
             across: false,
             groups: None,
+            form: Form::Rows,
             alpha: 1.0,
             beta: 0.0,
             written: false,
@@ -142,7 +156,8 @@ impl Case {
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
         let problem = problem(self);
-        let ragged_along_m = self.groups.is_some() && self.a.transposed;
+        let of_rows = self.groups.is_some() && self.form == Form::Rows;
+        let ragged_along_m = of_rows && self.a.transposed;
         let served = variant
             .unit()
             .is_none_or(|unit| unit.serves(&problem, caps).is_ok() && !ragged_along_m);
@@ -177,6 +192,19 @@ impl Case {
     pub fn batch(mut self, batch: usize) -> Self {
         (self.batch, self.nest) = (Some(batch), None);
         self
+    }
+
+    /// Over a batch of which each entry has its first rows alone.
+    pub fn masked(self, counts: Vec<u32>) -> Self {
+        let case = self.batch(counts.len());
+        Case { groups: Some(Groups { ends: counts, on_device: true }), form: Form::Masked, ..case }
+    }
+
+    /// Over ranges of K.
+    pub fn along_k(self, groups: Groups) -> Self {
+        let case = self.batch(groups.ends.len());
+        let [a, b] = [case.a, case.b].map(|place| place.entries(Entries::Single));
+        Case { a, b, groups: Some(groups), form: Form::AlongK, ..case }
     }
 
     /// Over a nested batch: as [`Count`] has its sizes.

@@ -7,6 +7,7 @@
 
 mod buffers;
 mod few;
+mod forms;
 mod groups;
 
 use crate::case::{Groups, LAYOUTS};
@@ -14,6 +15,7 @@ use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
 use crate::{Case, Data, Entries, Place, quant_families, scaled, themes};
 pub use buffers::{UNCOMPILED, few_buffers, three_buffers};
 pub use few::{for_bits, for_mutants};
+pub use forms::forms;
 pub use groups::{group_edges, group_splits, groups};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
@@ -417,10 +419,11 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     (caps, cases)
 }
 
-/// A device that binds at most 4 KiB at once, and products that are cut into pieces there, on the
-/// cheapest kernel.
+/// A device that binds at most 4 KiB at once, and products in pieces there, on the cheapest kernel.
 pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
-    let cases = themes::large().into_iter().map(|case| case.kernel(table.floor()));
+    let wgsl = table.0[0].kit.schedule(Grouping::Masked { entries: 1, offset: 0 }).is_some();
+    let forms = wgsl.then(themes::large_forms).into_iter().flatten();
+    let cases = themes::large().into_iter().chain(forms).map(|case| case.kernel(table.floor()));
     (Caps { max_binding_bytes: 4096, ..devices()[0].clone() }, cases.collect())
 }
 

@@ -2,6 +2,7 @@
 
 mod suite;
 
+use crate::case::{Form, Groups};
 use crate::generators::{poison, rescaled};
 use crate::{Case, Count, Entries, Place, Rng};
 pub use suite::Suite;
@@ -315,7 +316,12 @@ pub(crate) fn problem(case: &Case) -> Problem {
         grouping: match &case.groups {
             None => count.grouping(),
             Some(groups) => {
-                Grouping::RaggedM { groups: groups.ends.len() as u64, offset: 0, expected: None }
+                let (groups, offset) = (groups.ends.len() as u64, 0);
+                match case.form {
+                    Form::Rows => Grouping::RaggedM { groups, offset, expected: None },
+                    Form::Masked => Grouping::Masked { entries: groups, offset },
+                    Form::AlongK => Grouping::RaggedK { groups, offset },
+                }
             }
         },
         epilogue: Epilogue {
@@ -365,7 +371,11 @@ fn execute(
         (Some(place), Some(stored)) => Some(place.view(&stored.upload(context)?, batch, [m, n])?),
         _ => None,
     };
-    let offsets = case.groups.as_ref().map(|groups| offsets(context, groups)).transpose()?;
+    let numbers = case.groups.as_ref().map(|groups| numbers(context, groups)).transpose()?;
+    let offsets = |numbers: &Tensor| match &case.groups {
+        Some(Groups { ends, on_device: false }) => GroupOffsets::upload(context, ends),
+        _ => GroupOffsets::from_tensor(numbers),
+    };
 
     let prepared = match case.prepared {
         true => Some((
@@ -380,9 +390,11 @@ fn execute(
         None => (&a_view, &b_view, weights.as_ref()),
     };
     let right = weights.map_or_else(|| RightOperand::from(b), RightOperand::from);
-    let mut gemm = match &offsets {
-        None => Gemm::new(left, right),
-        Some(offsets) => Gemm::grouped(left, right, offsets),
+    let mut gemm = match (&numbers, case.form) {
+        (None, _) => Gemm::new(left, right),
+        (Some(ends), Form::Rows) => Gemm::grouped(left, right, &offsets(ends)?),
+        (Some(counts), Form::Masked) => Gemm::masked(left, right, counts),
+        (Some(ends), Form::AlongK) => Gemm::ragged_k(left, b, &offsets(ends)?),
     };
     gemm = match case.written {
         true => {
@@ -431,14 +443,10 @@ fn vector(
     columns.squeeze(columns.shape().len() - 1)
 }
 
-fn offsets(context: &Context, groups: &crate::case::Groups) -> tilewise::Result<GroupOffsets> {
-    if !groups.on_device {
-        return GroupOffsets::upload(context, &groups.ends);
-    }
-    // Behind three others, so that no binding of some devices begins there.
+/// Group offsets or counts, behind three others, so that no binding of some devices begins there.
+fn numbers(context: &Context, groups: &Groups) -> tilewise::Result<Tensor> {
     let all = [&[u32::MAX; 3][..], &groups.ends].concat();
-    let all = Tensor::upload(context, &all, &[all.len()])?;
-    GroupOffsets::from_tensor(&all.narrow(0, 3, groups.ends.len())?)
+    Tensor::upload(context, &all, &[all.len()])?.narrow(0, 3, groups.ends.len())
 }
 
 /// How far the kernel of a case may be from the weights. Those on matrix units round them to a

@@ -1,9 +1,12 @@
 //! Cases by theme, for any kernel: what the GPU's kernels and the CPU executor both have to get
 //! right.
 
+mod forms;
+
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
 use crate::{Adapter, Case, Data, Entries, Place, floor, one_of_each, quant_formats};
+pub use forms::{along_k, large_forms, masked};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 
 /// Every case on every kernel.

@@ -150,9 +150,9 @@ fn blocks(problem: &Problem, offsets: &[u32]) -> Vec<Block> {
             blocks.push(Block { entry, b_entry, rows: start..(start + BLOCK_ROWS).min(rows.end) });
         }
     };
-    for Segment { entry, group, rows } in
-        problem.grouping.segments(problem.m, problem.batch, offsets)
-    {
+    let Problem { m, k, batch, grouping, .. } = *problem;
+    // The program multiplies no ranges of K.
+    for Segment { entry, group, rows, .. } in grouping.segments([m, k], batch, offsets) {
         split(entry, group, rows);
     }
     blocks

@@ -19,6 +19,8 @@ use crate::problem::Problem;
 /// Estimated seconds of one pass over K in so many `splits`, dispatch included. Decoding a weight
 /// takes as long as `decode` operations in f32.
 pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, decode: f64) -> f64 {
+    let k = problem.grouping.expected_k(problem.k);
+    let problem = &Problem { k, ..*problem };
     let multiplied = match variant.model {
         Model::Tiles(shares) => tiles::seconds(problem, caps, variant, splits, shares.on(caps)),
         Model::AppleTiles { shares, late_passed, partial } => {

@@ -1,11 +1,11 @@
-//! How the rows of A and C are split among the entries of B. A grouping answers for itself: nobody
-//! else asks which one it is, except a schedule, which serves one of them.
+//! Which rows, or which range of K, meet in each entry of a product. A grouping answers for itself:
+//! nobody else asks which one it is, except a schedule, which serves one of them.
 
 use crate::role::Role;
 use std::fmt;
 use std::ops::Range;
 
-/// How the rows of A and C are split among the entries of B.
+/// Which rows, or which range of K, meet in each entry of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Grouping {
     /// `Problem::batch` independent products, one entry each of A, B and C.
@@ -29,9 +29,26 @@ pub enum Grouping {
         /// rows are taken to choose their groups at random. Estimates alone depend on it.
         expected: Option<u64>,
     },
+    /// A batch of which entry g has the first `counts[g]` of the M rows. The counts are u32, on the
+    /// device; one beyond M counts as M. Rows from the count on are left untouched.
+    Masked {
+        /// Number of entries, as of `Problem::batch`.
+        entries: u64,
+        /// The place of the first count in its storage.
+        offset: u64,
+    },
+    /// A batch of which entry g of C is the sum over `ends[g-1] .. ends[g]` of K (0 on for g = 0).
+    /// A and B have one entry, which all share. The ends are as those of `RaggedM`; an empty group
+    /// is a product with K = 0.
+    RaggedK {
+        /// Number of groups, as of `Problem::batch`.
+        groups: u64,
+        /// The place of the first end in its storage.
+        offset: u64,
+    },
 }
 
-/// Rows that meet one entry of B.
+/// Rows and a range of K that meet in one entry of B.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Entry of A, C and the residual.
@@ -40,14 +57,16 @@ pub struct Segment {
     pub group: u64,
     /// Rows of that entry of A and C.
     pub rows: Range<u64>,
+    /// The range of K over which they are summed.
+    pub k: Range<u64>,
 }
 
 impl Grouping {
     /// Entries of B: the batch, or the number of groups.
     pub const fn entries(self, batch: u64) -> u64 {
         match self {
-            Grouping::Batched | Grouping::Nested { .. } => batch,
             Grouping::RaggedM { groups, .. } => groups,
+            _ => batch,
         }
     }
 
@@ -55,7 +74,7 @@ impl Grouping {
     pub(crate) fn levels(self, entries: u64, strides: [u64; 4]) -> [(u64, u64); 4] {
         let sizes = match self {
             Grouping::Nested { sizes } => sizes,
-            Grouping::Batched | Grouping::RaggedM { .. } => [1, 1, 1, entries],
+            _ => [1, 1, 1, entries],
         };
         std::array::from_fn(|level| (sizes[level], strides[level]))
     }
@@ -65,14 +84,33 @@ impl Grouping {
         !matches!(self, Grouping::RaggedM { .. })
     }
 
-    /// Whether it may come with a batch.
-    pub const fn takes_batch(self) -> bool {
-        self.has_entries()
+    /// How many entries the batch must have; none if it may have any.
+    pub const fn batch(self) -> Option<u64> {
+        match self {
+            Grouping::Batched | Grouping::Nested { .. } => None,
+            Grouping::RaggedM { .. } => Some(1),
+            Grouping::Masked { entries, .. } => Some(entries),
+            Grouping::RaggedK { groups, .. } => Some(groups),
+        }
     }
 
     /// Whether rows and columns at the edges may be computed apart from the whole tiles.
     pub const fn may_peel(self) -> bool {
-        self.has_entries()
+        matches!(self, Grouping::Batched | Grouping::Nested { .. })
+    }
+
+    /// Whether all entries are summed over all of K, which may then be split. Otherwise a range of
+    /// K begins and ends anywhere.
+    pub const fn has_whole_k(self) -> bool {
+        !matches!(self, Grouping::RaggedK { .. })
+    }
+
+    /// Elements of K over which an entry is summed, as far as can be known.
+    pub fn expected_k(self, k: u64) -> u64 {
+        match self {
+            Grouping::RaggedK { groups, .. } => k.div_ceil(groups.max(1)),
+            _ => k,
+        }
     }
 
     /// Whether every tile of `bm` rows starts at a multiple of `bm`.
@@ -84,8 +122,8 @@ impl Grouping {
     /// is not full, and none is without a row.
     pub fn tiles_m(self, m: u64, bm: u64) -> u64 {
         match self {
-            Grouping::Batched | Grouping::Nested { .. } => m.div_ceil(bm),
             Grouping::RaggedM { groups, .. } => m.min(m.div_ceil(bm) + groups),
+            _ => m.div_ceil(bm),
         }
     }
 
@@ -93,7 +131,6 @@ impl Grouping {
     /// anywhere in its last tile, and has one at least if it has rows.
     pub fn expected_tiles_m(self, m: u64, batch: u64, bm: u64) -> f64 {
         match self {
-            Grouping::Batched | Grouping::Nested { .. } => (m.div_ceil(bm) * batch) as f64,
             Grouping::RaggedM { expected: Some(rows), .. } => {
                 self.expected_entries(m, batch) * rows.max(1).div_ceil(bm) as f64
             }
@@ -102,13 +139,13 @@ impl Grouping {
                 let last = (bm - 1) as f64 / 2.0;
                 met * ((self.expected_rows(m) + last) / bm as f64).max(1.0)
             }
+            _ => (m.div_ceil(bm) * batch) as f64,
         }
     }
 
     /// Entries of B that have rows, as far as can be known: rows choose their groups at random.
     pub fn expected_entries(self, m: u64, batch: u64) -> f64 {
         match self {
-            Grouping::Batched | Grouping::Nested { .. } => batch as f64,
             Grouping::RaggedM { groups, expected: Some(rows), .. } => {
                 (m as f64 / rows.max(1) as f64).min(groups as f64)
             }
@@ -116,14 +153,15 @@ impl Grouping {
                 let groups = groups.max(1) as f64;
                 groups * (1.0 - (1.0 - 1.0 / groups).powf(m as f64))
             }
+            _ => batch as f64,
         }
     }
 
     /// Rows that meet an entry of B which has rows.
     pub fn expected_rows(self, m: u64) -> f64 {
         match self {
-            Grouping::Batched | Grouping::Nested { .. } => m as f64,
             Grouping::RaggedM { .. } => m as f64 / self.expected_entries(m, 1).max(1.0),
+            _ => m as f64,
         }
     }
 
@@ -131,30 +169,44 @@ impl Grouping {
     pub fn operands(self) -> impl Iterator<Item = (Role, u64)> {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => None,
-            Grouping::RaggedM { groups, offset, .. } => {
-                Some((Role::Offsets, offset.saturating_add(groups)))
+            Grouping::RaggedM { groups: count, offset, .. }
+            | Grouping::RaggedK { groups: count, offset }
+            | Grouping::Masked { entries: count, offset } => {
+                Some((Role::Offsets, offset.saturating_add(count)))
             }
         }
         .into_iter()
     }
 
-    /// Ends of groups of equal size, for a measurement.
-    pub fn even_ends(self, m: u64) -> Vec<u32> {
+    /// The place of the first number in the buffer that its schedule reads.
+    pub(crate) const fn offset(self) -> u64 {
+        match self {
+            Grouping::Batched | Grouping::Nested { .. } => 0,
+            Grouping::RaggedM { offset, .. }
+            | Grouping::RaggedK { offset, .. }
+            | Grouping::Masked { offset, .. } => offset,
+        }
+    }
+
+    /// Ends of groups of equal size, or counts of all rows, for a measurement.
+    pub fn even_ends(self, m: u64, k: u64) -> Vec<u32> {
+        let even =
+            |groups, size| (1..=groups).map(|group| (group * size / groups) as u32).collect();
         match self {
             Grouping::Batched | Grouping::Nested { .. } => Vec::new(),
-            Grouping::RaggedM { groups, .. } => {
-                (1..=groups).map(|group| (group * m / groups) as u32).collect()
-            }
+            Grouping::RaggedM { groups, .. } => even(groups, m),
+            Grouping::Masked { entries, .. } => vec![m as u32; entries as usize],
+            Grouping::RaggedK { groups, .. } => even(groups, k),
         }
     }
 
     /// With so many groups before the first.
     pub(crate) fn behind(self, before: u64) -> Self {
         match self {
-            Grouping::Batched | Grouping::Nested { .. } => self,
             Grouping::RaggedM { groups, offset, expected } => {
                 Grouping::RaggedM { groups: groups + before, offset, expected }
             }
+            other => other,
         }
     }
 
@@ -163,39 +215,49 @@ impl Grouping {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => *batch = entries,
             Grouping::RaggedM { groups, .. } => *groups = entries,
+            Grouping::Masked { entries: own, .. } | Grouping::RaggedK { groups: own, .. } => {
+                (*own, *batch) = (entries, entries);
+            }
         }
     }
 
-    /// The segments of `m` rows, in their order. An end below the one before it, or beyond the last
-    /// row, is clamped; a group without an end has no rows.
-    pub fn segments(self, m: u64, batch: u64, ends: &[u32]) -> Vec<Segment> {
-        match self {
-            Grouping::Batched | Grouping::Nested { .. } => {
-                (0..batch).map(|entry| Segment { entry, group: entry, rows: 0..m }).collect()
+    /// The segments of a product of `m` rows and a depth of `k`, in their order; `numbers` are the
+    /// ends, or the counts of rows. An end below the one before it, or beyond the last row (or all
+    /// of K), is clamped, and so is a count; a group without an end has no rows.
+    pub fn segments(self, [m, k]: [u64; 2], batch: u64, numbers: &[u32]) -> Vec<Segment> {
+        let number = |group: u64| {
+            numbers.get((self.offset() + group) as usize).map(|&number| u64::from(number))
+        };
+        let mut end = 0;
+        let mut next = |group, most| {
+            let start = end;
+            end = number(group).map_or(start, |end| end.clamp(start, most));
+            start..end
+        };
+        let segment = |group: u64| {
+            let whole = Segment { entry: group, group, rows: 0..m, k: 0..k };
+            match self {
+                Grouping::Batched | Grouping::Nested { .. } => whole,
+                Grouping::RaggedM { .. } => Segment { entry: 0, rows: next(group, m), ..whole },
+                Grouping::Masked { .. } => {
+                    Segment { rows: 0..number(group).unwrap_or(0).min(m), ..whole }
+                }
+                Grouping::RaggedK { .. } => Segment { k: next(group, k), ..whole },
             }
-            Grouping::RaggedM { groups, offset, .. } => {
-                let mut start = 0;
-                let segment = |group: u64| {
-                    let end = ends
-                        .get((offset + group) as usize)
-                        .map_or(start, |&end| u64::from(end).clamp(start, m));
-                    let rows = start..end;
-                    start = end;
-                    Segment { entry: 0, group, rows }
-                };
-                (0..groups).map(segment).collect()
-            }
-        }
+        };
+        (0..self.entries(batch)).map(segment).collect()
     }
 }
 
 impl fmt::Display for Grouping {
-    /// `batch`, `nested`, `groups`: its name in a class of problems.
+    /// `batch`, `nested`, `groups`, `masked`, `ranges`: its name in a class of problems.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Grouping::Batched => "batch",
             Grouping::Nested { .. } => "nested",
             Grouping::RaggedM { .. } => "groups",
+            Grouping::Masked { .. } => "masked",
+            Grouping::RaggedK { .. } => "ranges",
         })
     }
 }
@@ -209,15 +271,30 @@ mod tests {
         let rows = |ends: &[u32]| {
             let grouping =
                 Grouping::RaggedM { groups: ends.len() as u64, offset: 0, expected: None };
-            let segments = grouping.segments(9, 1, ends);
+            let segments = grouping.segments([9, 7], 1, ends);
             assert!(segments.iter().enumerate().all(|(i, s)| s.group == i as u64 && s.entry == 0));
             segments.into_iter().map(|segment| segment.rows).collect::<Vec<_>>()
         };
         assert_eq!(rows(&[2, 2, 7]), [0..2, 2..2, 2..7]);
         assert_eq!(rows(&[5, 3, u32::MAX]), [0..5, 5..5, 5..9]);
         assert_eq!(rows(&[]), []);
-        let batched = Grouping::Batched.segments(4, 2, &[]);
-        assert_eq!(batched[1], Segment { entry: 1, group: 1, rows: 0..4 });
+        let batched = Grouping::Batched.segments([4, 3], 2, &[]);
+        assert_eq!(batched[1], Segment { entry: 1, group: 1, rows: 0..4, k: 0..3 });
+    }
+
+    #[test]
+    fn counts_and_ranges_of_k_stay_within_the_product() {
+        let segments = |grouping: Grouping, numbers: &[u32]| {
+            let segments = grouping.segments([9, 7], 3, numbers);
+            assert!(segments.iter().enumerate().all(|(i, s)| [s.entry, s.group] == [i as u64; 2]));
+            segments.into_iter().map(|s| (s.rows, s.k)).collect::<Vec<_>>()
+        };
+        let masked = Grouping::Masked { entries: 3, offset: 1 };
+        let rows = |rows| (rows, 0..7);
+        assert_eq!(segments(masked, &[5, 4, u32::MAX]), [rows(0..4), rows(0..9), rows(0..0)]);
+        let ragged = Grouping::RaggedK { groups: 3, offset: 0 };
+        let range = |k| (0..9, k);
+        assert_eq!(segments(ragged, &[5, 3, 8]), [range(0..5), range(5..5), range(5..7)]);
     }
 
     #[test]
@@ -225,7 +302,7 @@ mod tests {
         let grouping = Grouping::RaggedM { groups: 3, offset: 0, expected: None };
         for ends in [[1, 2, 20], [0, 0, 20], [9, 10, 20], [20, 20, 20]] {
             let needed: u64 = grouping
-                .segments(20, 1, &ends)
+                .segments([20, 1], 1, &ends)
                 .iter()
                 .map(|s| (s.rows.end - s.rows.start).div_ceil(8))
                 .sum();

@@ -204,14 +204,25 @@ pub struct KernelDef {
     pub admit: fn(&Problem, &Variant, &Caps) -> Result<(), Reject>,
 }
 
+impl Variant {
+    /// Whether a range of K may begin anywhere, not at whole steps alone.
+    pub fn begins_anywhere(&self) -> bool {
+        self.access == Access::Elements
+    }
+}
+
 impl KernelDef {
-    /// Whether its loaders can read the operands of a problem. A mainloop that reads weights as
+    /// Whether its loaders can read the operands of a problem. Only one that reads single elements
+    /// may begin anywhere along K. A mainloop that reads weights as
     /// bytes needs both operands stored along K, and a loader of bytes for the format.
     pub fn takes(&self, variant: &Variant, problem: &Problem, caps: &Caps) -> bool {
-        let Access::Bytes { .. } = variant.access else { return true };
+        let Access::Bytes { .. } = variant.access else {
+            return variant.begins_anywhere() || problem.grouping.has_whole_k();
+        };
         let loads =
             |o: &OperandDef| o.provides(variant.access) && (o.accepts)(problem.b.format, caps);
         problem.k > 0
+            && problem.grouping.has_whole_k()
             && !problem.a.transposed
             && problem.b.transposed
             && self.kit.operands.iter().any(loads)
@@ -333,6 +344,8 @@ impl StoreDef {
 pub struct ScheduleDef {
     /// Its file.
     pub file: &'static str,
+    /// The files that give the end of an entry's rows and its range of K, if its file asks.
+    pub extents: &'static [&'static str],
     /// The file that gives the first element of an entry of each operand; none in a language whose
     /// files do so themselves.
     pub bases: Option<&'static str>,

@@ -377,9 +377,10 @@ impl Problem {
     }
 
     /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped
-    /// product meets one group).
+    /// product meets one group, or each element of K).
     pub fn flops(&self) -> f64 {
-        2.0 * self.m as f64 * self.n as f64 * self.k as f64 * self.batch as f64
+        let k = self.grouping.expected_k(self.k) as f64;
+        2.0 * self.m as f64 * self.n as f64 * k * self.batch as f64
     }
 
     /// Some rows and columns of every entry, as a problem on the same storage. A stride that plays

@@ -179,12 +179,14 @@ const fn store(file: &'static str, accepts: fn(DType, &Caps) -> bool, bytes: u64
 const SCHEDULES: &[ScheduleDef] = &[
     ScheduleDef {
         file: "schedule/batched.metal",
+        extents: &[],
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::Batched),
         table: None,
     },
     ScheduleDef {
         file: "schedule/ragged.metal",
+        extents: &[],
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
         table: None,

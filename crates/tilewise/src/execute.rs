@@ -4,7 +4,7 @@
 use crate::memory;
 use crate::storage::{Buffers, Bundle, Storage};
 use tilewise_core::kernel::Role;
-use tilewise_core::{Axis, DType, Error, Format, Operand, Problem, Result, Segment};
+use tilewise_core::{Axis, DType, Dimension, Error, Format, Operand, Problem, Result, Segment};
 
 /// An operand widened to f32: index i of the storage is element i.
 struct Widened {
@@ -42,10 +42,11 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let mut sums = memory::filled((m * n) as usize, 0f32)?;
     // An operand may lie beside C, so that all have been read before C is locked.
     let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
-    for Segment { entry, group, rows } in segments {
+    for Segment { entry, group, rows, k } in segments {
         let first = |operand: &Operand, entry| problem.entry(operand, entry).offset;
-        let firsts = [first(&a.operand, entry), first(&b.operand, group)];
-        product(&a, &b, problem, firsts, rows.clone(), &mut sums);
+        let part = problem.range(Dimension::K, k);
+        let firsts = [first(&part.a, entry), first(&part.b, group)];
+        product(&a, &b, &part, firsts, rows.clone(), &mut sums);
         let c_first = first(&problem.c, entry);
         let bias_first = bias.as_ref().map_or(0, |bias| first(&bias.operand, group));
         let residual_first =
@@ -71,14 +72,14 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Rows, each with its entries of A and B.
+/// Rows, each with its entries of A and B and its range of K.
 fn segments(bundle: &Bundle<'_>) -> Result<Vec<Segment>> {
-    let Problem { m, batch, grouping, .. } = bundle.problem;
+    let Problem { m, k, batch, grouping, .. } = bundle.problem;
     match grouping.operands().next() {
         Some((role, elements)) if elements > 0 => {
-            Ok(grouping.segments(m, batch, &storage(&bundle.buffers, role)?.host()?))
+            Ok(grouping.segments([m, k], batch, &storage(&bundle.buffers, role)?.host()?))
         }
-        _ => Ok(grouping.segments(m, batch, &[])),
+        _ => Ok(grouping.segments([m, k], batch, &[])),
     }
 }
 

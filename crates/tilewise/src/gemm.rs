@@ -3,6 +3,7 @@
 mod batch;
 mod bundle;
 mod factor;
+mod groups;
 
 use crate::context::{Backend, Context};
 use crate::execute;
@@ -14,6 +15,7 @@ use crate::take::Take;
 use crate::tensor::Tensor;
 use bundle::InOrder;
 use factor::Factor;
+use groups::Groups;
 use std::sync::Arc;
 use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{Activation, Axis, DType, Epilogue, Error, Precision, Problem, Result};
@@ -60,7 +62,7 @@ pub struct Gemm {
     b: RightOperand,
     /// Whether A, and B, was given as a vector: A is one row then, B one column.
     vectors: [bool; 2],
-    offsets: Option<GroupOffsets>,
+    groups: Option<Groups>,
     alpha: Factor,
     beta: Factor,
     c: Option<Tensor>,
@@ -97,7 +99,7 @@ impl Gemm {
             a: if row { a.with_axis(0) } else { a.clone() },
             b,
             vectors: [row, column],
-            offsets: None,
+            groups: None,
             alpha: Factor::Host(1.0),
             beta: Factor::Host(0.0),
             c: None,
@@ -128,7 +130,59 @@ impl Gemm {
     /// # }
     /// ```
     pub fn grouped(a: &Tensor, b: impl Into<RightOperand>, offsets: &GroupOffsets) -> Self {
-        Gemm { offsets: Some(offsets.clone()), ..Gemm::new(a, b) }
+        Gemm { groups: Some(Groups::Rows(offsets.clone())), ..Gemm::new(a, b) }
+    }
+
+    /// A masked product: a batch A \[entries,M,K\] of which entry g has only its first
+    /// `counts[g]` rows, by B \[entries,K,N\] (or weights \[entries,N,K\]). A or B may have one
+    /// entry for all.
+    ///
+    /// `counts` is a vector of u32, one for each entry, at any place of a tensor; the device reads
+    /// it when it computes. A count beyond M counts as M. Rows of the output from the count on are
+    /// not written; [`run`](Self::run) leaves zeros there.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// // Two experts with places for two tokens each, of which the first has one token.
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 9.0, 2.0, 3.0], &[2, 2, 1])?; // [entries, M, K]
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?; // [entries, K, N]
+    /// let counts = Tensor::upload(&ctx, &[1u32, 2], &[2])?;
+    /// let y = Gemm::masked(&x, &w, &counts).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [1.0, 0.0, 20.0, 30.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn masked(a: &Tensor, b: impl Into<RightOperand>, counts: &Tensor) -> Self {
+        Gemm { groups: Some(Groups::Masked(counts.clone())), ..Gemm::new(a, b) }
+    }
+
+    /// A product with groups along K: C \[groups,M,N\] of A \[M,K\] and B \[K,N\], where entry g
+    /// is the sum over `offsets[g-1] .. offsets[g]` of K alone (from 0 on for g = 0). There is one
+    /// end for each group, and no 0 before them ([`GroupOffsets::without_start`]). An empty group
+    /// is a product with K = 0: zeros, or beta·C, and the rest of the epilogue. A bias may be
+    /// \[groups,N\], a residual \[groups,M,N\].
+    ///
+    /// So the slopes of the weights of a [grouped](Self::grouped) product are one product:
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2])?; // [rows, K]
+    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
+    /// let dy = Tensor::upload(&ctx, &[1.0f32, 10.0, 100.0], &[3, 1])?; // [rows, N]
+    /// let dw = Gemm::ragged_k(&x.t(), &dy, &ends).run()?; // X_gᵀ · dY_g: [groups, K, N]
+    /// assert_eq!(dw.shape(), [2, 2, 1]);
+    /// assert_eq!(dw.read_blocking::<f32>()?, [1.0, 2.0, 530.0, 640.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ragged_k(a: &Tensor, b: &Tensor, offsets: &GroupOffsets) -> Self {
+        Gemm { groups: Some(Groups::AlongK(offsets.clone())), ..Gemm::new(a, b) }
     }
 
     /// Factor of the product; 1 by default.
@@ -278,7 +332,7 @@ impl Gemm {
     ///
     /// # Errors
     /// As [`run`](Self::run), and `Aliased` when `c` overlaps an operand, or shares a buffer with
-    /// quantized weights or group offsets; `Misuse` when `c` is of another type than
+    /// quantized weights, group offsets or row counts; `Misuse` when `c` is of another type than
     /// [`out_dtype`](Self::out_dtype), is a [prepared tensor](crate::PreparedTensor) or a view of
     /// one, or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {

@@ -5,6 +5,26 @@ use crate::tensor::Tensor;
 use std::sync::Arc;
 use tilewise_core::{DType, Error, Result};
 
+/// Whether a shader can read a tensor as numbers of groups.
+///
+/// # Errors
+/// `Misuse`, `Shape`, `Strides`.
+pub(crate) fn vector_of_u32(name: &str, tensor: &Tensor) -> Result<()> {
+    if tensor.dtype() != DType::U32 {
+        return Err(Error::Misuse(format!("{name} in {}, wanted u32", tensor.dtype())));
+    }
+    let [_] = tensor.shape() else {
+        let shape = tensor.shape();
+        return Err(Error::Shape(format!("{name} of shape {shape:?}, wanted a vector")));
+    };
+    if !tensor.is_contiguous() {
+        let strides = tensor.strides();
+        let text = format!("{name} with strides {strides:?}: one must follow the other");
+        return Err(Error::Strides(text));
+    }
+    Ok(())
+}
+
 /// Cumulative ends of the groups of a grouped product, u32, on the device: rows `ends[g-1] ..
 /// ends[g]` belong to group g, and the rows from 0 on to group 0.
 ///
@@ -81,21 +101,7 @@ impl GroupOffsets {
     /// `Misuse` for another type than u32, `Shape` for another shape than a vector, `Strides` for
     /// one whose elements do not follow each other.
     pub fn from_tensor(ends: &Tensor) -> Result<Self> {
-        if ends.dtype() != DType::U32 {
-            return Err(Error::Misuse(format!("group offsets in {}, wanted u32", ends.dtype())));
-        }
-        let [_] = ends.shape() else {
-            return Err(Error::Shape(format!(
-                "group offsets of shape {:?}, wanted a vector",
-                ends.shape()
-            )));
-        };
-        if !ends.is_contiguous() {
-            return Err(Error::Strides(format!(
-                "group offsets with strides {:?}: one must follow the other",
-                ends.strides()
-            )));
-        }
+        vector_of_u32("group offsets", ends)?;
         Ok(GroupOffsets { tensor: ends.clone(), ends: None, expected: None })
     }
 
@@ -150,6 +156,25 @@ impl GroupOffsets {
     /// How many there are: one for each group, or one more.
     pub fn count(&self) -> usize {
         self.tensor.elem_count()
+    }
+
+    /// The ends alone of offsets that begin with the start of the first group, such as those of
+    /// [`ops::group`](crate::ops::group) and of a router, for products that tell the number of
+    /// groups by them ([`Gemm::ragged_k`](crate::Gemm::ragged_k)).
+    ///
+    /// # Errors
+    /// `Shape` if there is none; `GroupOffsets` for a start that is known and not 0.
+    pub fn without_start(&self) -> Result<Self> {
+        let groups = self.count().checked_sub(1).ok_or_else(|| {
+            Error::Shape("0 group offsets, wanted 1 or more, of which the first is a start".into())
+        })?;
+        self.before(groups)?;
+        let ends = self.ends.as_ref().map(|ends| ends[1..].into());
+        Ok(GroupOffsets {
+            tensor: self.tensor.narrow(0, 1, groups)?,
+            ends,
+            expected: self.expected,
+        })
     }
 
     /// How many lie before the ends of so many groups: 1 if the start of the first is there.

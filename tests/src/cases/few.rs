@@ -1,13 +1,14 @@
 //! Few cases that stand for all.
 
 use super::{
-    F32, Table, almost_whole, bands, edges, epilogues, group_edges, group_splits, groups, packed,
-    quantized, splits, strides, thin,
+    F32, Table, almost_whole, bands, edges, epilogues, forms, group_edges, group_splits, groups,
+    packed, quantized, splits, strides, thin,
 };
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::Kernel;
 use crate::{Case, Place, counted, quant_formats, scaled, themes};
 use tilewise::{Activation, Axis, DType, QuantFormat};
+use tilewise_core::kernel::Language;
 use tilewise_core::{Access, Variant};
 
 /// What the mutation check runs. A survivor meets all of them, so they are few and small: every
@@ -27,8 +28,14 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .filter(|case| of(case, &smallest[1..]) && case.size[2] > 4);
     let tiles =
         tiles.enumerate().filter(|(i, case)| i % 3 == 0 || case.size[0] == 1).map(|(_, case)| case);
+    // Other forms than groups of rows have schedules in WGSL alone.
+    let forms = match table.0[0].kit.language {
+        Language::Wgsl => forms(table),
+        Language::Msl => Vec::new(),
+    };
     let themes = strides(table)
         .into_iter()
+        .chain(forms.clone())
         .chain(epilogues(table))
         .chain(groups(table))
         .chain(quantized(table))

@@ -8,6 +8,7 @@
 //! on.
 
 mod conversions;
+mod logical;
 mod ranges;
 mod shaders;
 mod written;
@@ -16,13 +17,14 @@ use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
 use crate::{Case, Filled, Outcome};
 pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
+use logical::declare;
 use ranges::Elements;
 pub use shaders::Shaders;
 use std::collections::HashMap;
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Pass, prepare};
-use tilewise_core::{Axis, Caps, DeviceClass, Params, Plan, Problem, convert, plan};
+use tilewise_core::{Caps, DeviceClass, Grouping, Params, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::KIT;
 pub use written::Written;
@@ -277,7 +279,6 @@ impl Job {
             };
         }
         let problem = &self.plan.problem;
-        let rows = self.rows();
         let words = binding.element_bytes == 4;
         let cut = |bytes: &[u8]| Buffer::new(cut(bytes, binding.start, binding.bytes));
         // Where several passes write C, each writes its part only.
@@ -288,10 +289,11 @@ impl Job {
         let bound = binding.start..binding.start + binding.bytes;
         match binding.role {
             Role::C => {
-                let elements = self.elements(Role::C, rows);
-                let buffer = elements.declare(cut(c), words, &bound);
+                let elements = self.elements(Role::C, |entry| self.rows(entry));
+                let buffer = declare(&elements, cut(c), words, &bound);
                 // In words shared with others' bytes, these are read and written back.
-                let unread = problem.epilogue.beta == 0.0 && !(words && elements.shares_words());
+                let shared = words && elements.iter().any(Elements::shares_words);
+                let unread = problem.epilogue.beta == 0.0 && !shared;
                 let buffer = if whole && !keeps(pass) { buffer.must_write() } else { buffer };
                 if whole && unread { buffer.poisoned() } else { buffer }
             }
@@ -299,21 +301,24 @@ impl Job {
                 let [m, n, copies] =
                     [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
                 let row = 4 * n.next_multiple_of(4);
-                let batched = problem.grouping.has_entries();
-                let split = m * row * if batched { copies } else { 1 };
+                let copies = if problem.grouping.has_entries() { copies } else { 1 };
                 let reads = keeps(pass) || !binding.writable;
                 let splits = if reads { pass.params.scratch_splits } else { pass.params.splits };
+                let grouped = problem.grouping.operands().count() > 0;
+                let some_rows = grouped && problem.grouping.has_whole_k();
                 // A piece of a grouped product leaves out rows whose groups belong to another.
-                let some = batched || !self.plan.cuts.is_empty();
-                let written = if some { split } else { rows * row };
+                let known = !some_rows || self.plan.cuts.is_empty();
+                let rows = |entry| if some_rows && known { self.rows(entry) } else { m };
                 let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
-                let buffer = match !reads && !adds && (batched || !some) {
+                let buffer = match !reads && !adds && known {
                     true => Buffer::output(binding.bytes as usize),
                     false => cut(scratch),
                 };
-                let of_split = |index: u32| u64::from(index) * split;
-                (0..splits).fold(buffer, |buffer, index| {
-                    buffer.range(of_split(index)..of_split(index) + written)
+                let entries = (0..u64::from(splits)).flat_map(|split| {
+                    (0..copies).map(move |entry| ((split * copies + entry) * m * row, entry))
+                });
+                entries.fold(buffer, |buffer, (start, entry)| {
+                    buffer.range(start..start + rows(entry) * row)
                 })
             }
             Role::Offsets => {
@@ -324,8 +329,20 @@ impl Job {
                 // Packing does not know where the groups end, and copies all rows. On matrix units,
                 // a tile with nothing to do reads the first one.
                 let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
-                let rows = if packing { problem.m } else { rows.max(u64::from(pass.coop)) };
-                self.elements(role, rows).declare(cut(&self.stored(role)), words, &bound)
+                // Where the storage runs along the rows, a vector may hold some beyond a count.
+                let a_bytes = problem.a.format.planes()[0].bytes;
+                let vector = if problem.a.transposed { binding.element_bytes / a_bytes } else { 1 };
+                let masked = matches!(problem.grouping, Grouping::Masked { .. });
+                let rows = |entry| match self.rows(entry) {
+                    _ if packing => problem.m,
+                    rows if role == Role::A && masked && rows > 0 => {
+                        rows.next_multiple_of(vector).min(problem.m)
+                    }
+                    rows if entry == 0 => rows.max(u64::from(pass.coop)),
+                    rows => rows,
+                };
+                let elements = self.elements(role, rows);
+                declare(&elements, cut(&self.stored(role)), words, &bound)
             }
         }
     }
@@ -333,18 +350,21 @@ impl Job {
     /// What is bound for a role, to the last byte that a kernel may touch which takes elements one
     /// by one; no kernel does so that packs operands.
     pub(crate) fn memory(&self, binding: &Binding, written: &Written) -> Vec<u8> {
-        let rows = self.rows();
         if is_packed(binding.from) {
             return cut(&written.packed[&binding.from], binding.start, binding.bytes);
         }
+        let end = |role| {
+            let elements = self.elements(role, |entry| self.rows(entry));
+            elements.iter().map(Elements::end).max().unwrap_or(0)
+        };
         let (bytes, end) = match binding.role {
             Role::Scratch => (&written.scratch[..], binding.bytes),
             Role::Offsets => {
                 let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
                 (bytemuck::cast_slice(ends), 4 * ends.len() as u64)
             }
-            Role::C => (&written.c[..], self.elements(Role::C, rows).end()),
-            role => (&self.stored(role)[..], self.elements(role, rows).end()),
+            Role::C => (&written.c[..], end(Role::C)),
+            role => (&self.stored(role)[..], end(role)),
         };
         cut(bytes, binding.start, end.saturating_sub(binding.start).min(binding.bytes))
     }
@@ -366,37 +386,6 @@ impl Job {
                     .flat_map(|matrix| matrix.planes()[role.plane()].clone())
                     .collect(),
             },
-        }
-    }
-
-    /// Rows of A and C that belong to anybody: those up to the last end of a group.
-    fn rows(&self) -> u64 {
-        let (problem, groups) = (&self.plan.problem, &self.filled.case.groups);
-        let ends = groups.as_ref().map_or(&[][..], |groups| &groups.ends);
-        let segments = problem.grouping.segments(problem.m, problem.batch, ends);
-        segments.iter().map(|segment| segment.rows.end).max().unwrap_or(0)
-    }
-
-    /// The elements of an operand, of `rows` rows if it is A or goes with C.
-    fn elements(&self, role: Role, rows: u64) -> Elements {
-        let problem = &self.plan.problem;
-        let (n, k, batch, entries) = (problem.n, problem.k, problem.batch, problem.entries());
-        let elements = |operand, entries: u64, shape| {
-            let firsts = (0..entries).map(|entry| problem.entry(&operand, entry).offset).collect();
-            Elements::new(operand, role.plane(), firsts, shape)
-        };
-        match role {
-            Role::A => elements(problem.a, batch, [rows, k]),
-            Role::C => elements(problem.c, batch, [rows, n]),
-            Role::Residual => {
-                elements(problem.epilogue.residual.unwrap_or(problem.c), batch, [rows, n])
-            }
-            Role::Bias => {
-                let bias = problem.epilogue.bias.expect("a bias is bound only where there is one");
-                let length = if bias.axis == Axis::M { rows } else { n };
-                elements(bias.operand, entries, [length, 1])
-            }
-            _ => elements(problem.b, entries, [k, n]),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Grouped products: ragged segments of rows, dense and quantized, with ends that are right and
 //! ends that are not.
 
-use tilewise::{DType, Error, Gemm, GroupOffsets, Tensor};
+use tilewise::{DType, Error, Gemm, GroupOffsets, QuantFormat, Tensor};
+use tilewise_core::{Caps, Format, Grouping, Operand, Problem, plan};
+use tilewise_shaders::LIBRARY;
 use tilewise_tests::case::Groups;
 use tilewise_tests::{Case, Rng, Suite, contexts, floor, kernels, themes};
 
@@ -20,6 +22,22 @@ fn segments() {
 fn bad_ends_on_the_device() {
     Suite::on_every_adapter(|adapter| {
         themes::sampled(adapter, &themes::grouped(&themes::bad_ends(), true), 3)
+    });
+}
+
+/// Batches of which each entry has as many rows as the device says, also more than there are.
+#[test]
+fn masked() {
+    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::masked(), 3));
+}
+
+/// Sums over ranges of K, with ends that the host knows, and with any on the device.
+#[test]
+fn ranges_of_k() {
+    Suite::on_every_adapter(|adapter| {
+        let known = themes::along_k(&themes::ends(), false);
+        let all = [known, themes::along_k(&themes::bad_ends(), true)].concat();
+        themes::sampled(adapter, &all, 3)
     });
 }
 
@@ -78,8 +96,10 @@ fn ends_in_a_tensor() {
         assert!(matches!(whole.narrow(1, 0, 1), Err(Error::Shape(_))));
         assert!(matches!(whole.narrow(0, 1, usize::MAX), Err(Error::Shape(_))));
         let with_start = |start| GroupOffsets::upload(&context, &[start, 4, 4, 9]).unwrap();
-        assert_eq!(product(&with_start(0)), Ok(wanted));
+        assert_eq!(product(&with_start(0)), Ok(wanted.clone()));
+        assert_eq!(product(&with_start(0).without_start().unwrap()), Ok(wanted));
         for (ends, kind, text) in [
+            (with_start(2).without_start(), "GroupOffsets", "2 in place of 0"),
             (Ok(with_start(2)), "GroupOffsets", "4 for 3 groups: the first is the start"),
             (GroupOffsets::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
             (GroupOffsets::from_tensor(&x), "Misuse", "group offsets in f32"),
@@ -124,4 +144,92 @@ fn rows_as_many_as_the_device_says() {
             }
         }
     }
+}
+
+/// What masked products and groups along K refuse, with both numbers.
+#[test]
+fn other_forms_that_do_not_fit() {
+    for context in contexts() {
+        let zeros = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).unwrap();
+        let numbers = |count: usize| Tensor::zeros(&context, DType::U32, &[count]).unwrap();
+        let ends = |ends: &[u32]| GroupOffsets::upload(&context, ends).unwrap();
+        let (a, b) = (zeros(&[3, 5, 4]), zeros(&[3, 4, 7]));
+        let four = zeros(&[4, 5, 4]);
+        let (x, y) = (zeros(&[5, 9]), zeros(&[9, 7]));
+        let long = [zeros(&[5, 90]), zeros(&[90, 7])];
+        let kernel = |name: &str| Gemm::ragged_k(&long[0], &long[1], &ends(&[4, 9])).kernel(name);
+        for (gemm, kind, words) in [
+            (Gemm::masked(&a, &b, &numbers(2)), "Shape", ["2 row counts", "batch of 3"]),
+            (Gemm::masked(&a, &b, &zeros(&[3])), "Misuse", ["row counts in f32", "u32"]),
+            (
+                Gemm::masked(&a, &b, &numbers(3).unsqueeze(0).unwrap()),
+                "Shape",
+                ["[1, 3]", "vector"],
+            ),
+            (Gemm::masked(&four, zeros(&[2, 4, 7]), &numbers(4)), "Shape", ["[4, 5, 4]", "1×2"]),
+            (
+                Gemm::masked(&zeros(&[2, 3, 5, 4]), &b, &numbers(6)),
+                "Shape",
+                ["[2, 3, 5, 4]", "1×3"],
+            ),
+            (Gemm::ragged_k(&x, &y, &ends(&[4, 10])), "GroupOffsets", ["is 10", "K is 9"]),
+            (Gemm::ragged_k(&a, &y, &ends(&[4])), "Shape", ["A is 5×4", "B is 9×7"]),
+            (Gemm::ragged_k(&zeros(&[2, 5, 9]), &y, &ends(&[4])), "Shape", ["[2, 5, 9]", "1×1"]),
+            (
+                Gemm::ragged_k(&x, &y, &ends(&[4, 9])).bias(&zeros(&[3, 7])),
+                "Shape",
+                ["batch of 3", "one of 2"],
+            ),
+        ] {
+            let error = gemm.run().unwrap_err();
+            let named = format!("{error:?}").starts_with(kind);
+            let text = error.to_string();
+            assert!(named && words.iter().all(|word| text.contains(word)), "{error:?}");
+        }
+        if !context.is_cpu() {
+            for (name, text) in [
+                ("simt/32x32x32+k2", "groups along K take no splits of K, 2 here"),
+                ("gemv/1x4", "groups along K begin inside its steps"),
+            ] {
+                let error = kernel(name).run().unwrap_err().to_string();
+                assert!(error.contains(text), "{error}");
+            }
+        }
+    }
+}
+
+/// What the planner refuses of them.
+#[test]
+fn other_forms_that_have_no_plan() {
+    let caps = Caps::webgpu_default();
+    let refused = |problem: &Problem, caps: &Caps, kind: &str, words: [&str; 2]| {
+        let error = plan(problem, caps, &LIBRARY, None).unwrap_err();
+        let (named, text) = (format!("{error:?}").starts_with(kind), error.to_string());
+        assert!(named && words.iter().all(|word| text.contains(word)), "{error:?}");
+    };
+    let masked = Problem {
+        batch: 2,
+        grouping: Grouping::Masked { entries: 3, offset: 0 },
+        ..Problem::dense(DType::F32, 4, 4, 4)
+    };
+    refused(&masked, &caps, "Shape", ["3 groups", "batch of 2"]);
+    // Ranges of K share one A and one B, which are dense, and K is never cut.
+    let dense = Problem::dense(DType::F32, 64, 64, 4096);
+    let mut along_k = Problem {
+        batch: 2,
+        grouping: Grouping::RaggedK { groups: 2, offset: 0 },
+        c: Operand::packed(dense.c.format, 2, 64, 64),
+        a: Operand { transposed: true, ld: 64, batch_stride: 0, ..dense.a },
+        b: Operand { batch_stride: 0, ..dense.b },
+        ..dense
+    };
+    assert!(plan(&along_k, &caps, &LIBRARY, None).is_ok());
+    let small = Caps { max_binding_bytes: 1 << 16, ..caps.clone() };
+    refused(&along_k, &small, "TooLarge", ["1048576", "65536"]);
+    let quantized = Operand::packed(Format::Quantized(QuantFormat::Q8_0), 1, 64, 4096).t();
+    let weights = Problem { b: Operand { batch_stride: 0, ..quantized }, ..along_k };
+    refused(&weights, &caps, "Unsupported", ["q8_0", "32"]);
+    along_k.a.batch_stride = 1;
+    (along_k.a.len, along_k.a.offset) = (along_k.a.len + 1, 0);
+    refused(&along_k, &caps, "Strides", ["share one A", "1]"]);
 }

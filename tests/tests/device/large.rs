@@ -30,6 +30,7 @@ fn pieces_fit_and_cover() {
     for case in themes::large()
         .into_iter()
         .chain(themes::large().into_iter().map(|case| case.kernel("naive")))
+        .chain(themes::large_forms())
     {
         for caps in devices() {
             for limit in [1 << 16, LIMIT + 4, LIMIT] {

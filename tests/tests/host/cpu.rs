@@ -54,6 +54,9 @@ fn strided() {
 fn quantized_and_grouped() {
     check(themes::quantized());
     check(themes::grouped(&themes::ends(), false));
+    check(themes::masked());
+    check(themes::along_k(&themes::ends(), false));
+    check(themes::along_k(&themes::bad_ends(), true));
 }
 
 #[test]

@@ -64,6 +64,22 @@ fn problems() -> Vec<(&'static str, Problem)> {
         grouping: Grouping::RaggedM { groups, offset: 0, expected: None },
         ..f16(m, n, k)
     };
+    let masked = |entries, m, n, k| Problem {
+        grouping: Grouping::Masked { entries, offset: 0 },
+        ..batched(entries, m, n, k)
+    };
+    let along_k = |groups, m, n, k| {
+        let problem = transposed(f16(m, n, k), true, false);
+        let shared = |operand: Operand| Operand { batch_stride: 0, ..operand };
+        Problem {
+            batch: groups,
+            grouping: Grouping::RaggedK { groups, offset: 0 },
+            a: shared(problem.a),
+            b: shared(problem.b),
+            c: Operand::packed(problem.c.format, groups, m, n),
+            ..problem
+        }
+    };
     let linear = Problem {
         epilogue: Epilogue {
             alpha: 1.0,
@@ -112,6 +128,8 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ),
         ("4-bit weights, a prompt", quantized(512, 4096, 4096)),
         ("eight experts", grouped(8, 1024, 2048, 1024)),
+        ("eight experts, masked", masked(8, 256, 2048, 1024)),
+        ("eight experts, slopes of weights", along_k(8, 2048, 1024, 1024)),
         ("one by one", f32(1, 1, 1)),
         ("K = 0", f32(3, 5, 0)),
         ("M = 0", f32(0, 5, 3)),

@@ -264,10 +264,7 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
                 ..Params::default()
             }
         }
-        Grouping::RaggedM { offset, .. } => {
-            Params { row_offset: offset as u32, ..Params::default() }
-        }
-        Grouping::Batched => Params::default(),
+        grouping => Params { row_offset: grouping.offset() as u32, ..Params::default() },
     };
     Params {
         m: problem.m as u32,

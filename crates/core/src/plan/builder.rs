@@ -256,7 +256,9 @@ impl Builder {
 
     /// The schedule, which reads the buffers of the whole product's grouping, or a table of them.
     pub(super) fn schedule(&mut self, setup: &Setup, whole: Grouping, table: Option<GroupTable>) {
-        self.part(setup.schedule.file, None, Vec::new());
+        for file in std::iter::once(&setup.schedule.file).chain(setup.schedule.extents) {
+            self.part(file, None, Vec::new());
+        }
         self.bases(setup.problem.grouping);
         for (role, elements) in whole.operands() {
             match table {

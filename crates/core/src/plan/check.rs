@@ -28,9 +28,7 @@ pub fn check(problem: &Problem) -> Result<Problem> {
             return Err(Error::Overflow(format!("{name} is {size}, at most {MAX_DIMENSION}")));
         }
     }
-    if !problem.grouping.takes_batch() && batch != 1 {
-        return Err(Error::Shape(format!("a grouped product has no batch, this one has {batch}")));
-    }
+    grouped(problem)?;
     nest(problem)?;
     let mut checked = *problem;
     if let Some(bias) = &mut checked.epilogue.bias {
@@ -153,6 +151,41 @@ fn nest(problem: &Problem) -> Result<()> {
         return Ok(());
     }
     Err(Error::Shape(format!("a batch of {} entries has dimensions {sizes:?}", problem.batch)))
+}
+
+/// The batch is the one that the grouping is made for. Where entries have ranges of K, they share
+/// one A and one B, whose elements are taken one by one.
+fn grouped(problem: &Problem) -> Result<()> {
+    let Problem { batch, grouping, a, b, .. } = problem;
+    match grouping.batch() {
+        Some(1) if *batch != 1 && !grouping.has_entries() => {
+            return Err(Error::Shape(format!(
+                "a grouped product has no batch, this one has {batch}"
+            )));
+        }
+        Some(entries) if entries != *batch => {
+            return Err(Error::Shape(format!("{entries} groups make a batch of {batch} entries")));
+        }
+        _ => {}
+    }
+    if grouping.has_whole_k() {
+        return Ok(());
+    }
+    for (name, operand) in [("A", a), ("B", b)] {
+        if !operand.is_shared() {
+            return Err(Error::Strides(format!(
+                "groups along K share one {name}, its entries are {:?} apart",
+                operand.entry_strides()
+            )));
+        }
+    }
+    match b.format {
+        Format::Dense(_) => Ok(()),
+        Format::Quantized(format) => Err(Error::Unsupported(format!(
+            "B in {format}: groups along K begin anywhere, also inside its blocks of {}",
+            format.block()
+        ))),
+    }
 }
 
 /// B lies in whole blocks along its rows: along K where it is stored [N,K], along N otherwise.

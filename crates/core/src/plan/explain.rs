@@ -114,6 +114,11 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
         if !sizes.is_empty() {
             let _ = write!(out, "  batch {}", sizes.join("×"));
         }
+        match problem.grouping {
+            Grouping::Masked { .. } => out.push_str(" of masked rows"),
+            Grouping::RaggedK { .. } => out.push_str(" of ranges of K"),
+            _ => {}
+        }
     } else {
         let _ = write!(out, "  {} groups of rows", problem.entries());
     }

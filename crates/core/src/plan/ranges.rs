@@ -103,6 +103,9 @@ impl Cutter<'_> {
         let Excess { operand, bytes, dimension: Some(dimension), .. } = excess else {
             return Err(self.error(&excess));
         };
+        if dimension == Dimension::K && !self.whole.has_whole_k() {
+            return Err(self.error(&excess));
+        }
         self.note(dimension, operand, bytes);
         if dimension == Dimension::K {
             return self.cut(Piece {

@@ -65,6 +65,12 @@ impl Setup {
         let k_split = split_length(longest, splits, variant.bk.into());
         let splits = splits_of(multiplied.k, k_split);
         let scratch_splits = splits_of(longest, k_split);
+        if !grouping.has_whole_k() && (splits > 1 || !variant.begins_anywhere()) {
+            return Err(Reject(match splits {
+                1 => "groups along K begin inside its steps".into(),
+                _ => format!("groups along K take no splits of K, {splits} here"),
+            }));
+        }
 
         let fetches = Fetches::new(kit, caps, variant, problem, splits)?;
         let epilogue = &problem.epilogue;

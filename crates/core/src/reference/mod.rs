@@ -62,7 +62,7 @@ mod tests;
 pub use epilogue::{erf_gelu, silu, tanh_gelu};
 
 use crate::convert;
-use crate::problem::{Axis, DType, Format, Operand, Problem, Segment};
+use crate::problem::{Axis, DType, Dimension, Format, Operand, Problem, Segment};
 use epilogue::Terms;
 use product::{Admits, Side};
 
@@ -170,10 +170,9 @@ pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
     let mut value = inputs.c.to_vec();
     value.resize(len, 0.0);
     let mut result = Reference { value, bound: vec![0.0; len], written: vec![false; len] };
-    for Segment { entry, group, rows } in
-        problem.grouping.segments(problem.m, problem.batch, inputs.offsets)
-    {
-        product_of(problem, inputs, entry, group, rows, &mut result);
+    let Problem { m, k, batch, grouping, .. } = *problem;
+    for Segment { entry, group, rows, k } in grouping.segments([m, k], batch, inputs.offsets) {
+        product_of(&problem.range(Dimension::K, k), inputs, entry, group, rows, &mut result);
     }
     result
 }

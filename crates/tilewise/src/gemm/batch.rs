@@ -48,8 +48,16 @@ impl Dim {
 }
 
 impl Batch {
-    /// Without entries beside one.
-    pub(super) const SINGLE: Batch = Batch([Dim { size: 1, fewer: 1 }; 2]);
+    /// Of so many entries, for which A and B have one.
+    pub(super) fn entries(size: usize) -> Self {
+        Batch([1, size].map(|size| Dim { size, fewer: 1 }))
+    }
+
+    /// Its entries, if it has one dimension, and A and B each an entry for all or for each.
+    pub(super) fn simple(&self) -> Option<usize> {
+        let [outer, inner] = self.0;
+        (outer.size == 1 && inner.levels()[0] == 1).then_some(inner.size)
+    }
 
     pub(super) fn of(a: &Tensor, b: [usize; 2]) -> Result<Self> {
         let a = a.batch(2).map(|(size, _)| size);

@@ -2,6 +2,7 @@
 
 use super::Gemm;
 use super::batch::Batch;
+use super::groups::Groups;
 use crate::context::Context;
 use crate::offsets::GroupOffsets;
 use crate::quantized::QuantizedTensor;
@@ -10,9 +11,7 @@ use crate::storage::{Bound, Buffers, Bundle};
 use crate::tensor::{Tensor, count};
 use std::borrow::Cow;
 use tilewise_core::kernel::Role;
-use tilewise_core::{
-    Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result,
-};
+use tilewise_core::{Axis, Bias, DType, Epilogue, Error, Format, Operand, Problem, Result};
 
 impl Gemm {
     /// Memory for A with its columns in W's order, if W has one ([`QuantizedTensor::with_order`]).
@@ -53,30 +52,11 @@ impl Gemm {
             let text = format!("A is {m}×{k} and B is {b_k}×{n}: K differs{hint}");
             return Err(Error::Shape(text));
         }
-        let Some(offsets) = &self.offsets else {
-            return Ok((Batch::of(&self.a, b_batch)?, [m, n, k]));
+        let batch = match &self.groups {
+            None => Batch::of(&self.a, b_batch)?,
+            Some(groups) => groups.batch(&self.a, b_batch, [m, k])?,
         };
-        if self.a.shape().len() != 2 {
-            let shape = self.a.shape();
-            let groups = b_batch[1];
-            return Err(Error::Shape(format!(
-                "a grouped product ({groups} groups) takes A [M,K], the rows of all groups one \
-                 after the other; A has shape {shape:?}, of which reshape() may make rows"
-            )));
-        }
-        if b_batch[0] != 1 {
-            return Err(Error::Shape(format!(
-                "a grouped product takes one entry of B for each group, not a batch of {}×{}",
-                b_batch[0], b_batch[1]
-            )));
-        }
-        offsets.before(b_batch[1])?;
-        if let Some(&last) = offsets.ends.as_deref().and_then(<[u32]>::last)
-            && last as usize > m
-        {
-            return Err(Error::GroupOffsets(format!("the last one is {last}, A has {m} rows")));
-        }
-        Ok((Batch::SINGLE, [m, n, k]))
+        Ok((batch, [m, n, k]))
     }
 
     /// Type and shape of the output that `run` allocates, before vectors lose an axis.
@@ -86,7 +66,11 @@ impl Gemm {
             RightOperand::Dense(b) => b.shape().len(),
             RightOperand::Quantized(w) => 2 + usize::from(w.stacked),
         };
-        let rank = if self.offsets.is_some() { 2 } else { rank.max(self.a.shape().len()) };
+        let rank = match &self.groups {
+            Some(Groups::Rows(_)) => 2,
+            Some(Groups::AlongK(_)) => 3,
+            _ => rank.max(self.a.shape().len()),
+        };
         let [outer, inner] = batch.sizes();
         let shape = [outer, inner, m, n][4 - rank..].to_vec();
         let shared = match &self.b {
@@ -183,7 +167,7 @@ impl Gemm {
         let b = match &self.b {
             RightOperand::Dense(b) => {
                 let own = b.batch(2);
-                let strides = match &self.offsets {
+                let strides = match self.rows() {
                     Some(_) => [0, 0, 0, own[1].1 as u64],
                     None => batch.shared("B", own)?,
                 };
@@ -196,7 +180,7 @@ impl Gemm {
                 for (role, bound) in planes {
                     add(role, "B", &w.context, bound, None)?;
                 }
-                match &self.offsets {
+                match self.rows() {
                     Some(_) => operand,
                     None => {
                         let own = [(1, 0), (w.entries as usize, operand.batch_stride as usize)];
@@ -225,13 +209,16 @@ impl Gemm {
             }
             None => None,
         };
-        let mut grouping = nested;
-        if let Some(GroupOffsets { tensor, expected, .. }) = &self.offsets {
-            let (operand, bound) = tensor.vector([0; 4]);
-            add(Role::Offsets, "group offsets", tensor.context(), bound, None)?;
-            let (groups, before) = self.groups()?;
-            let offset = operand.offset + before;
-            grouping = Grouping::RaggedM { groups, offset, expected: *expected };
+        let mut grouping = None;
+        if let Some(groups) = &self.groups {
+            let (name, numbers) = groups.numbers();
+            let (operand, bound) = numbers.vector([0; 4]);
+            add(Role::Offsets, name, numbers.context(), bound, None)?;
+            let (count, before) = match self.rows() {
+                Some(ends) => self.groups_of(ends)?,
+                None => (entries, 0),
+            };
+            grouping = Some(groups.grouping(operand.offset + before, count));
         }
         let c = match c {
             Some(c) => {
@@ -271,7 +258,7 @@ impl Gemm {
             a,
             b,
             c,
-            grouping,
+            grouping: nested,
             epilogue: Epilogue {
                 alpha: self.alpha.planned() * factor,
                 beta: self.beta.planned(),
@@ -283,14 +270,24 @@ impl Gemm {
             copies,
             beside_c,
         };
-        Ok(Bundle { problem: problem.collapsed(), buffers })
+        // Entries of B that meet groups of rows are no batch.
+        let mut problem = if self.rows().is_some() { problem } else { problem.collapsed() };
+        problem.grouping = grouping.unwrap_or(problem.grouping);
+        Ok(Bundle { problem, buffers })
     }
 
-    /// Groups of a grouped product, and the offsets before the end of the first.
-    fn groups(&self) -> Result<(u64, u64)> {
+    /// The ends of groups of rows, if it has such groups.
+    fn rows(&self) -> Option<&GroupOffsets> {
+        match &self.groups {
+            Some(Groups::Rows(ends)) => Some(ends),
+            _ => None,
+        }
+    }
+
+    /// Groups of rows with these ends, and how many offsets lie before the end of the first.
+    fn groups_of(&self, ends: &GroupOffsets) -> Result<(u64, u64)> {
         let (b_batch, _) = self.right()?;
-        let before = self.offsets.as_ref().map_or(Ok(0), |offsets| offsets.before(b_batch[1]))?;
-        Ok((b_batch[1] as u64, before))
+        Ok((b_batch[1] as u64, ends.before(b_batch[1])?))
     }
 
     /// The strides of a bias: one for all, for each group, or along each dimension of the batch for
@@ -304,8 +301,8 @@ impl Gemm {
         };
         let fits = (1..=3).contains(&shape.len()) && shape.last() == Some(&length);
         let own = if fits { bias.batch(1) } else { [(1, 0); 2] };
-        match &self.offsets {
-            Some(_) => match (own, self.groups()?.0) {
+        match self.rows() {
+            Some(ends) => match (own, self.groups_of(ends)?.0) {
                 ([(1, _), (1, _)], _) if fits => Ok([0; 4]),
                 ([(1, _), (size, stride)], groups) if fits && size as u64 == groups => {
                     Ok([0, 0, 0, stride as u64])

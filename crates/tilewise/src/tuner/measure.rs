@@ -270,7 +270,7 @@ fn contents(problem: &Problem, role: Role) -> Vec<u8> {
         Role::Bias => epilogue.bias.map_or(Vec::new(), |bias| random(bias.operand.format)),
         Role::Residual => epilogue.residual.map_or(Vec::new(), |residual| random(residual.format)),
         Role::Offsets => {
-            let ends = problem.grouping.even_ends(problem.m);
+            let ends = problem.grouping.even_ends(problem.m, problem.k);
             // As many words as are bound: those before the first end are read by nobody.
             let bound: u64 = problem.grouping.operands().map(|(_, words)| words).sum();
             let before = vec![0; (bound as usize).saturating_sub(ends.len())];

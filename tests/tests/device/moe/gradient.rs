@@ -3,7 +3,7 @@
 use super::{Case, Experts, Operands, PLAIN, numbers, upload, wide};
 use tilewise::moe::reference::Layer;
 use tilewise::moe::{Router, Scoring};
-use tilewise::{Activation, Context, DType, Gemm, Precision, Result, Tensor, ops};
+use tilewise::{Activation, DType, Gemm, Precision, Result, Tensor, ops};
 use tilewise_tests::{Rng, contexts};
 
 const CASE: Case = Case { tokens: 6, experts: 3, f: 4, h: 5, ..PLAIN };
@@ -42,7 +42,7 @@ fn backward(
     [x, logits, slopes]: [&Tensor; 3],
     [gate, up, down]: &[Tensor; 3],
 ) -> Result<[Tensor; 4]> {
-    let context: &Context = x.context();
+    let context = x.context();
     let routing = Router::new(CASE.k).run(logits)?;
     let ends = &routing.offsets;
     let count = [routing.order.elem_count()];
@@ -67,23 +67,13 @@ fn backward(
     let of_x = ops::add(&through_gate, &through_up).run()?;
     let ones = Tensor::upload(context, &vec![1.0f32; count[0]], routing.places.shape())?;
     let of_x = ops::combine(&of_x, &routing.places, &ones).run()?;
-    // Of weights, expert by expert.
-    let experts = routing.experts.read_blocking::<u32>()?;
-    let of_weights = |slopes: &Tensor, rows: &Tensor, w: &Tensor| -> Result<Tensor> {
-        let all = Tensor::zeros(context, DType::F32, w.shape())?;
-        let mut start = 0;
-        for expert in 0..CASE.experts {
-            let own = experts.iter().filter(|own| **own as usize == expert).count();
-            let part = |all: &Tensor| all.narrow(0, start, own);
-            let out = all.narrow(0, expert, 1)?.squeeze(0)?;
-            Gemm::new(&part(slopes)?.t(), part(rows)?).run_into(&out)?;
-            start += own;
-        }
-        Ok(all)
-    };
-    let of_gate = of_weights(&of_gate, &rows, gate)?;
-    let of_up = of_weights(&of_up, &rows, up)?;
-    Ok([of_x, of_gate, of_up, of_weights(&of_rows, &inner, down)?])
+    // Of weights, of which each expert has its rows' share.
+    let ends = ends.without_start()?;
+    let of_weights =
+        |slopes: &Tensor, rows: &Tensor| Gemm::ragged_k(&slopes.t(), rows, &ends).run();
+    let of_gate = of_weights(&of_gate, &rows)?;
+    let of_up = of_weights(&of_up, &rows)?;
+    Ok([of_x, of_gate, of_up, of_weights(&of_rows, &inner)?])
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! Which elements of its operands a case may touch.
+
+use super::Job;
+use super::ranges::Elements;
+use std::ops::Range;
+use tilewise_core::kernel::Role;
+use tilewise_core::{Axis, Problem, Segment};
+use tilewise_sanitizer::Buffer;
+
+impl Job {
+    fn segments(&self) -> Vec<Segment> {
+        let Problem { m, k, batch, grouping, .. } = self.plan.problem;
+        let groups = &self.filled.case.groups;
+        grouping.segments([m, k], batch, groups.as_ref().map_or(&[], |groups| &groups.ends))
+    }
+
+    /// Rows of an entry of A and C that belong to anybody: those up to the last end of a group. An
+    /// entry for all is the first.
+    pub(super) fn rows(&self, entry: u64) -> u64 {
+        let own = self.segments().into_iter().filter(|segment| segment.entry == entry);
+        own.map(|segment| segment.rows.end).max().unwrap_or(0)
+    }
+
+    /// The elements of an operand, of so many `rows` of each entry if it is A or goes with C.
+    pub(super) fn elements(&self, role: Role, rows: impl Fn(u64) -> u64) -> Vec<Elements> {
+        let problem = &self.plan.problem;
+        let (n, batch, entries) = (problem.n, problem.batch, problem.entries());
+        let k = self.segments().into_iter().map(|segment| segment.k.end).max().unwrap_or(0);
+        // Groups of rows share the only entry of A and C.
+        let rows = |entry: u64| rows(if problem.grouping.has_entries() { entry } else { 0 });
+        let elements = |operand, entries: u64, shape: &dyn Fn(u64) -> [u64; 2]| {
+            let mut alike: Vec<([u64; 2], Vec<u64>)> = Vec::new();
+            for entry in 0..entries {
+                let (own, first) = (shape(entry), problem.entry(&operand, entry).offset);
+                match alike.iter_mut().find(|(shape, _)| *shape == own) {
+                    Some((_, firsts)) => firsts.push(first),
+                    None => alike.push((own, vec![first])),
+                }
+            }
+            let each = |(shape, firsts)| Elements::new(operand, role.plane(), firsts, shape);
+            alike.into_iter().map(each).collect()
+        };
+        match role {
+            Role::A => elements(problem.a, batch, &|entry| [rows(entry), k]),
+            Role::C => elements(problem.c, batch, &|entry| [rows(entry), n]),
+            Role::Residual => {
+                let residual = problem.epilogue.residual.unwrap_or(problem.c);
+                elements(residual, batch, &|entry| [rows(entry), n])
+            }
+            Role::Bias => {
+                let bias = problem.epilogue.bias.expect("a bias is bound only where there is one");
+                let length = |entry| if bias.axis == Axis::M { rows(entry) } else { n };
+                elements(bias.operand, entries, &|entry| [length(entry), 1])
+            }
+            _ => elements(problem.b, entries, &|_| [k, n]),
+        }
+    }
+}
+
+/// Declares all elements as the logical range of `buffer`.
+pub(super) fn declare(all: &[Elements], buffer: Buffer, words: bool, bound: &Range<u64>) -> Buffer {
+    // Where there are none, nothing may be touched.
+    let buffer = if all.is_empty() { buffer.range(0..0) } else { buffer };
+    all.iter().fold(buffer, |buffer, elements| elements.declare(buffer, words, bound))
+}

@@ -1,0 +1,77 @@
+//! Masked batches, and groups along K.
+
+use crate::case::{Groups, LAYOUTS};
+use crate::{Case, Entries, Place};
+use tilewise::{Axis, DType, QuantFormat};
+
+/// Counts of rows for a batch of three: none, one, whole tiles, all, and, on a device, more.
+fn counts() -> Vec<Vec<u32>> {
+    vec![vec![40, 0, 17], vec![1, 64, 33], vec![0; 3], vec![32, 8, 66], vec![u32::MAX, 67, 39]]
+}
+
+/// Masked products of 66 rows at most; a format of each kind meets one of the counts.
+pub fn masked() -> Vec<Case> {
+    let (mut cases, all) = (Vec::new(), counts());
+    for (i, counts) in all.iter().enumerate() {
+        let types = [DType::F32, DType::FLOATS[i % 3], DType::FLOATS[(i + 1) % 3]];
+        let case = Case::new([66, 22, 12], types).layout(LAYOUTS[i % 4]).masked(counts.clone());
+        let [bias, residual] = [Place::odd(types[1]), Place::odd(DType::F32)];
+        cases.push(case.clone());
+        cases.push(Case { size: [66, 21, 13], ..case.clone() }.odd());
+        cases.push(Case {
+            bias: Some(([Axis::M, Axis::N][i % 2], bias)),
+            beta: -1.5,
+            residual: Some(residual),
+            c: case.c.entries([Entries::Between, Entries::Apart(4)][i % 2]),
+            ..case.clone()
+        });
+        cases.push(Case { a: case.a.entries(Entries::Single), ..case.clone() });
+        for format in QuantFormat::kinds().into_iter().skip(i).step_by(all.len()) {
+            let size = [9, 7, format.block() as usize];
+            cases.push(Case { quantized: Some(format), size, ..case.clone() });
+        }
+    }
+    cases
+}
+
+/// Sums over ranges of 40 elements of K, of which some begin inside every step and some are empty.
+pub fn along_k(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, ends) in ends.iter().enumerate() {
+        let groups = Groups { ends: ends.clone(), on_device };
+        let types = [0, 1, 2].map(|j| DType::FLOATS[(i + i / 3 * j + j) % 3]);
+        let case = Case::new([12, 20, 40], types).layout(LAYOUTS[(i + 2) % 4]).along_k(groups);
+        let [a, b, c] = [Place::odd(types[0]), Place::odd(types[1]), Place::odd(types[2])];
+        let bias = Some(([Axis::M, Axis::N][i % 2], Place::odd(types[1])));
+        cases.push(Case {
+            size: [11, 21, 40],
+            a: a.transposed(case.a.transposed).entries(Entries::Single),
+            b: b.transposed(case.b.transposed).entries(Entries::Single),
+            c,
+            ..case.clone()
+        });
+        cases.push(Case { bias, beta: -1.5, residual: Some(a), ..case.clone() });
+        cases.push(case);
+    }
+    cases
+}
+
+/// Pieces of a masked batch, along entries and rows, and of ranges of K, for bindings of 4 KiB.
+pub fn large_forms() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, counts) in [vec![200, 130, 7, 300], vec![3; 30]].into_iter().enumerate() {
+        let size = [[200, 23, 26], [40, 10, 12]][i];
+        let case = Case::new(size, [DType::F32, DType::F16, DType::F32]).masked(counts.clone());
+        cases.push(Case {
+            bias: Some((Axis::M, Place::odd(DType::F16))),
+            residual: Some(Place::odd(DType::F32)),
+            beta: 2.0,
+            ..case.clone().odd()
+        });
+        cases.push(case);
+        let groups = Groups { ends: counts, on_device: true };
+        let case = Case::new([[30, 44, 20], [50, 9, 20]][i], [DType::F32; 3]).along_k(groups);
+        cases.push(Case { bias: Some((Axis::N, Place::odd(DType::F32))), ..case });
+    }
+    cases
+}
