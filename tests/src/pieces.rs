@@ -37,9 +37,11 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
         let params = &pass.params;
         let [m, n, entries] = [params.m, params.n, params.entries].map(u64::from);
         let k = u64::from(params.k);
-        let is_packed = |binding: &Binding| binding.from == Role::Packed;
+        // A table of groups lies there as well.
+        let is_packed =
+            |binding: &Binding| binding.from == Role::Packed && binding.role != Role::Offsets;
         match pass.label.as_str() {
-            "finish" => {}
+            "finish" | "groups" => {}
             label if label.starts_with("pack ") => packed_k = k,
             _ if pass.bindings.iter().any(is_packed) => summed += packed_k,
             _ => summed += k,
@@ -53,8 +55,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
         let first = c.start / plan.problem.c.format.planes()[0].bytes + u64::from(params.c_offset);
         // Of a grouped product, each row belongs to one of the groups, and each group must look for
         // it.
-        let grouped = plan.problem.batch != plan.problem.entries()
-            || pass.bindings.iter().any(|b| b.role == Role::Offsets);
+        let grouped = !plan.problem.grouping.has_entries();
         let (copies, times) = if grouped { (1, entries) } else { (entries, 1) };
         for entry in 0..copies {
             let own = entry_of(params, entry);
