@@ -311,8 +311,12 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
         let groups = Some(Groups { ends: ends.clone(), on_device });
         let types = [DType::F32, DType::FLOATS[i % 3], DType::FLOATS[(i + i / 3) % 3]];
         let case = Case { groups, ..Case::new([40, 22, 12], types).layout([false, i % 2 == 1]) };
-        cases.push(case.clone());
         cases.push(Case { size: [40, 21, 13], ..case.clone() }.odd());
+        // Very many groups have a table, of which one case is enough.
+        if case.groups.as_ref().is_some_and(|groups| groups.ends.len() > 64) {
+            continue;
+        }
+        cases.push(case.clone());
         let bias = Some((Axis::N, Place::odd(types[1])));
         cases.push(Case {
             bias,

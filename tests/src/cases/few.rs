@@ -65,6 +65,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(bands(table))
         .chain(group_edges(table))
         .chain(group_splits(table))
+        .chain(forms.clone())
         .chain(packed(table))
         .chain(scaled::cases(table))
         .chain(scaled::specials(table))

@@ -37,7 +37,7 @@ const ROWS: [&[usize]; 16] = [
     &[2, 1, 2, 1, 2, 1, 2, 9],
     &[1, 100_000],
     &[5, 12],
-    &[3, 16],
+    &[4, 16],
 ];
 
 const FLOATS: [DType; 3] = DType::FLOATS;
