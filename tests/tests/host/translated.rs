@@ -77,8 +77,8 @@ fn ragged() -> Vec<Case> {
     all.chunks(4).enumerate().map(|(i, of_variant)| of_variant[i % 4].clone()).collect()
 }
 
-/// The other forms. Where words of C are finished by themselves, no code reads the ends of ranges of
-/// K, which naga then leaves out of the arguments.
+/// The other forms. Where words of C are finished by themselves, no code reads the ends of ranges
+/// of K, which naga then leaves out of the arguments.
 fn forms() -> Vec<Case> {
     let words = |case: &Case| {
         let passes = planned(case, &device()).map(|plan| plan.passes).unwrap_or_default();
