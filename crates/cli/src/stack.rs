@@ -14,7 +14,7 @@ use tilewise_files::Kind;
 #[derive(Debug)]
 pub(crate) struct Stack {
     held: Held,
-    /// Matrices, and rows and columns of each as they are stored.
+    /// How many matrices there are, and the rows and columns that each has in storage.
     shape: [usize; 3],
 }
 
@@ -152,7 +152,7 @@ impl Stack {
         if self.is_transposed(arrays_transposed) { [columns, rows] } else { [rows, columns] }
     }
 
-    /// On the device, as it is stored: quantized weights \[E,N,K\] stand for B.
+    /// Uploads the stack without transposing it. Quantized weights keep their shape, \[E,N,K\].
     pub(crate) fn on(&self, context: &Context) -> Result<RightOperand> {
         Ok(match &self.held {
             Held::Dense(array) => {
@@ -163,7 +163,7 @@ impl Stack {
         })
     }
 
-    /// All elements as they are stored, and the error that a kernel may make in each.
+    /// All elements, in the order of storage, and the error that a kernel may make in each.
     pub(crate) fn wide(&self, context: &Context, x: DType) -> Result<(Vec<f64>, Option<Vec<f64>>)> {
         Ok(match &self.held {
             Held::Dense(array) => (product::wide(array)?, None),

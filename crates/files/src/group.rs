@@ -168,7 +168,7 @@ fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members>
     QuantFormat::all().any(fits).then_some(Members::Planes(there))
 }
 
-/// For errors: the tensors under a prefix that make no matrix, and those that would complete one.
+/// For errors: which tensors there are under a prefix, and which ones a matrix needs.
 /// Empty where there are none.
 pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
     let of = |leaf: &str| {

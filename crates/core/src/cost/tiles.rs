@@ -159,7 +159,7 @@ pub(super) fn seconds(
     let reads = tiles * edge * k / (CACHE_SPEED * rates.bandwidth);
     let arithmetic = arithmetic + SEEN * reads;
     let memory = traffic(problem) / (rates.bandwidth * shares.bandwidth);
-    // Each group brings weights of its own, which few of its tiles wait for together.
+    // The weights of a group are read by few tiles, so that reading and arithmetic overlap less.
     let both = if problem.grouping.has_entries() { f64::max } else { f64::hypot };
     both(arithmetic, memory) + rates.dispatch
 }

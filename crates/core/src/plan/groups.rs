@@ -24,7 +24,7 @@ impl GroupTable {
     /// Bytes for a group: the ends of its rows and of its tiles.
     pub(super) const ENTRY: u64 = 8;
 
-    /// Behind so many bytes of packed operands; none where the schedule needs none.
+    /// Places the table behind the packed operands. Gives none if the schedule reads no table.
     pub(super) fn new(piece: &Piece, setup: &Setup, packed_bytes: u64) -> Option<Self> {
         Some(GroupTable {
             file: setup.schedule.table?,

@@ -257,7 +257,7 @@ impl MoeLayer {
         rows_of(work, x, &routing.tokens, &rows)?;
         let inner = experts.first(work, &rows, ends, ways, &hidden)?;
         work.product(&experts.down(&inner, ends, ways), &rows)?;
-        // What is shared is read from x first, since y may be x.
+        // The shared experts read x before the sum is written, since y may be x.
         let inner = match (&self.shared, &shared) {
             (Some(own), Some(hidden)) => Some((own, own.first(work, x, None, ways, hidden)?)),
             _ => None,

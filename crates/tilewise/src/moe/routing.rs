@@ -23,7 +23,7 @@ pub enum Scoring {
 }
 
 /// Chooses for each token the `k` experts with the largest logits, and makes their scores weights.
-/// It is made of `k` alone ([`From`]) where the rest stays as it is by default.
+/// A number converts to a router ([`From`]): it is `k`, and the rest has its defaults.
 ///
 /// Of equal logits the one of the lower expert counts as larger, and NaN as the largest of all: a
 /// token with NaN among its logits has experts that there are, and NaN for all its weights after a
