@@ -1,6 +1,6 @@
 // Schedule: the whole grid of tiles, once per batch entry and K split.
-// needs: BM BN Tile banded k_range params row_end
-// provides: Owner c_entries owner schedule
+// needs: BM BN Owner Tile banded k_range params row_end
+// provides: c_entries owner schedule
 
 fn schedule(id: u32) -> Tile {
     var tile = Tile();
@@ -26,11 +26,6 @@ fn schedule(id: u32) -> Tile {
     tile.k = k.x;
     tile.k_end = k.y;
     return tile;
-}
-
-struct Owner {
-    group: u32,
-    live: bool,
 }
 
 // Which entry of B a row of C belongs to; a row that its entry lacks belongs to none.

@@ -8,8 +8,8 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Tile k_range params
-// provides: Owner c_entries group_end group_ends owner schedule
+// needs: BM BN Owner Tile k_range params
+// provides: c_entries group_end group_ends owner schedule
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 
@@ -47,11 +47,6 @@ fn schedule(id: u32) -> Tile {
         start = end;
     }
     return tile;
-}
-
-struct Owner {
-    group: u32,
-    live: bool,
 }
 
 // Which entry of B a row of C belongs to; rows of other groups, and from the last end on, belong to

@@ -1,7 +1,7 @@
 // Schedule: rows of A and C in segments, as in ragged.wgsl, for many groups: a pass before has made
 // a table of them (group_table.wgsl), in which a workgroup finds its tile in few steps.
-// needs: BM BN Tile k_range params
-// provides: Owner c_entries group_beyond group_table owner schedule
+// needs: BM BN Owner Tile k_range params
+// provides: c_entries group_beyond group_table owner schedule
 
 // Of each group, the end of its rows and of its tiles.
 @group(0) @binding(6) var<storage, read> group_table: array<vec2<u32>>;
@@ -47,11 +47,6 @@ fn schedule(id: u32) -> Tile {
     tile.k = k.x;
     tile.k_end = k.y;
     return tile;
-}
-
-struct Owner {
-    group: u32,
-    live: bool,
 }
 
 // Which entry of B a row of C belongs to; rows of other groups, and from the last end on, belong to

@@ -1,6 +1,6 @@
 // The tile that a schedule gives to a workgroup, for its mainloop to compute.
 // needs: params
-// provides: Tile banded
+// provides: Owner Tile banded
 
 struct Tile {
     // Entry of A, C and the residual.
@@ -17,6 +17,12 @@ struct Tile {
     // Which K split that range is.
     split: u32,
     // False for a workgroup with nothing to do; the same for all its invocations.
+    live: bool,
+}
+
+// The entry of B that a row of C belongs to, if it belongs to one.
+struct Owner {
+    group: u32,
     live: bool,
 }
 
