@@ -11,6 +11,7 @@
 //! - [`mod@counted`]: cases for quantized weights as bytes.
 //! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
 //! - [`mod@few_texts`]: of those as many as share few shaders, where compiling is what takes time.
+//! - [`harness`](mod@harness): runs kernels in MSL on the CPU.
 //! - [`lines`](mod@lines): operands with their lines in another order.
 //! - [`ops`](mod@ops): ready operations.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
@@ -32,6 +33,7 @@ pub mod counted;
 pub mod estimate;
 pub mod few_texts;
 pub mod generators;
+pub mod harness;
 pub mod kernels;
 pub mod lines;
 pub mod msl;

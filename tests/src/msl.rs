@@ -1,12 +1,13 @@
 //! A case's MSL on CPUs instead of a Mac's GPU: the same plan, the same assembled text, unchanged,
 //! compiled by clang and run by threads that meet at barriers and in simdgroup operations
-//! (`tilewise-msl-harness`). Of kernels in WGSL it is the text that naga makes of them for Metal.
+//! ([`harness`]). Of kernels in WGSL it is the text that naga makes of them for Metal.
 //!
 //! Buffers end with the last byte of their operand's logical range, so that AddressSanitizer sees
 //! what reaches beyond; before, behind and between an operand's rows lies NaN, and what must not be
 //! written is compared afterwards. Threadgroup memory begins as NaN.
 
 use crate::Outcome;
+use crate::harness::{self, Argument, Kernel, Kind, Lanes, Launch, Mode, Source, Space};
 use crate::sanitized::{self, Conversion, Job, Written};
 use crate::translated::translate;
 use crate::{Case, Filled};
@@ -19,9 +20,6 @@ use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::{Binding, Pass};
 use tilewise_core::{Caps, Params, Plan};
 use tilewise_msl::assemble_with;
-use tilewise_msl_harness::{
-    self as harness, Argument, Kernel, Kind, Lanes, Launch, Mode, Source, Space,
-};
 
 /// Why a case failed.
 #[derive(Clone, Debug)]

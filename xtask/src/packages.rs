@@ -23,8 +23,8 @@ pub(crate) fn main() -> Result {
     if !complaints.is_empty() {
         return Err(complaints.join("\n"));
     }
-    // The default members are the published crates.
-    let output = tee(&mut cargo(["package", "--no-verify", "--allow-dirty", "--color", "never"]))?;
+    let command = ["package", "--workspace", "--no-verify", "--allow-dirty", "--color", "never"];
+    let output = tee(&mut cargo(command))?;
     match output.lines().find(|line| line.starts_with("warning:")) {
         Some(warning) => Err(format!("cargo package complains: {warning}")),
         None => Ok(()),

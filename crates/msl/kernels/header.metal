@@ -9,7 +9,7 @@
 #include <metal_simdgroup_matrix>
 
 // Memory that a threadgroup shares, aligned for moves of 16 bytes. The proof on CPUs
-// (crates/msl-harness) puts it elsewhere, each array apart.
+// (tests/src/harness) puts it elsewhere, each array apart.
 #ifndef SHARED
 #define SHARED(type, name, count) alignas(16) threadgroup type name[count]
 #endif

@@ -5,7 +5,7 @@
 //! same planner: [`LIBRARY`] has both. A pass in MSL binds what its plan says, in the slots of
 //! Metal's buffer table that wgpu gives to the entries of the pipeline's layout: the parameters,
 //! then `Pass::bindings` in their order. Nothing here needs a Mac; what the kernels compute is
-//! proven on CPUs (`tilewise-msl-harness`).
+//! proven on CPUs (tests/src/harness).
 
 mod assemble;
 mod files;

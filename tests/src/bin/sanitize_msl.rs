@@ -6,10 +6,10 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use tilewise_msl::assemble;
-use tilewise_msl_harness::{Lanes, Mode, available};
 use tilewise_tests::Case;
 use tilewise_tests::cases::{MSL, WGSL};
 use tilewise_tests::few_texts::{all, translated, watched};
+use tilewise_tests::harness::{Lanes, Mode, available};
 use tilewise_tests::msl::{Options, PLAIN, device, early_device, run_all};
 use tilewise_tests::sanitized::planned;
 

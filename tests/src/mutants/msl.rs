@@ -4,6 +4,7 @@ mod blame;
 
 use super::sites::{Rendered, in_order, render};
 use super::{Bench, Fate, Key, Language, Mutant, files, msl_cases};
+use crate::harness::{self, Kernel, Kind, Mode, Source};
 use crate::msl::{Failure, Options, PLAIN, as_planned, step, together};
 use crate::sanitized::{Job, Written};
 use blame::blamed;
@@ -13,7 +14,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tilewise_core::plan::Pass;
 use tilewise_msl::{assemble, assemble_with};
-use tilewise_msl_harness::{self as harness, Kernel, Kind, Mode, Source};
 
 /// The cases, chosen once for all mutants.
 pub struct Msl {

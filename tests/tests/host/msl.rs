@@ -6,9 +6,9 @@
 use tilewise::DType;
 use tilewise_core::{Caps, Format, QuantFormat};
 use tilewise_msl::{FILES, KIT, LIBRARY, assemble};
-use tilewise_msl_harness::{Lanes, available, lint};
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::{self, MSL};
+use tilewise_tests::harness::{Lanes, available, lint};
 use tilewise_tests::msl::{Kernels, Options, PLAIN, check, check_on, device, early_device, run};
 use tilewise_tests::random::{Weights, property};
 use tilewise_tests::sanitized::{Job, planned};
@@ -156,7 +156,7 @@ fn random(family: &str) {
         .into_iter()
         .find(|kernel| kernel.name.split('/').next() == Some(family))
         .unwrap();
-    if !tilewise_msl_harness::available(PLAIN.mode) {
+    if !tilewise_tests::harness::available(PLAIN.mode) {
         return;
     }
     property(16, Weights::Any, "proptest-regressions/gpu.txt", |case| {
@@ -211,7 +211,7 @@ fn on_threads() {
 /// and here another each time.)
 #[test]
 fn same_bits_in_any_order() {
-    if !tilewise_msl_harness::available(PLAIN.mode) {
+    if !tilewise_tests::harness::available(PLAIN.mode) {
         return;
     }
     let kernels = Kernels::of_library();

@@ -1,10 +1,8 @@
 //! Kernels that are right give what they should, however they run.
 
-mod common;
-
-use common::{everywhere, floats, launch, shorts, text, to_floats, to_shorts};
+use crate::common::{everywhere, floats, launch, shorts, text, to_floats, to_shorts};
 use half::{bf16, f16};
-use tilewise_msl_harness::{Kernel, Lanes, Launch, Mode, Space, available};
+use tilewise_tests::harness::{Kernel, Lanes, Launch, Mode, Space, available};
 
 #[test]
 fn lanes_exchange() {

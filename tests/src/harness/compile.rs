@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::signature::{self, Signature};
-use crate::{Argument, Mode, Space};
+use super::signature::{self, Signature};
+use super::{Argument, Mode, Space};
 
 const CLANG: &str = env!("TILEWISE_MSL_CLANG");
 const OUT: &str = env!("TILEWISE_MSL_OUT");
-const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shim");
+const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/harness/shim");
 
 /// The shim's files: part of what a compiled kernel depends on.
 const SHIM_TEXTS: [&str; 10] = [
-    include_str!("../shim/builtin.h"),
-    include_str!("../shim/engine.h"),
-    include_str!("../shim/traits.h"),
-    include_str!("../shim/scalar.h"),
-    include_str!("../shim/vector.h"),
-    include_str!("../shim/matrix.h"),
-    include_str!("../shim/simd/simd.h"),
-    include_str!("../shim/metal_stdlib"),
-    include_str!("../shim/metal_simdgroup"),
-    include_str!("../shim/metal_simdgroup_matrix"),
+    include_str!("shim/builtin.h"),
+    include_str!("shim/engine.h"),
+    include_str!("shim/traits.h"),
+    include_str!("shim/scalar.h"),
+    include_str!("shim/vector.h"),
+    include_str!("shim/matrix.h"),
+    include_str!("shim/simd/simd.h"),
+    include_str!("shim/metal_stdlib"),
+    include_str!("shim/metal_simdgroup"),
+    include_str!("shim/metal_simdgroup_matrix"),
 ];
 
 /// C++ for OpenCL, as MSL is neither's subset but nearest to it: no header but the shim's, no type
@@ -233,29 +233,27 @@ impl Frontend {
         let place = Path::new(OUT).join("headers").join(name(&prefix, mode, more));
         let read = || fs::read_to_string(place.join("calls")).ok();
         if read().is_none() {
-            // Other processes may write the same file: this one has its own name until it is whole.
+            // Other processes may make the same: each does in a folder of its name, because headers
+            // that are written again are no longer those that were compiled.
             let unique = format!("tmp.{}.{:?}", std::process::id(), std::thread::current().id());
-            let headers = place.join(format!("{unique}.pch"));
-            fs::create_dir_all(&place)
-                .and_then(|()| fs::write(place.join("prefix.h"), prefix))
-                .map_err(|it| format!("{}: {it}", place.display()))?;
+            let own = place.join(unique);
+            let headers = own.join("prefix.pch");
+            fs::create_dir_all(&own)
+                .and_then(|()| fs::write(own.join("prefix.h"), prefix))
+                .map_err(|it| format!("{}: {it}", own.display()))?;
             let (headers, code) =
                 (headers.to_string_lossy(), [CODE, sanitizer(mode), more].concat());
             let output = ["-Xclang", "-emit-pch", "prefix.h", "-o", &headers];
-            output_of(clang(&place).args(BUILTIN).args(&code).args(output))?;
-            let preprocess = called(clang(&place).args(BUILTIN).args([
-                "-E",
-                "-P",
-                "-DTILEWISE_SIGNATURE",
-                "-",
-            ]))?;
+            output_of(clang(&own).args(BUILTIN).args(&code).args(output))?;
+            let preprocess =
+                called(clang(&own).args(BUILTIN).args(["-E", "-P", "-DTILEWISE_SIGNATURE", "-"]))?;
             let compile =
-                called(clang(&place).args(["-include-pch", &headers]).args(&code).arg("-"))?;
+                called(clang(&own).args(["-include-pch", &headers]).args(&code).arg("-"))?;
             fs::write(
-                place.join(&unique),
+                own.join("calls"),
                 [preprocess, compile].map(|call| call.join("\n")).join("\n\n"),
             )
-            .and_then(|()| fs::rename(place.join(&unique), place.join("calls")))
+            .and_then(|()| fs::rename(own.join("calls"), place.join("calls")))
             .map_err(|it| format!("{}/calls: {it}", place.display()))?;
         }
         let calls = read().ok_or_else(|| format!("no {}/calls", place.display()))?;

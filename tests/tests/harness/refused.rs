@@ -1,9 +1,7 @@
 //! What does not compile, and what `lint` complains of.
 
-mod common;
-
-use common::text;
-use tilewise_msl_harness::{Kernel, Mode, available, lint};
+use crate::common::text;
+use tilewise_tests::harness::{Kernel, Mode, available, lint};
 
 const ARGUMENTS: &str = "device float *x [[buffer(0)]], device const half *h [[buffer(1)]], device \
                          bfloat *b [[buffer(2)]], constant uint &n [[buffer(3)]]";

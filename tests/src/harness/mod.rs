@@ -2,7 +2,7 @@
 //! them on the CPU.
 //!
 //! ```no_run
-//! use tilewise_msl_harness::{Kernel, Launch, Mode, available};
+//! use tilewise_tests::harness::{Kernel, Launch, Mode, available};
 //!
 //! let text = "#include <metal_stdlib>
 //! kernel void twice(device float *x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) {

@@ -1,11 +1,9 @@
 //! Kernels that are wrong are found out, as what they are.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{everywhere, fails, floats, launch, text, to_floats};
-use tilewise_msl_harness::{Kernel, Kind, Launch, Mode, available};
+use crate::common::{self, everywhere, fails, floats, launch, text, to_floats};
+use tilewise_tests::harness::{Kernel, Kind, Launch, Mode, available};
 
 const DEVICE: &str = "device float *x [[buffer(0)]]";
 

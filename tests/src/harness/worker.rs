@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::{Failure, Kind, Lanes, Launch, Mode, Output, compile};
+use super::{Failure, Kind, Lanes, Launch, Mode, Output, compile};
 
 struct Worker {
     child: Child,

@@ -1,7 +1,6 @@
 //! Short kernels, and numbers to and from bytes.
-#![allow(dead_code)]
 
-use tilewise_msl_harness::{Failure, Kernel, Kind, Lanes, Launch, Mode, Output, available};
+use tilewise_tests::harness::{Failure, Kernel, Kind, Lanes, Launch, Mode, Output, available};
 
 /// The built-in arguments that kernels here may use.
 pub(crate) const BUILTINS: &str = "uint3 workgroup [[threadgroup_position_in_grid]], uint \

@@ -1,9 +1,9 @@
 //! Times compilation, a product of 8×8 matrices, a sum over a simdgroup, and a barrier of 128
-//! lanes: `cargo run -p tilewise-msl-harness --example speed`.
+//! lanes: `cargo run -p tilewise-tests --example harness_speed`.
 
 use std::time::Instant;
 
-use tilewise_msl_harness::{Kernel, Lanes, Launch, Mode, available};
+use tilewise_tests::harness::{Kernel, Lanes, Launch, Mode, available};
 
 const STEPS: u32 = 2000;
 

@@ -1,4 +1,5 @@
-//! Builds the engine in its three flavours with clang, or notes why it cannot.
+//! Builds the engine of the harness for MSL (src/harness) in its three flavours with clang, or
+//! notes why it cannot.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +8,7 @@ use std::{env, fs};
 const SOURCES: [&str; 7] = ["main", "run", "meeting", "fibers", "threads", "stack", "math"];
 
 fn main() {
-    for what in ["build.rs", "engine", "shim", "src/compile.rs"] {
+    for what in ["build.rs", "src/harness/engine", "src/harness/shim", "src/harness/compile.rs"] {
         println!("cargo::rerun-if-changed={what}");
     }
     println!("cargo::rerun-if-env-changed=TILEWISE_CLANG");
@@ -90,7 +91,7 @@ fn compile(clang: &str, out: &Path, races: bool) -> Result<Vec<PathBuf>, String>
     if races {
         build.define("TILEWISE_RACES", None);
     }
-    let sources = SOURCES.map(|it| format!("engine/{it}.cpp"));
+    let sources = SOURCES.map(|it| format!("src/harness/engine/{it}.cpp"));
     build.files(&sources);
     // cc's words are a command line, and the compiler's own are nowhere: it says them again.
     let said = |why: cc::Error| {
