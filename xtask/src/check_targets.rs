@@ -18,6 +18,8 @@ struct Target {
     /// What is checked beside the libraries. Browsers and phones have no command line; benches ask
     /// Apple's compiler on Macs, by code that no other platform compiles.
     programs: &'static [&'static str],
+    /// Whether another target compiles nearly the same: then only a whole test checks this one.
+    like_another: bool,
 }
 
 /// A cargo feature of one of wgpu's crates.
@@ -35,6 +37,7 @@ const TARGETS: [Target; 4] = [
         backend: Backend { package: "wgpu-hal", feature: "metal" },
         std: "std,panic_unwind",
         programs: &[PROGRAM, "tilewise-benches"],
+        like_another: false,
     },
     Target {
         triple: "aarch64-apple-ios",
@@ -47,6 +50,8 @@ const TARGETS: [Target; 4] = [
         backend: Backend { package: "wgpu-hal", feature: "metal" },
         std: "std,panic_unwind",
         programs: &[],
+        // macOS.
+        like_another: true,
     },
     Target {
         triple: "x86_64-pc-windows-msvc",
@@ -54,6 +59,7 @@ const TARGETS: [Target; 4] = [
         backend: Backend { package: "wgpu-hal", feature: "dx12" },
         std: "std,panic_unwind",
         programs: &[PROGRAM],
+        like_another: false,
     },
     Target {
         triple: "wasm32-unknown-unknown",
@@ -62,6 +68,7 @@ const TARGETS: [Target; 4] = [
         backend: Backend { package: "wgpu", feature: "webgpu" },
         std: "std,panic_abort",
         programs: &[],
+        like_another: false,
     },
 ];
 
@@ -74,11 +81,19 @@ const RUST_VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
 /// Debian's rustc, cargo and, for building it for any target, the standard library's source.
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
+/// Which targets to check.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Not those that compile nearly the same as another.
+    #[arg(long)]
+    some: bool,
+}
+
 /// The command: a skip is printed, and is an error where CI or `TILEWISE_REQUIRE=targets` asks for
 /// the check.
-pub(crate) fn main() -> Result {
+pub(crate) fn main(options: &Options) -> Result {
     match find_toolchain()? {
-        Ok(toolchain) => check_all(&toolchain),
+        Ok(toolchain) => check(&toolchain, options),
         Err(why) => {
             println!("skipped: {why}");
             Ok(())
@@ -86,14 +101,16 @@ pub(crate) fn main() -> Result {
     }
 }
 
-/// The same beside other steps, once there is a toolchain. The inner error says why there is none.
-pub(crate) fn start() -> Result<std::result::Result<Beside, String>> {
+/// The same for all targets or some, beside other steps, once there is a toolchain. The inner error
+/// says why there is none.
+pub(crate) fn start(all: bool) -> Result<std::result::Result<Beside, String>> {
     if let Err(why) = find_toolchain()? {
         return Ok(Err(why));
     }
     let own = env::current_exe()
         .map_err(|error| format!("this program does not know its path: {error}"))?;
-    Beside::start(&own, &["check-targets"]).map(Ok)
+    let args: &[_] = if all { &["check-targets"] } else { &["check-targets", "--some"] };
+    Beside::start(&own, args).map(Ok)
 }
 
 /// The toolchain, or why there is none, which is an error where the check is required.
@@ -104,8 +121,8 @@ fn find_toolchain() -> Result<std::result::Result<Toolchain, String>> {
     }
 }
 
-fn check_all(toolchain: &Toolchain) -> Result {
-    for target in &TARGETS {
+fn check(toolchain: &Toolchain, options: &Options) -> Result {
+    for target in TARGETS.iter().filter(|target| !(options.some && target.like_another)) {
         println!("-- {}", target.triple);
         confirm_backend(target)?;
         run(&mut toolchain.check(target))?;

@@ -35,11 +35,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run everything: formatting, lints, docs, public API, packages, tests on every adapter, demo,
-    /// crate budget, other platforms.
+    /// Run everything: formatting, lints, docs, public API, packages, tests on every adapter, a
+    /// third of the mutants, demo, crate budget, other platforms.
     Test(test::Options),
     /// Type-check for macOS, iOS, Windows and the browser.
-    CheckTargets,
+    CheckTargets(check_targets::Options),
     /// Run the benchmarks.
     #[command(disable_help_flag = true)]
     Bench {
@@ -111,7 +111,7 @@ fn main() -> ExitCode {
     };
     let result = entered.and_then(|()| match &task {
         Task::Test(options) => test::main(options),
-        Task::CheckTargets => check_targets::main(),
+        Task::CheckTargets(options) => check_targets::main(&options),
         Task::Bench { args } => bench::main(args),
         Task::Tune { args } => tune::main(args),
         Task::Mutate { args } => mutate::main(args),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::adapters::{self, Adapters};
 use crate::check_targets;
-use crate::process::{Result, build_program, cargo, run, tee};
+use crate::process::{Result, build_program, capture, cargo, run, tee};
 use crate::public_api::{self, Outcome};
 use crate::{budget, mutate, packages, sanitize_msl, tidy};
 
@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// Do not type-check for the other platforms.
     #[arg(long)]
     skip_targets: bool,
+    /// All mutants and all platforms, not only those whose turn it is.
+    #[arg(long)]
+    whole: bool,
     /// Only the tests: no formatting, lints, docs, public API, packages, demo, budget or
     /// other platforms.
     #[arg(long)]
@@ -44,7 +47,9 @@ pub(crate) fn main(options: &Options) -> Result {
     // cost little time. Its packages are installed after the adapters', and before any other step.
     let platforms = match options.quick || options.skip_targets {
         true => None,
-        false => Some(report.step("other platforms, begun", check_targets::start)?),
+        false => {
+            Some(report.step("other platforms, begun", || check_targets::start(options.whole))?)
+        }
     };
     if !options.quick {
         report.step("formatting", formatting)?;
@@ -59,7 +64,7 @@ pub(crate) fn main(options: &Options) -> Result {
     let results = report.step("tests", || tests(&adapters, &options.args))?;
     if !options.quick {
         report.step("MSL, sanitized", || sanitize_msl::main(&[]))?;
-        report.step("mutants", || mutate::main(&[]))?;
+        report.step("mutants", || mutate::main(&mutants(options.whole)))?;
         demos(&mut report, &adapters)?;
         report.step("crate budget", budget::main)?;
         match platforms {
@@ -110,6 +115,20 @@ fn tests(adapters: &Adapters, args: &[String]) -> Result<Vec<String>> {
     }
     Ok(summaries(&output))
 }
+
+/// Mutants are planted by turns: a third of them, which the commit decides.
+fn mutants(whole: bool) -> Vec<String> {
+    if whole {
+        return Vec::new();
+    }
+    let commit = capture(Command::new("git").args(["rev-parse", "--short=8", "HEAD"]));
+    let number = commit.ok().and_then(|hash| u32::from_str_radix(hash.trim(), 16).ok());
+    let turn = number.unwrap_or(0) % TURNS;
+    ["--every", &TURNS.to_string(), "--from", &turn.to_string()].map(str::to_owned).to_vec()
+}
+
+/// How many commits it takes, about, until each mutant has been planted.
+const TURNS: u32 = 3;
 
 fn has_nextest() -> bool {
     let mut version = cargo(["nextest", "--version"]);

@@ -23,6 +23,9 @@ struct Options {
     /// Only every so many-th mutant.
     #[arg(long, default_value_t = 1)]
     every: usize,
+    /// The first of them, from 0.
+    #[arg(long, default_value_t = 0)]
+    from: usize,
     /// Try every mutant on every case, and write tables and figures to this file.
     #[arg(long)]
     record: Option<std::path::PathBuf>,
@@ -49,7 +52,7 @@ fn run(options: &Options) -> Result<(), String> {
         let wanted = |id: &str| options.show.as_ref().is_none_or(|show| id.contains(show));
         let all =
             mutants::all(language, &options.file).into_iter().filter(|mutant| wanted(&mutant.id()));
-        all.step_by(options.every.max(1)).collect()
+        all.skip(options.from).step_by(options.every.max(1)).collect()
     };
     let (wgsl, msl) = (chosen(Language::Wgsl, "wgsl"), chosen(Language::Msl, "msl"));
     if wgsl.is_empty() && msl.is_empty() {
