@@ -111,7 +111,7 @@ fn main() -> ExitCode {
     };
     let result = entered.and_then(|()| match &task {
         Task::Test(options) => test::main(options),
-        Task::CheckTargets(options) => check_targets::main(&options),
+        Task::CheckTargets(options) => check_targets::main(options),
         Task::Bench { args } => bench::main(args),
         Task::Tune { args } => tune::main(args),
         Task::Mutate { args } => mutate::main(args),

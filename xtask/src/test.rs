@@ -27,7 +27,7 @@ pub(crate) struct Options {
     /// Do not type-check for the other platforms.
     #[arg(long)]
     skip_targets: bool,
-    /// All mutants and all platforms, not only those whose turn it is.
+    /// Everything, also what a commit does by turns: all mutants, all cases, all platforms.
     #[arg(long)]
     whole: bool,
     /// Only the tests: no formatting, lints, docs, public API, packages, demo, budget or
@@ -61,10 +61,10 @@ pub(crate) fn main(options: &Options) -> Result {
         report.step("packages", packages::main)?;
         report.step("tidy", tidy::main)?;
     }
-    let results = report.step("tests", || tests(&adapters, &options.args))?;
+    let results = report.step("tests", || tests(&adapters, options))?;
     if !options.quick {
         report.step("MSL, sanitized", || sanitize_msl::main(&[]))?;
-        report.step("mutants", || mutate::main(&mutants(options.whole)))?;
+        report.step("mutants", || mutate::some((!options.whole).then(turn)))?;
         demos(&mut report, &adapters)?;
         report.step("crate budget", budget::main)?;
         match platforms {
@@ -77,6 +77,15 @@ pub(crate) fn main(options: &Options) -> Result {
     }
     report.print(&adapters, &results);
     Ok(())
+}
+
+/// What takes too long for every run is done by turns, which the commit decides through a number in
+/// this variable.
+pub(crate) const TURN: &str = "TILEWISE_TURN";
+
+fn turn() -> u32 {
+    let commit = capture(Command::new("git").args(["rev-parse", "--short=8", "HEAD"]));
+    commit.ok().and_then(|hash| u32::from_str_radix(hash.trim(), 16).ok()).unwrap_or(0)
 }
 
 fn formatting() -> Result {
@@ -93,42 +102,35 @@ fn docs() -> Result {
 }
 
 /// Unit tests, suite and doctests; returns the lines in which the runners sum up.
-fn tests(adapters: &Adapters, args: &[String]) -> Result<Vec<String>> {
+fn tests(adapters: &Adapters, options: &Options) -> Result<Vec<String>> {
+    let args = &options.args;
+    let test = |command: &mut Command| {
+        // Who names tests wants all of their cases.
+        if !options.whole && args.is_empty() {
+            command.env(TURN, turn().to_string());
+        }
+        tee_with(adapters, command)
+    };
     let mut output = String::new();
     if has_nextest() && args.is_empty() {
         let named = IN_ONE_PROCESS.iter().flat_map(|name| ["--test", name]);
-        output += &tee_with(adapters, cargo(["test"]).args(EVERYTHING).args(named))?;
+        output += &test(cargo(["test"]).args(EVERYTHING).args(named))?;
         let others = IN_ONE_PROCESS.map(|name| format!("not binary({name})")).join(" and ");
-        output +=
-            &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(["-E", &others]))?;
+        output += &test(cargo(["nextest", "run"]).args(EVERYTHING).args(["-E", &others]))?;
         // nextest runs no doctests. By themselves they would take the CPU, and leave out what needs
         // a GPU.
         let mut doctests = cargo(["test", "--doc"]);
         if adapters.has_lavapipe() {
             doctests.env("TILEWISE_ADAPTER", "llvmpipe");
         }
-        output += &tee_with(adapters, doctests.args(EVERYTHING))?;
+        output += &test(doctests.args(EVERYTHING))?;
     } else if has_nextest() {
-        output += &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(args))?;
+        output += &test(cargo(["nextest", "run"]).args(EVERYTHING).args(args))?;
     } else {
-        output += &tee_with(adapters, cargo(["test"]).args(EVERYTHING).args(args))?;
+        output += &test(cargo(["test"]).args(EVERYTHING).args(args))?;
     }
     Ok(summaries(&output))
 }
-
-/// Mutants are planted by turns: a third of them, which the commit decides.
-fn mutants(whole: bool) -> Vec<String> {
-    if whole {
-        return Vec::new();
-    }
-    let commit = capture(Command::new("git").args(["rev-parse", "--short=8", "HEAD"]));
-    let number = commit.ok().and_then(|hash| u32::from_str_radix(hash.trim(), 16).ok());
-    let turn = number.unwrap_or(0) % TURNS;
-    ["--every", &TURNS.to_string(), "--from", &turn.to_string()].map(str::to_owned).to_vec()
-}
-
-/// How many commits it takes, about, until each mutant has been planted.
-const TURNS: u32 = 3;
 
 fn has_nextest() -> bool {
     let mut version = cargo(["nextest", "--version"]);

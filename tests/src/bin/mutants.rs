@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use tilewise_tests::mutants::explained::Change;
 use tilewise_tests::mutants::{self, Bench, Language, Msl, Mutant, Summary, Wgsl, explained};
+use tilewise_tests::turns;
 
 /// Plants one mistake at a time in the library's WGSL and MSL, and looks whether the suite notices.
 #[derive(Parser)]
@@ -20,12 +21,9 @@ struct Options {
     /// that decided its fate.
     #[arg(long)]
     show: Option<String>,
-    /// Only every so many-th mutant.
+    /// Only every so many-th mutant, from the one whose turn it is by `TILEWISE_TURN`.
     #[arg(long, default_value_t = 1)]
     every: usize,
-    /// The first of them, from 0.
-    #[arg(long, default_value_t = 0)]
-    from: usize,
     /// Try every mutant on every case, and write tables and figures to this file.
     #[arg(long)]
     record: Option<std::path::PathBuf>,
@@ -52,7 +50,7 @@ fn run(options: &Options) -> Result<(), String> {
         let wanted = |id: &str| options.show.as_ref().is_none_or(|show| id.contains(show));
         let all =
             mutants::all(language, &options.file).into_iter().filter(|mutant| wanted(&mutant.id()));
-        all.skip(options.from).step_by(options.every.max(1)).collect()
+        turns::of(all, options.every.max(1)).collect()
     };
     let (wgsl, msl) = (chosen(Language::Wgsl, "wgsl"), chosen(Language::Msl, "msl"));
     if wgsl.is_empty() && msl.is_empty() {

@@ -10,7 +10,7 @@ use tilewise_shaders::LIBRARY;
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::random::{Weights, property};
 use tilewise_tests::sanitized::{Failure, Job, Shaders, check, options, planned};
-use tilewise_tests::{Adapter, Case, Filled, Suite, adapters, one_of_each, pieces, themes};
+use tilewise_tests::{Adapter, Case, Filled, Suite, adapters, one_of_each, pieces, themes, turns};
 
 /// Bytes of a binding on the devices of these tests: a thousand numbers.
 const LIMIT: u64 = 4096;
@@ -108,6 +108,7 @@ fn blocks_of_odd_sizes() {
 #[test]
 fn in_the_sanitizer() {
     let (with_f16, naive) = cases::pieces(WGSL);
+    let naive: Vec<_> = turns::of(naive, 2).collect();
     check(&[with_f16.clone(), Caps { f16: false, ..with_f16.clone() }], &naive, &options(), false);
     let others: Vec<_> = themes::large().into_iter().step_by(7).collect();
     check(&[with_f16], &others, &options(), false);

@@ -4,7 +4,7 @@
 use tilewise::sanitizer::Options;
 use tilewise::{Context, DType, Error, GroupOffsets, Tensor, ops};
 use tilewise_tests::ops::{self as cases, Case};
-use tilewise_tests::{adapters, contexts};
+use tilewise_tests::{adapters, contexts, turns};
 
 /// Of so many cases a software device, which compiles for seconds, runs one. The CPU executor and
 /// hardware run all.
@@ -103,7 +103,8 @@ fn sort() {
 
 #[test]
 fn large_cases() {
-    for (number, case) in cases::large().into_iter().chain(cases::in_parts()).enumerate() {
+    let all = cases::large().into_iter().chain(cases::in_parts());
+    for (number, case) in turns::of(all, 2).enumerate() {
         for (turn, adapter) in adapters().iter().enumerate() {
             if !adapter.description.hardware && number % 2 != turn % 2 {
                 continue;
@@ -118,7 +119,7 @@ fn large_cases() {
 fn small_cases_are_clean() {
     let mut wrong = Vec::new();
     let small = cases::small(400).into_iter().filter(|case| !case.is_empty());
-    for case in small.chain(cases::in_parts()) {
+    for case in turns::of(small.chain(cases::in_parts()), 2) {
         if let Err(why) = case.check(&Options::default(), |(_, text)| text.to_owned()) {
             wrong.push(format!("{}: {why}", case.name));
         }

@@ -5,13 +5,14 @@ use tilewise_core::caps::DeviceClass;
 use tilewise_core::quant::Plane;
 use tilewise_tests::case::Groups;
 use tilewise_tests::kernels::smallest;
-use tilewise_tests::{Case, Rng, Suite, all_kernels, contexts, floor, kernels, themes};
+use tilewise_tests::{Case, Rng, Suite, all_kernels, contexts, floor, kernels, themes, turns};
 
 #[test]
 fn types_and_batches() {
     Suite::on_every_adapter(|adapter| {
         let further = themes::further_formats().into_iter().enumerate();
         let further = further.filter(|(i, _)| adapter.has_turn(*i)).map(|(_, case)| case);
+        let further = turns::of(further, 2);
         let further = themes::on(&[floor(adapter)], &further.collect::<Vec<_>>());
         // The sanitizer and the MSL harness meet all of them.
         let across = themes::across(kernels(adapter)).into_iter().step_by(4).collect();
@@ -41,7 +42,9 @@ fn every_kernel_around_its_edges() {
                 false => QuantFormat::kinds()[..1].to_vec(),
             };
             let kinds = kinds.into_iter().enumerate();
-            for (_, format) in kinds.filter(|(i, _)| adapter.has_turn(turn + i)) {
+            let kinds = kinds.filter(|(i, _)| adapter.has_turn(turn + i));
+            for (_, format) in turns::of(kinds, if smallest.contains(&kernel.name) { 2 } else { 1 })
+            {
                 let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
                 for (blocks, [m, n]) in
                     [(1, [bm, bn]), (2, [bm + 1, bn + 1]), (9, [1, bn - 1]), (3, [2 * bm + 1, 2])]
