@@ -31,7 +31,13 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, d
         Model::Bytes { .. } => return bytes::seconds(problem, caps, variant, decode),
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
     };
-    multiplied + decoding(problem, caps, variant, decode)
+    let decoding = decoding(problem, caps, variant, decode);
+    // Tiles of a group wait for its weights, and decode others meanwhile.
+    let tiles = matches!(variant.model, Model::Tiles(_) | Model::AppleTiles { .. });
+    match problem.grouping.has_entries() {
+        false if tiles => multiplied.hypot(decoding),
+        _ => multiplied + decoding,
+    }
 }
 
 /// A software device's driver compiles texts on the CPU, as slowly as it runs them: one of `gemv`

@@ -48,6 +48,9 @@ const EVICTED: f64 = 0.25;
 /// How many times faster reading alone is than copying.
 const READING: f64 = 1.1;
 
+/// Share of that speed with groups, whose weights lie apart.
+const GROUPS: f64 = 0.8;
+
 /// Share of a core's f32 operations that multiply-adds reach beside the loads and conversions.
 const ARITHMETIC: f64 = 0.5;
 
@@ -85,7 +88,8 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
     // left the core's cache by then.
     let kept = if along_k { (CORE_CACHE / in_flight).min(1.0).powf(EVICTED) } else { 1.0 };
     let asked = in_flight * rates.cores / if along_k { ALONG_K } else { ACROSS_K };
-    let reading = read / (kept * asked.min(READING * rates.bandwidth));
+    let share = if problem.grouping.has_entries() { 1.0 } else { GROUPS };
+    let reading = read / (kept * asked.min(READING * share * rates.bandwidth));
     let work = 2.0 * tiles * f64::from(variant.bm * variant.bn) * problem.k as f64;
     let loads = (rows + cols) / (rows * cols);
     let arithmetic = work / (rates.cores * rates.core_flops * ARITHMETIC / (1.0 + loads));

@@ -160,8 +160,11 @@ pub(super) fn seconds(
     let arithmetic = arithmetic + SEEN * reads;
     let memory = traffic(problem) / (rates.bandwidth * shares.bandwidth);
     // The weights of a group are read by few tiles, so that reading and arithmetic overlap less.
-    let both = if problem.grouping.has_entries() { f64::max } else { f64::hypot };
-    both(arithmetic, memory) + rates.dispatch
+    let both = match problem.grouping.has_entries() {
+        true => arithmetic.max(memory),
+        false => (arithmetic.powi(4) + memory.powi(4)).powf(0.25),
+    };
+    both + rates.dispatch
 }
 
 /// Bytes that must move at least once: A, B and C.
