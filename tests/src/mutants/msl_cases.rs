@@ -322,7 +322,8 @@ fn epilogues() -> Vec<Case> {
                     ..case()
                 };
                 let case = Case { beta: 0.5, alpha: -0.75, residual: Some(place(entries)), ..case };
-                cases.push(Case { bias: Some((axis, place(entries))), activation, ..case });
+                let case = Case { bias: Some((axis, place(entries))), activation, ..case };
+                cases.extend([Case { gated: true, ..case.clone() }, case]);
             }
         }
     }
