@@ -271,6 +271,10 @@ pub fn epilogues(table: Table) -> Vec<Case> {
             split.as_ref().map(|name| Case { size: [3, 9, 600], ..case }.odd().kernel(name));
         cases.extend(split.iter().flat_map(|case| themes::gates(case, DType::FLOATS[i]).pop()));
     }
+    let groups = Some(Groups { ends: vec![2, 2, 7], on_device: true });
+    let case = Case::new([9, 23, 5], F32).kernel(table.floor());
+    let case = themes::gates(&case, DType::F16).pop().map(|case| Case { groups, ..case });
+    cases.extend(case);
     // Where activations are steep, flat, and far beyond the range of the functions inside them.
     for activation in Activation::ALL {
         for alpha in [30.0, 1e3, 1e10, 1e30] {

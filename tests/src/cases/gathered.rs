@@ -18,13 +18,24 @@ pub fn gathered(table: Table) -> Vec<Case> {
         // Some rows twice, some not at all, and the last one beyond.
         let all: Vec<u32> = (0..m).map(|row| (row * 5 % (rows + 1)) as u32).collect();
         let case = Case { seed: i as u64, ..Case::new([m, n, k], F32) }.kernel(&kernel.name);
-        cases.push(case.clone().gathered(rows, &all));
-        if kernel.variant.unit().is_none() {
-            let odd = Case { size: [m, n - 3, k / 2 + 3], ..case.clone() }.odd();
-            let splits = if kernel.splits { "+k2" } else { "" };
-            let odd = odd.kernel(format!("{}{splits}", kernel.name));
-            cases.push(odd.gathered(rows, &all));
-        }
+        let split = format!("{}{}", kernel.name, if kernel.splits { "+k2" } else { "" });
+        let others = match kernel.variant.unit() {
+            // Matrix units take whole steps along K, of A from where it lies. Large tiles take
+            // turns.
+            Some(_) => {
+                let odd = Case { size: [m, n - 3, k], ..case.clone() };
+                let mut both = vec![odd, case.kernel(split)];
+                if bm > 16 {
+                    both.remove(i % 2);
+                }
+                both
+            }
+            None => {
+                let odd = Case { size: [m, n - 3, k / 2 + 3], ..case.clone() }.odd();
+                vec![odd.kernel(split).batch(2), case]
+            }
+        };
+        cases.extend(others.into_iter().map(|case| case.gathered(rows, &all)));
     }
     cases
 }

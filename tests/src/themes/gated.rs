@@ -16,7 +16,7 @@ pub fn gates(case: &Case, dtype: DType) -> Vec<Case> {
     vec![
         gate(packed, Activation::None),
         gate(odd, Activation::Silu),
-        gate(packed, Activation::Gelu),
+        Case { written: true, ..gate(packed, Activation::Gelu) },
         Case { bias: Some((Axis::M, packed)), alpha: -0.75, ..gate(odd, Activation::GeluErf) },
         Case { gated: true, ..all_steps(case.clone(), [(Axis::N, odd); 2], Activation::Relu) },
     ]

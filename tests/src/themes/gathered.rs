@@ -26,14 +26,18 @@ pub fn gathered() -> Vec<Case> {
     };
     vec![
         case([11, 24, 12], [f32; 3]),
-        Case { groups: groups(&[3, 3, 8]), ..case([11, 22, 8], [f16, f16, f32]) },
+        Case {
+            groups: groups(&[3, 3, 8]),
+            bias: Some((Axis::N, Place::odd(f16))),
+            ..case([11, 22, 8], [f16, f16, f32])
+        },
         // Rows of 16 bits share words, and are finished by these.
         Case::new([11, 7, 9], [bf16, f32, f16]).odd().gathered(5, &INDICES),
         Case { groups: groups(&[9, 2, 70]), ..weights.clone() },
         weights,
         Case { gated: true, ..steps.clone() },
         steps,
-        case([11, 20, 8], [f32, f16, f32]).batch(2),
+        Case { residual: Some(Place::odd(f16)), ..case([11, 20, 8], [f32, f16, f32]).batch(2) },
         case([11, 20, 8], [f32; 3]).masked(vec![5, 0, 40]),
         Case::new([11, 20, 8], [f32; 3])
             .along_k(Groups { ends: vec![3, 3, 8], on_device: true })
@@ -45,11 +49,13 @@ pub fn gathered() -> Vec<Case> {
     ]
 }
 
-/// More rows by index than a binding of 4 KiB holds of C, plain and in groups.
+/// More rows by index than a binding of 4 KiB holds of C, plain and in groups, and more of K than
+/// one holds of B.
 pub fn large_gathered() -> Vec<Case> {
     let all: Vec<u32> = (0..200).map(|row| row * 7 % 13).collect();
     let case = Case::new([200, 23, 20], [DType::F32, DType::F16, DType::F32]);
     let groups = Some(Groups { ends: vec![90, 90, 170], on_device: true });
     let odd = case.clone().odd().gathered(12, &all);
-    vec![case.gathered(12, &all), Case { groups, ..odd }]
+    let long = Case::new([3, 5, 500], [DType::F32; 3]).gathered(2, &[1, 7, 0]);
+    vec![case.gathered(12, &all), Case { groups, ..odd }, long]
 }
