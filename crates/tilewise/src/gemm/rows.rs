@@ -1,6 +1,7 @@
 //! Rows of A by index.
 
 use super::Gemm;
+#[cfg(feature = "custom-kernels")]
 use crate::context::Backend;
 use crate::take::Take;
 use crate::tensor::Tensor;
