@@ -8,8 +8,8 @@ use tilewise_core::caps::DeviceClass;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Forced, Index, Pass, Quantize, Table, Take};
 use tilewise_core::{
-    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Params, Precision,
-    Problem, QuantFormat,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Gathered, Grouping, Operand, Params,
+    Precision, Problem, QuantFormat,
 };
 use tilewise_shaders::{CONVERSIONS, LIBRARY, assemble};
 
@@ -70,15 +70,28 @@ fn problems() -> Vec<Problem> {
                 let bias =
                     Bias { axis, operand: Operand::packed(Format::Dense(extra), 1, length, 1) };
                 let residual = Some(Operand::packed(Format::Dense(extra), 1, m, n));
-                problem.epilogue =
-                    Epilogue { alpha: 2.0, beta: 0.5, bias: Some(bias), activation, residual };
+                let gated = false;
+                problem.epilogue = Epilogue {
+                    alpha: 2.0,
+                    beta: 0.5,
+                    bias: Some(bias),
+                    activation,
+                    residual,
+                    gated,
+                };
                 all.push(problem);
+                if dtype == extra {
+                    problem.epilogue.gated = true;
+                    all.push(problem);
+                }
             }
         }
         let mut grouped = Problem::dense(dtype, 96, 64, 128);
         grouped.grouping = Grouping::RaggedM { groups: 3, offset: 0, expected: None };
         grouped.b = Operand::packed(Format::Dense(dtype), 3, 128, 64);
         all.push(grouped);
+        let gathered = Some(Gathered { rows: 96, offset: 0, step: 1, len: 96 });
+        all.push(Problem { gathered, ..grouped });
         let mut many = grouped;
         many.grouping = Grouping::RaggedM { groups: 90, offset: 0, expected: None };
         many.b = Operand::packed(Format::Dense(dtype), 90, 128, 64);
@@ -193,8 +206,9 @@ fn conversions(pass: &mut impl FnMut(Pass, &dyn std::fmt::Debug)) {
         for (i, dtype) in DType::FLOATS.into_iter().enumerate() {
             let index = Some(Index { offset: 0, step: 1, count: 5, len: 5 });
             let (rows, columns) = [(None, None), (index, None), (index, index)][i];
+            let (zeros, beside_c) = (i == 1, false);
             let take =
-                Take { table, rows, columns, dtype, offset: 0, len: 1 << 20, beside_c: false };
+                Take { table, rows, columns, zeros, dtype, offset: 0, len: 1 << 20, beside_c };
             let passes = plan::take(&take, caps, &CONVERSIONS).unwrap();
             passes.into_iter().for_each(|own| pass(own, &take));
         }

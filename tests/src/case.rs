@@ -18,6 +18,30 @@ pub struct Groups {
     pub on_device: bool,
 }
 
+/// The rows of A by index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Indices {
+    /// The row of the matrix that each is.
+    pub all: Vec<u32>,
+    /// Rows of that matrix.
+    pub rows: usize,
+    /// Words from one index to the next.
+    pub step: usize,
+}
+
+impl Indices {
+    /// Words before the first, so that no binding of some devices begins there.
+    pub const LEAD: usize = 3;
+
+    /// Their storage: what is no index is beyond every matrix.
+    pub fn words(&self) -> Vec<u32> {
+        let mut words = vec![u32::MAX; Self::LEAD + self.all.len() * self.step];
+        let places = words[Self::LEAD..].iter_mut().step_by(self.step);
+        places.zip(&self.all).for_each(|(word, index)| *word = *index);
+        words
+    }
+}
+
 /// How numbers on the device make groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -40,8 +64,10 @@ pub struct Case {
     pub batch: Option<usize>,
     /// Its dimensions, if it has several.
     pub nest: Option<Count>,
-    /// Place of A \[M,K\].
+    /// Place of A \[M,K\], or of the matrix that has its rows.
     pub a: Place,
+    /// Which rows of that matrix are A's, if they are found by index.
+    pub gathered: Option<Indices>,
     /// Place of B \[K,N\]. Of a quantized one `entries` counts; with a `pad` it lies inside a
     /// matrix that is larger by a row and a block on every side.
     pub b: Place,
@@ -67,6 +93,8 @@ pub struct Case {
     pub activation: Activation,
     /// Place of the residual \[M,N\].
     pub residual: Option<Place>,
+    /// Whether it is a gate, of which the function is.
+    pub gated: bool,
     /// Whether A and B are prepared.
     pub prepared: bool,
     /// How exact the product must be.
@@ -90,6 +118,7 @@ impl Case {
             batch: None,
             nest: None,
             a: Place::packed(a),
+            gathered: None,
             b: Place::packed(b),
             c: Place::packed(c),
             quantized: None,
@@ -102,6 +131,7 @@ impl Case {
             bias: None,
             activation: Activation::None,
             residual: None,
+            gated: false,
             prepared: false,
             precision: Precision::F32,
             a_data: Data::Random,
@@ -155,7 +185,11 @@ impl Case {
     /// stored along K.
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
-        let problem = problem(self);
+        let mut problem = problem(self);
+        if self.gathered.as_ref().is_some_and(|indices| indices.rows == 0) {
+            // Planned as such.
+            problem.k = 0;
+        }
         let of_rows = self.groups.is_some() && self.form == Form::Rows;
         let ragged_along_m = of_rows && self.a.transposed;
         let served = variant
@@ -205,6 +239,22 @@ impl Case {
         let case = self.batch(groups.ends.len());
         let [a, b] = [case.a, case.b].map(|place| place.entries(Entries::Single));
         Case { a, b, groups: Some(groups), form: Form::AlongK, ..case }
+    }
+
+    /// Of rows of a matrix, by index.
+    pub fn gathered(self, rows: usize, all: &[u32]) -> Self {
+        let step = 1 + usize::from(self.a.pad > 0);
+        let [_, n, k] = self.size;
+        let indices = Indices { all: all.to_vec(), rows, step };
+        Case { size: [all.len(), n, k], gathered: Some(indices), ..self }
+    }
+
+    /// Rows of the matrix that A lies in, and how many such matrices there are.
+    pub(crate) fn left(&self) -> (usize, Count) {
+        match &self.gathered {
+            Some(indices) => (indices.rows, 1.into()),
+            None => (self.size[0], self.count()),
+        }
     }
 
     /// Over a nested batch: as [`Count`] has its sizes.

@@ -8,6 +8,7 @@
 mod buffers;
 mod few;
 mod forms;
+mod gathered;
 mod groups;
 
 use crate::case::{Groups, LAYOUTS};
@@ -16,6 +17,7 @@ use crate::{Case, Data, Entries, Place, quant_families, scaled, themes};
 pub use buffers::{UNCOMPILED, few_buffers, three_buffers};
 pub use few::{for_bits, for_mutants};
 pub use forms::forms;
+pub use gathered::gathered;
 pub use groups::{group_edges, group_splits, groups};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
@@ -258,6 +260,21 @@ pub fn epilogues(table: Table) -> Vec<Case> {
             }
         }
     }
+    // Gates, on the kernel that shares the least, and where splits are added.
+    let split = table.one_of_each().into_iter().find(|kernel| kernel.splits);
+    let split = split.map(|kernel| format!("{}+k2", kernel.name));
+    for (i, out) in DType::FLOATS.into_iter().enumerate() {
+        let case = Case::new([6, 22, 11], [DType::F32, DType::F16, out]);
+        let whole = case.clone().kernel(table.floor());
+        cases.extend(themes::gates(&whole, DType::FLOATS[(i + 1) % 3]));
+        let split =
+            split.as_ref().map(|name| Case { size: [3, 9, 600], ..case }.odd().kernel(name));
+        cases.extend(split.iter().flat_map(|case| themes::gates(case, DType::FLOATS[i]).pop()));
+    }
+    let groups = Some(Groups { ends: vec![2, 2, 7], on_device: true });
+    let case = Case::new([9, 23, 5], F32).kernel(table.floor());
+    let case = themes::gates(&case, DType::F16).pop().map(|case| Case { groups, ..case });
+    cases.extend(case);
     // Where activations are steep, flat, and far beyond the range of the functions inside them.
     for activation in Activation::ALL {
         for alpha in [30.0, 1e3, 1e10, 1e30] {
@@ -423,6 +440,7 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
 pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
     let wgsl = table.0[0].kit.schedule(Grouping::Masked { entries: 1, offset: 0 }).is_some();
     let forms = wgsl.then(themes::large_forms).into_iter().flatten();
+    let forms = forms.chain(wgsl.then(themes::large_gathered).into_iter().flatten());
     let cases = themes::large().into_iter().chain(forms).map(|case| case.kernel(table.floor()));
     (Caps { max_binding_bytes: 4096, ..devices()[0].clone() }, cases.collect())
 }

@@ -77,6 +77,7 @@ impl Taking {
             table,
             rows: index(&self.indices[0]),
             columns: index(&self.indices[1]),
+            zeros: false,
             dtype: self.dtype,
             offset: self.lead as u64,
             len: elements as u64,

@@ -3,8 +3,8 @@
 use crate::Case;
 use crate::case::LAYOUTS;
 use crate::cases::{
-    Table, almost_whole, bands, empty, epilogues, group_edges, groups, mixed, packed, padded,
-    quantized, rounding, splits, strides, thin,
+    Table, almost_whole, bands, empty, epilogues, gathered, group_edges, groups, mixed, packed,
+    padded, quantized, rounding, splits, strides, thin,
 };
 use crate::kernels::{Kernel, even_sizes, odd_sizes};
 use std::collections::HashSet;
@@ -112,6 +112,10 @@ pub fn translated(table: Table) -> Vec<Case> {
         cases
             .extend(theme(table).into_iter().filter(|case| met.contains(&case.kernel)).step_by(29));
     }
+    let floor = Some(table.floor());
+    cases.extend(gathered(table).into_iter().filter(|case| case.kernel == floor).take(3));
+    let gates = epilogues(table).into_iter().filter(|case| case.gated && case.kernel == floor);
+    cases.extend(gates.take(1));
     cases
 }
 

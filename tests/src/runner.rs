@@ -1,8 +1,9 @@
 //! Runs a case and judges the whole of the output buffer.
 
 mod suite;
+mod weight_error;
 
-use crate::case::{Form, Groups};
+use crate::case::{Form, Groups, Indices};
 use crate::generators::{poison, rescaled};
 use crate::{Case, Count, Entries, Place, Rng};
 pub use suite::Suite;
@@ -12,7 +13,10 @@ use tilewise::{
 };
 use tilewise_core::plan::{Forced, plan};
 use tilewise_core::reference::{Inputs, Reference, reference};
-use tilewise_core::{Bias, Caps, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
+use tilewise_core::{
+    Bias, Caps, Epilogue, Format, Gathered, Grouping, Operand, Problem, convert, quant,
+};
+use weight_error::weight_error;
 
 /// What became of a case.
 #[derive(Clone, Debug)]
@@ -113,7 +117,8 @@ impl Filled {
             let values = data.generate(place.dtype, place.stored(entries), shape, &mut rng);
             Stored::filled(place, entries, shape, &values)
         };
-        let a = fill(&case.a_data, &case.a, batch, [m, k]);
+        let (rows, matrices) = case.left();
+        let a = fill(&case.a_data, &case.a, matrices, [rows, k]);
         let b = fill(&case.b_data, &case.b, entries, [k, n]);
         let old = match case.beta {
             0.0 => Stored::poisoned(&case.c, batch, [m, n]),
@@ -138,6 +143,7 @@ impl Filled {
             [&bias, &residual].map(|stored| stored.as_ref().map(Stored::values));
         let inputs = Inputs {
             a: &a.values(),
+            indices: &case.gathered.as_ref().map_or(Vec::new(), Indices::words),
             b: &b_values,
             b_error: b_error.as_deref(),
             c: &old.values(),
@@ -305,12 +311,23 @@ pub(crate) fn problem(case: &Case) -> Problem {
         let length = if axis == Axis::M { m } else { n };
         Bias { axis, operand: place.operand(entries, [length, 1]) }
     });
+    let (rows, matrices) = case.left();
+    let gathered = case.gathered.as_ref().map(|indices| Gathered {
+        rows: rows as u64,
+        offset: Indices::LEAD as u64,
+        step: indices.step as u64,
+        len: indices.words().len() as u64,
+    });
     Problem {
         m: m as u64,
         n: n as u64,
         k: k as u64,
         batch: count.entries() as u64,
-        a: case.a.operand(count, [m, k]),
+        a: match gathered {
+            Some(_) => case.a.operand(1, [rows, k]).with_entry_strides([0; 4]),
+            None => case.a.operand(matrices, [rows, k]),
+        },
+        gathered,
         b,
         c: case.c.operand(count, [m, n]),
         grouping: match &case.groups {
@@ -330,6 +347,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
             bias,
             activation: case.activation,
             residual: case.residual.map(|place| place.operand(count, [m, n])),
+            gated: case.gated,
         },
         precision: case.precision,
         copies: [None; 2],
@@ -348,7 +366,9 @@ fn execute(
     let c_flat = c.upload(context)?;
     let batch = case.batch.map(|_| case.count());
     let c_view = case.c.view(&c_flat, batch, [m, n])?;
-    let a_view = case.a.view(&a.upload(context)?, batch, [m, k])?;
+    let (rows, matrices) = case.left();
+    let matrices = batch.filter(|_| case.gathered.is_none()).map(|_| matrices);
+    let a_view = case.a.view(&a.upload(context)?, matrices, [rows, k])?;
     let b_batch = case.groups.as_ref().map_or(batch, |groups| Some(groups.ends.len().into()));
     let b_view = case.b.view(&b.upload(context)?, b_batch, [k, n])?;
     let weights =
@@ -403,13 +423,21 @@ fn execute(
         }
         false => gemm.alpha(case.alpha).beta(case.beta),
     };
-    gemm = gemm.activation(case.activation);
+    if let Some(indices) = &case.gathered {
+        let words = indices.words();
+        let words = Tensor::upload(context, &words, &[words.len()])?;
+        gemm = gemm.gather_rows(&words.as_strided(&[m], &[indices.step], Indices::LEAD)?);
+    }
+    gemm = if case.gated { gemm } else { gemm.activation(case.activation) };
     gemm = gemm.precision(case.precision);
     if let Some((bias, axis)) = &bias {
         gemm = gemm.bias_along(bias, *axis);
     }
     if let Some(residual) = &residual {
-        gemm = gemm.residual(residual);
+        gemm = match case.gated {
+            true => gemm.gated_by(residual, case.activation),
+            false => gemm.residual(residual),
+        };
     }
     if let Some(kernel) = &case.kernel {
         let name = possible(&gemm, kernel, context)?;
@@ -447,34 +475,4 @@ fn vector(
 fn numbers(context: &Context, groups: &Groups) -> tilewise::Result<Tensor> {
     let all = [&[u32::MAX; 3][..], &groups.ends].concat();
     Tensor::upload(context, &all, &[all.len()])?.narrow(0, 3, groups.ends.len())
-}
-
-/// How far the kernel of a case may be from the weights. Those on matrix units round them to a
-/// 16-bit type of A, and `rows` multiplies scales with sums; where the planner chooses, it may
-/// choose any.
-fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
-    let simdgroups =
-        |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
-    let (own, half) = ([case.a.dtype], [DType::F16]);
-    let units = caps.coop.iter().any(|unit| unit.operands == DType::F16);
-    let types = match &case.kernel {
-        _ if case.a.dtype == DType::F32 => vec![],
-        Some(kernel) if simdgroups(kernel) => own.to_vec(),
-        Some(_) if case.unit().is_some() => half.to_vec(),
-        Some(_) => vec![],
-        None => [
-            if caps.msl_version.is_some() { &own[..] } else { &[] },
-            if units { &half } else { &[] },
-        ]
-        .concat(),
-    };
-    let errors = weights.rounded_error(&types);
-    if case.kernel.as_ref().is_some_and(|kernel| !kernel.starts_with("rows")) {
-        return errors;
-    }
-    errors
-        .into_iter()
-        .zip(weights.summed_error())
-        .map(|(rounded, summed)| rounded.max(summed))
-        .collect()
 }

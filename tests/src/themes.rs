@@ -2,11 +2,15 @@
 //! right.
 
 mod forms;
+mod gated;
+mod gathered;
 
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
 use crate::{Adapter, Case, Data, Entries, Place, floor, one_of_each, quant_formats};
 pub use forms::{along_k, large_forms, masked};
+pub use gated::gates;
+pub use gathered::{gathered, large_gathered};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 
 /// Every case on every kernel.
@@ -360,8 +364,12 @@ pub fn few_buffers() -> Vec<Case> {
         let case = Case { groups, ..Case::new([20, 21, 12], [DType::F32, DType::F16, out]) };
         let [bias, residual] = [Place::packed(DType::F32), Place::odd(DType::FLOATS[(i + 1) % 3])];
         let case = all_steps(case, [(Axis::N, bias), (Axis::N, residual)], Activation::Silu);
-        cases.push(if i == 0 { case } else { case.odd() });
+        let case = if i == 0 { case } else { case.odd() };
+        cases.extend([Case { gated: true, ..case.clone() }, case]);
     }
+    let gathered = Case::new([4, 22, 12], [DType::F32; 3]).gathered(3, &[2, 0, 9, 2]);
+    let bias = Some((Axis::N, Place::odd(DType::F16)));
+    cases.extend([gathered.clone(), Case { bias, ..gathered }]);
     cases
 }
 

@@ -187,6 +187,7 @@ mod tests {
                 }),
                 activation: Activation::Relu,
                 residual: Some(Operand::packed(F32, batch, m, n)),
+                gated: false,
             },
             ..Problem::dense(DType::F32, m, n, k)
         }

@@ -61,6 +61,14 @@ pub fn compiling(caps: &Caps, kernel: &KernelDef, variant: &Variant, others: u64
     (least + sum * sums[0] * sums[1] + OTHER_PASS.min(least) * others as f64) / RUNS
 }
 
+/// Seconds that copying the rows of A by index should count: they are read and written once.
+pub(crate) fn copying_rows(problem: &Problem, caps: &Caps) -> f64 {
+    let [bytes, _] = operand_bytes(problem);
+    let rates = caps.rates();
+    let compiling = if caps.class == DeviceClass::Cpu { OTHER_PASS / RUNS } else { 0.0 };
+    2.0 * bytes / rates.bandwidth + rates.dispatch + compiling
+}
+
 /// Estimated seconds in which tiles decode weights: all of them, for each row of tiles.
 pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
     let rates = caps.rates();

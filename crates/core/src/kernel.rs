@@ -386,6 +386,9 @@ pub struct Kit {
     pub axes: &'static str,
     /// The file instantiated for A and B that gives the storage line of a row or column.
     pub lines: &'static str,
+    /// The files in place of this and of two others where rows of A are found by index; none in a
+    /// language that cannot.
+    pub gathered: Option<GatheredFiles>,
     /// The file instantiated for A and B that turns a loader into 4×4 blocks, where mainloops take
     /// those.
     pub block: Option<&'static str>,
@@ -408,6 +411,8 @@ pub struct Kit {
     pub direct: &'static str,
     /// Alpha, beta, bias and residual.
     pub linear: &'static str,
+    /// The same where the residual is a gate.
+    pub gated: &'static str,
     /// Activations.
     pub activation: &'static str,
     /// The end of a mainloop that leaves f32 partial sums to a finishing pass.
@@ -421,6 +426,8 @@ pub struct Kit {
     pub keep: Option<&'static str>,
     /// The file in place of [`linear`](Self::linear) in that other pass.
     pub residual: Option<&'static str>,
+    /// The same where the residual is a gate.
+    pub gate: Option<&'static str>,
     /// The finishing pass.
     pub finish: &'static str,
     /// Rows and columns of C that one of its workgroups finishes, four columns per invocation: of
@@ -458,6 +465,17 @@ pub struct Kit {
     pub divided: Option<&'static str>,
     /// The same where no operand was divided.
     pub undivided: Option<&'static str>,
+}
+
+/// The files of products whose rows of A are found by index.
+#[derive(Clone, Copy)]
+pub struct GatheredFiles {
+    /// In place of [`Kit::lines`], for A: it also knows which rows there are.
+    pub lines: &'static str,
+    /// In place of [`Kit::direct`].
+    pub direct: &'static str,
+    /// In place of [`Kit::partial`].
+    pub partial: &'static str,
 }
 
 impl Kit {

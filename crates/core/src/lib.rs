@@ -5,6 +5,7 @@
 //! Nothing here touches a device or a file. Executors (in the crate `tilewise`) run a [`Plan`] and
 //! decide nothing.
 
+mod activation;
 pub mod caps;
 pub mod convert;
 pub mod cost;
@@ -29,7 +30,7 @@ pub use kernel::{Access, KernelDef, Reject, Variant};
 pub use params::Params;
 pub use plan::{Choice, Cut, Pass, Plan, explain, plan};
 pub use problem::{
-    Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Precision,
-    Problem, Segment,
+    Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Gathered, Grouping, Operand,
+    Precision, Problem, Segment,
 };
 pub use quant::QuantFormat;

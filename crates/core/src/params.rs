@@ -97,11 +97,11 @@ params! {
     row_offset: u32,
     /// Words from one index of rows to the next.
     row_step: u32,
-    /// Place of the first index of columns.
+    /// Place of the first index of columns, or of the rows of A.
     column_offset: u32,
-    /// Words from one index of columns to the next.
+    /// Words from one of these indices to the next.
     column_step: u32,
-    /// Rows of a table.
+    /// Rows of a table, or of the matrix that A's rows are gathered from.
     table_rows: u32,
     /// Those of them that a pass binds, from `first_row` on.
     bound_rows: u32,

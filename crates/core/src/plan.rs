@@ -10,6 +10,7 @@ mod check;
 mod explain;
 mod fetch;
 mod forced;
+mod gathering;
 mod groups;
 mod pack;
 mod pass;
@@ -87,6 +88,9 @@ pub struct Plan {
     pub scratch_bytes: u64,
     /// Bytes of memory for packed operands, shared by the passes.
     pub packed_bytes: u64,
+    /// Whether the rows of A must be copied by their indices before
+    /// ([`take`](crate::plan::take()), with zeros beyond): then the passes read that copy as A.
+    pub copies_rows: bool,
 }
 
 impl Plan {
@@ -100,6 +104,7 @@ impl Plan {
             passes: Vec::new(),
             scratch_bytes: 0,
             packed_bytes: 0,
+            copies_rows: false,
         }
     }
 }
@@ -154,6 +159,10 @@ impl Candidate {
 /// `forced` names a kernel to use whatever its cost, for the whole product (no edges are peeled
 /// off); the adapter's limits are still checked.
 ///
+/// Rows of A by index ([`Problem::gathered`]) are read from where they lie if the kernel that is
+/// chosen for them in their order can do so. Otherwise they are to be copied
+/// ([`Plan::copies_rows`]).
+///
 /// # Errors
 /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a problem that cannot be
 /// run; `TooLarge` where not even a piece of it can be bound on these `caps`; `UnknownKernel` for a
@@ -166,11 +175,24 @@ pub fn plan(
 ) -> Result<Plan> {
     let problem = check(problem)?;
     forced.map_or(Ok(()), |forced| forced.known(library))?;
-    let mut plan = Plan::without_passes(problem);
-    if problem.m == 0 || problem.n == 0 || problem.entries() == 0 {
-        return Ok(plan);
+    match problem.gathered {
+        Some(_) => gathering::planned(&problem, caps, library, forced),
+        None => Ok(planned(&problem, caps, library, forced)?.0),
     }
-    let (pieces, cuts) = ranges::cut(&problem, caps, library, forced)?;
+}
+
+/// The plan of a checked problem, and its weight.
+fn planned(
+    problem: &Problem,
+    caps: &Caps,
+    library: &Library,
+    forced: Option<&Forced>,
+) -> Result<(Plan, f64)> {
+    let (mut plan, mut weight) = (Plan::without_passes(*problem), 0.0);
+    if problem.m == 0 || problem.n == 0 || problem.entries() == 0 {
+        return Ok((plan, weight));
+    }
+    let (pieces, cuts) = ranges::cut(problem, caps, library, forced)?;
     plan.cuts = cuts;
     for piece in &pieces {
         let candidates = candidates(piece, caps, library, forced);
@@ -193,6 +215,7 @@ pub fn plan(
             plan.passes.extend(built.passes);
             plan.scratch_bytes = plan.scratch_bytes.max(built.scratch_bytes);
             plan.packed_bytes = plan.packed_bytes.max(built.packed_bytes);
+            weight += laid.weight();
             match index {
                 0 => plan.choice = plan.choice.or(Some(choice)),
                 _ => plan.edges.push(choice),
@@ -203,7 +226,7 @@ pub fn plan(
         pass.beside_c =
             problem.beside_c && pass.bindings.iter().any(|binding| binding.role == Role::C);
     }
-    Ok(plan)
+    Ok((plan, weight))
 }
 
 /// Every kernel, variant and number of splits of K that serves the problem (of one that is cut, the

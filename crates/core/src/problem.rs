@@ -2,6 +2,7 @@
 //!
 //! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
 
+pub use crate::activation::Activation;
 pub use crate::dtype::DType;
 pub use crate::grouping::{Grouping, Segment};
 pub use crate::precision::Precision;
@@ -143,74 +144,6 @@ impl Operand {
     }
 }
 
-/// Function applied after the bias.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Activation {
-    /// The identity.
-    #[default]
-    None,
-    /// max(x, 0).
-    Relu,
-    /// x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))), the tanh form of Hendrycks and Gimpel, "Gaussian
-    /// Error Linear Units" (2016).
-    Gelu,
-    /// x / (1 + e^(−x)), also called swish.
-    Silu,
-    /// x·Φ(x), the form of GELU with erf, which is PyTorch's default. erf is wrong by 1.5e-7 at
-    /// most.
-    GeluErf,
-}
-
-impl Activation {
-    /// The function, in f32.
-    pub fn apply(self, x: f32) -> f32 {
-        match self {
-            Activation::None => x,
-            // Written so that NaN stays NaN.
-            Activation::Relu if x < 0.0 => 0.0,
-            Activation::Relu => x,
-            // As in the kernels: far below zero both vanish, and the formulas would meet infinity
-            // times zero.
-            Activation::Gelu if x < -10.0 => 0.0,
-            Activation::Silu if x < -87.0 => 0.0,
-            Activation::Gelu => 0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044715 * x * x * x)).tanh()),
-            Activation::Silu => x / (1.0 + (-x).exp()),
-            Activation::GeluErf if x < -12.0 => 0.0,
-            Activation::GeluErf if x > 6.0 => x,
-            // M. Abramowitz, I. A. Stegun, "Handbook of Mathematical Functions", 7.1.26.
-            Activation::GeluErf => {
-                let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
-                let t = 1.0 / (1.0 + 0.327_591_1 * z);
-                let inner = 1.421_413_7 + t * (-1.453_152 + t * 1.061_405_4);
-                let inner = 0.254_829_6 + t * (-0.284_496_74 + t * inner);
-                let tail = 0.5 * t * inner * (-z * z).exp();
-                if x < 0.0 { x * tail } else { x - x * tail }
-            }
-        }
-    }
-
-    /// All of them, in the order of their declaration.
-    pub const ALL: [Activation; 5] = [
-        Activation::None,
-        Activation::Relu,
-        Activation::Gelu,
-        Activation::Silu,
-        Activation::GeluErf,
-    ];
-
-    /// Lower-case name, as the command line writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Activation::None => "none",
-            Activation::Relu => "relu",
-            Activation::Gelu => "gelu",
-            Activation::Silu => "silu",
-            Activation::GeluErf => "gelu_erf",
-        }
-    }
-}
-
 /// Axis of C along which a bias runs. The enum is closed: a matrix has two axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
@@ -244,7 +177,8 @@ pub enum Dimension {
 }
 
 /// The changes to the accumulator x, in f32, before it is stored, in this order:
-/// y = activation(alpha·x + beta·C + bias) + residual, then the cast to C's type.
+/// y = activation(alpha·x + beta·C + bias) + residual, then the cast to C's type; if it is gated,
+/// y = (alpha·x + beta·C + bias) · activation(residual).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epilogue {
     /// Factor of the product.
@@ -253,17 +187,41 @@ pub struct Epilogue {
     pub beta: f32,
     /// Vector added before the activation.
     pub bias: Option<Bias>,
-    /// Function applied after the bias.
+    /// Function applied after the bias, or, if it is gated, to the residual.
     pub activation: Activation,
-    /// Matrix of C's shape added last. Must be dense.
+    /// Matrix of C's shape added last, or multiplied. Must be dense.
     pub residual: Option<Operand>,
+    /// Whether the residual is a gate: the function is that of the residual, by which the rest is
+    /// multiplied.
+    pub gated: bool,
 }
 
 impl Default for Epilogue {
     /// The plain product: alpha 1, beta 0, nothing added.
     fn default() -> Self {
-        Epilogue { alpha: 1.0, beta: 0.0, bias: None, activation: Activation::None, residual: None }
+        Epilogue {
+            alpha: 1.0,
+            beta: 0.0,
+            bias: None,
+            activation: Activation::None,
+            residual: None,
+            gated: false,
+        }
     }
+}
+
+/// The rows of A by index: row i of A is row `indices[i]` of a matrix, which [`Problem::a`] places.
+/// There are M indices, u32, on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gathered {
+    /// Rows of that matrix. An index beyond them stands for a row of zeros.
+    pub rows: u64,
+    /// The place of the first index in its storage.
+    pub offset: u64,
+    /// From one index to the next.
+    pub step: u64,
+    /// Elements of that storage, from its start.
+    pub len: u64,
 }
 
 /// A copy of A or B that [`prepare`](crate::plan::prepare) packs for mainloops of matrix units.
@@ -288,8 +246,11 @@ pub struct Problem {
     pub k: u64,
     /// Number of independent products; 1 for a grouped product.
     pub batch: u64,
-    /// Left operand, \[M,K\].
+    /// Left operand, \[M,K\], or the matrix that has its rows.
     pub a: Operand,
+    /// Which rows of that matrix are A's, if they are not all in their order. All entries of a
+    /// batch then share the matrix.
+    pub gathered: Option<Gathered>,
     /// Right operand, \[K,N\].
     pub b: Operand,
     /// Output, \[M,N\]; also the C that beta multiplies. Must be dense and not transposed.
@@ -318,6 +279,7 @@ impl Problem {
             k,
             batch: 1,
             a: Operand::packed(format, 1, m, k),
+            gathered: None,
             b: Operand::packed(format, 1, k, n),
             c: Operand::packed(format, 1, m, n),
             grouping: Grouping::Batched,
@@ -398,6 +360,9 @@ impl Problem {
             operand.offset += strides.map(|(_, stride)| range.start * stride).sum::<u64>();
         }
         let extent = range.end - range.start;
+        if let (Some(gathered), Dimension::M) = (&mut problem.gathered, dimension) {
+            gathered.offset += range.start * gathered.step;
+        }
         // A copy has its elements elsewhere: it serves what begins as the whole does, with all of K
         // and, if there are several entries, all of each.
         for (copy, own) in problem.copies.iter_mut().zip([Dimension::M, Dimension::N]) {
@@ -430,6 +395,19 @@ impl Problem {
         Operand { offset, ..operand.with_entry_strides([0; 4]) }
     }
 
+    /// Words of the storage of A's row indices, up to the last, if there are some.
+    pub fn indices(&self) -> Option<u64> {
+        let before = |gathered: Gathered| self.m.saturating_sub(1).saturating_mul(gathered.step);
+        self.gathered.map(|gathered| {
+            before(gathered).saturating_add(gathered.offset).saturating_add(u64::from(self.m > 0))
+        })
+    }
+
+    /// Rows of the matrix that A lies in.
+    pub fn stored_rows(&self) -> u64 {
+        self.gathered.map_or(self.m, |gathered| gathered.rows)
+    }
+
     /// The size of a dimension.
     pub fn extent(&self, dimension: Dimension) -> u64 {
         match dimension {
@@ -445,8 +423,11 @@ impl Problem {
         &mut self,
     ) -> impl Iterator<Item = (Role, &mut Operand, [(Dimension, u64); 3])> {
         let has_entries = self.grouping.has_entries();
+        let gathered = self.gathered.is_some();
         let matrix = move |role, operand: &Operand, rows, cols| {
             let (row, col) = if operand.transposed { (1, operand.ld) } else { (operand.ld, 1) };
+            // Rows by index lie anywhere in their matrix.
+            let row = if role == Role::A && gathered { 0 } else { row };
             // Groups that share the rows of one entry have entries of B and the bias only.
             let entry = if has_entries || role == Role::B { operand.batch_stride } else { 0 };
             [(Dimension::Entries, entry), (rows, row), (cols, col)]

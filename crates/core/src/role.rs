@@ -28,7 +28,7 @@ pub enum Role {
     Packed = 10,
     /// The fourth plane of a quantized B.
     BPlane3 = 11,
-    /// Which rows of a table to take, u32.
+    /// Which rows of a table to take, or of a matrix to multiply, u32.
     RowIndex = 12,
     /// Which columns of a table to take, u32.
     ColumnIndex = 13,

@@ -36,6 +36,7 @@ files![
     "mainloop/gevm.metal",
     "epilogue/activation.metal",
     "epilogue/direct.metal",
+    "epilogue/gated.metal",
     "epilogue/linear.metal",
     "epilogue/partial.metal",
     "epilogue/k_splits.metal",

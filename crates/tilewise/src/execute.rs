@@ -4,7 +4,9 @@
 use crate::memory;
 use crate::storage::{Buffers, Bundle, Storage};
 use tilewise_core::kernel::Role;
-use tilewise_core::{Axis, DType, Dimension, Error, Format, Operand, Problem, Result, Segment};
+use tilewise_core::{
+    Axis, DType, Dimension, Error, Format, Gathered, Operand, Problem, Result, Segment,
+};
 
 /// An operand widened to f32: index i of the storage is element i.
 struct Widened {
@@ -38,6 +40,12 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let bias = epilogue.bias.map(|bias| widen(bundle, Role::Bias, &bias.operand)).transpose()?;
     let residual =
         epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
+    let indices = problem.gathered.map(|gathered| indices(bundle, gathered)).transpose()?;
+    let a = match (&indices, problem.gathered) {
+        (Some(indices), Some(gathered)) => rows_of(&a, indices, gathered.rows, problem.k)?,
+        _ => a,
+    };
+    let problem = &Problem { a: a.operand, ..*problem };
     let segments = segments(bundle)?;
     let mut sums = memory::filled((m * n) as usize, 0f32)?;
     // An operand may lie beside C, so that all have been read before C is locked.
@@ -61,15 +69,39 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
                 if let (Some(bias), Some(vector)) = (epilogue.bias, &bias) {
                     y += vector.at(bias_first, if bias.axis == Axis::N { col } else { row }, 0);
                 }
-                y = epilogue.activation.apply(y);
-                if let Some(residual) = &residual {
-                    y += residual.at(residual_first, row, col);
-                }
+                let function = |x| epilogue.activation.apply(x);
+                y = match residual.as_ref().map(|all| all.at(residual_first, row, col)) {
+                    Some(gate) if epilogue.gated => y * function(gate),
+                    Some(residual) => function(y) + residual,
+                    None => function(y),
+                };
                 store(&mut c, dtype, at, y);
             }
         }
     }
     Ok(())
+}
+
+/// The row indices of A.
+fn indices(bundle: &Bundle<'_>, Gathered { offset, step, .. }: Gathered) -> Result<Vec<u32>> {
+    let words = storage(&bundle.buffers, Role::RowIndex)?.host()?;
+    Ok((0..bundle.problem.m).map(|row| words[(offset + row * step) as usize]).collect())
+}
+
+/// Rows by index, one after the other, from a matrix of so many; zeros for those that it lacks. All
+/// entries share them.
+fn rows_of(a: &Widened, indices: &[u32], rows: u64, k: u64) -> Result<Widened> {
+    let operand = Operand::packed(a.operand.format, 1, indices.len() as u64, k);
+    let operand = operand.with_entry_strides([0; 4]);
+    let mut elements = memory::filled(indices.len() * k as usize, 0f32)?;
+    for (row, &index) in elements.chunks_exact_mut(k.max(1) as usize).zip(indices) {
+        if u64::from(index) < rows {
+            row.iter_mut()
+                .zip(0..)
+                .for_each(|(own, j)| *own = a.at(a.operand.offset, index.into(), j));
+        }
+    }
+    Ok(Widened { elements, operand })
 }
 
 /// Rows, each with its entries of A and B and its range of K.

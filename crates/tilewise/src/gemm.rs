@@ -4,6 +4,8 @@ mod batch;
 mod bundle;
 mod factor;
 mod groups;
+mod rows;
+mod steps;
 
 use crate::context::{Backend, Context};
 use crate::execute;
@@ -21,7 +23,8 @@ use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{Activation, Axis, DType, Epilogue, Error, Precision, Problem, Result};
 
 /// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless
-/// [less is permitted](Self::precision).
+/// [less is permitted](Self::precision). [`gated_by`](Self::gated_by) has another end, and
+/// [`gather_rows`](Self::gather_rows) takes the rows of A by index.
 ///
 /// On matrix units of f16, numbers in bf16 below 2⁻²⁹ of the largest in their row of A, or column
 /// of B, lose digits: they are off by at most 2⁻³⁹ of that largest, and none becomes 0. All others
@@ -60,6 +63,8 @@ use tilewise_core::{Activation, Axis, DType, Epilogue, Error, Precision, Problem
 pub struct Gemm {
     a: Tensor,
     b: RightOperand,
+    /// Which rows of A there are, by index; all in their order without.
+    rows: Option<Tensor>,
     /// Whether A, and B, was given as a vector: A is one row then, B one column.
     vectors: [bool; 2],
     groups: Option<Groups>,
@@ -69,6 +74,8 @@ pub struct Gemm {
     bias: Option<(Tensor, Axis)>,
     activation: Activation,
     residual: Option<Tensor>,
+    /// The function of the residual, if that is a gate.
+    gate: Option<Activation>,
     out_dtype: Option<DType>,
     precision: Precision,
     kernel: Option<Arc<str>>,
@@ -98,6 +105,7 @@ impl Gemm {
         Gemm {
             a: if row { a.with_axis(0) } else { a.clone() },
             b,
+            rows: None,
             vectors: [row, column],
             groups: None,
             alpha: Factor::Host(1.0),
@@ -106,6 +114,7 @@ impl Gemm {
             bias: None,
             activation: Activation::None,
             residual: None,
+            gate: None,
             out_dtype: None,
             precision: Precision::F32,
             kernel: None,
@@ -255,33 +264,6 @@ impl Gemm {
         self
     }
 
-    /// Adds a vector \[N\] to every row. In a batched product it may be \[inner,N\] or
-    /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped one \[groups,N\]. It
-    /// replaces the bias of an earlier call.
-    pub fn bias(self, bias: &Tensor) -> Self {
-        self.bias_along(bias, Axis::N)
-    }
-
-    /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column. A product has
-    /// one bias: it replaces that of an earlier call, along either axis.
-    pub fn bias_along(mut self, bias: &Tensor, axis: Axis) -> Self {
-        self.bias = Some((bias.clone(), axis));
-        self
-    }
-
-    /// Function applied after the bias.
-    pub fn activation(mut self, activation: Activation) -> Self {
-        self.activation = activation;
-        self
-    }
-
-    /// Adds a matrix of the output's shape last, after the activation. A dimension of its batch may
-    /// be 1, which serves all. It replaces the residual of an earlier call.
-    pub fn residual(mut self, residual: &Tensor) -> Self {
-        self.residual = Some(self.as_matrix(residual).into_owned());
-        self
-    }
-
     /// Type of the output that [`run`](Self::run) allocates. By default that of A and B, f32 if
     /// they differ; A's with quantized weights. An output of yours must have the type named here.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
@@ -407,6 +389,11 @@ impl Gemm {
             return Gemm { a, b: w.into(), ..self.clone() }.record(pass, c);
         }
         let compiled = self.context().compile(gpu, &bundle.problem, self.kernel.as_ref())?;
+        if compiled.copies_rows {
+            let (take, gemm) = self.of_copied_rows()?;
+            take.record(pass, &gemm.a)?;
+            return gemm.record(pass, c);
+        }
         let factors = Factors::of(&bundle.problem.epilogue);
         let (places, caps) = (on_device(&bundle.buffers), self.context().caps());
         gpu.record_with(pass, &compiled, factors, self.written(), places, caps)

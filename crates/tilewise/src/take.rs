@@ -41,6 +41,7 @@ pub struct Take {
     table: RightOperand,
     rows: Option<Tensor>,
     columns: Option<Tensor>,
+    zeros: bool,
     dtype: Option<DType>,
 }
 
@@ -53,7 +54,7 @@ struct Bundle<'a> {
 impl Take {
     /// All of a table, in its type; f32 for quantized weights.
     pub fn new(table: impl Into<RightOperand>) -> Self {
-        Take { table: table.into(), rows: None, columns: None, dtype: None }
+        Take { table: table.into(), rows: None, columns: None, zeros: false, dtype: None }
     }
 
     /// Rows by index, a vector of u32.
@@ -64,6 +65,24 @@ impl Take {
     /// Columns by index, a vector of u32.
     pub fn columns(self, indices: &Tensor) -> Self {
         Take { columns: Some(indices.clone()), ..self }
+    }
+
+    /// Zeros in place of what an index beyond the table gives.
+    ///
+    /// ```
+    /// use tilewise::{Context, Take, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let table = Tensor::upload(&ctx, &[1.0f32, 2.0], &[2, 1])?;
+    /// let rows = Tensor::upload(&ctx, &[1u32, 7], &[2])?;
+    /// let taken = Take::new(&table).rows(&rows).or_zeros().run()?;
+    /// assert_eq!(taken.read_blocking::<f32>()?, [2.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn or_zeros(self) -> Self {
+        Take { zeros: true, ..self }
     }
 
     /// Type of the output.
@@ -150,6 +169,7 @@ impl Take {
             table: numbers.into(),
             rows: self.rows.clone(),
             columns: self.columns.clone().or(places),
+            zeros: self.zeros,
             dtype: Some(self.dtype()),
         }
     }
@@ -273,7 +293,9 @@ impl Take {
         let columns = index(Role::ColumnIndex, "the column indices", columns)?;
         let (Operand { offset, len, .. }, bound) = out.operand("the output", [0; 4])?;
         buffers[Role::C as usize] = Some(bound);
-        let take = plan::Take { table, rows, columns, dtype, offset, len, beside_c }.checked()?;
+        let zeros = self.zeros;
+        let take = plan::Take { table, rows, columns, zeros, dtype, offset, len, beside_c };
+        let take = take.checked()?;
         Ok(Bundle { take, buffers })
     }
 }
@@ -368,8 +390,10 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
                 }
             }
             for (taken, &column) in taken.iter_mut().zip(&column_indices) {
-                *taken =
-                    if index < rows && column < columns { row[column as usize] } else { f32::NAN };
+                *taken = match index < rows && column < columns {
+                    true => row[column as usize],
+                    false => f32::from_bits(take.beyond()),
+                };
             }
             taken_bytes.extend(convert::encode(take.dtype, &taken));
         }

@@ -1,8 +1,8 @@
 //! Few cases that stand for all.
 
 use super::{
-    F32, Table, almost_whole, bands, edges, epilogues, forms, group_edges, group_splits, groups,
-    packed, quantized, splits, strides, thin,
+    F32, Table, almost_whole, bands, edges, epilogues, forms, gathered, group_edges, group_splits,
+    groups, packed, quantized, splits, strides, thin,
 };
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::Kernel;
@@ -30,7 +30,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         tiles.enumerate().filter(|(i, case)| i % 3 == 0 || case.size[0] == 1).map(|(_, case)| case);
     // Other forms than groups of rows have schedules in WGSL alone.
     let forms = match table.0[0].kit.language {
-        Language::Wgsl => forms(table),
+        Language::Wgsl => [forms(table), gathered(table)].concat(),
         Language::Msl => Vec::new(),
     };
     let themes = strides(table)

@@ -322,7 +322,8 @@ fn epilogues() -> Vec<Case> {
                     ..case()
                 };
                 let case = Case { beta: 0.5, alpha: -0.75, residual: Some(place(entries)), ..case };
-                cases.push(Case { bias: Some((axis, place(entries))), activation, ..case });
+                let case = Case { bias: Some((axis, place(entries))), activation, ..case };
+                cases.extend([Case { gated: true, ..case.clone() }, case]);
             }
         }
     }
@@ -332,6 +333,20 @@ fn epilogues() -> Vec<Case> {
             cases.push(Case { alpha, activation, ..Case::new([4, 9, 3], F32).kernel(GEMM).odd() });
         }
     }
+    // Gates without a bias, over an old C that is no number, and with a bias of each group.
+    let gated = Case {
+        gated: true,
+        residual: Some(Place::odd(DType::F16)),
+        activation: Activation::Silu,
+        ..Case::new([9, 22, 5], F32).kernel(GEMM).odd()
+    };
+    let groups = Some(Groups { ends: vec![2, 2, 7], on_device: true });
+    let bias = Some((Axis::N, Place::odd(DType::F32)));
+    cases.extend([
+        gated.clone(),
+        Case { written: true, ..gated.clone() },
+        Case { groups, bias, beta: 0.5, ..gated },
+    ]);
     cases.push(Case { beta: 2.0, ..Case::new([5, 7, 0], F32).kernel(GEMM) });
     cases.push(Case { written: true, ..Case::new([5, 7, 3], F32).kernel(GEMM) });
     cases

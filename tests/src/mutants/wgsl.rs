@@ -100,7 +100,7 @@ impl Wgsl {
                 let other = planned(&case, &without)
                     .is_ok_and(|other| other.passes != plan.passes && plan.passes.len() < 2);
                 let naive = case.kernel.as_ref().is_some_and(|name| name.starts_with("naive"));
-                if !plan.passes.is_empty() {
+                if !plan.passes.is_empty() && !plan.copies_rows {
                     chosen.push((case.clone(), caps.clone(), rounded));
                 }
                 if other && naive {

@@ -41,6 +41,9 @@ impl Job {
             alike.into_iter().map(each).collect()
         };
         match role {
+            Role::A if problem.gathered.is_some() => {
+                elements(problem.a, 1, &|_| [problem.stored_rows(), k])
+            }
             Role::A => elements(problem.a, batch, &|entry| [rows(entry), k]),
             Role::C => elements(problem.c, batch, &|entry| [rows(entry), n]),
             Role::Residual => {

@@ -13,6 +13,7 @@ mod ranges;
 mod shaders;
 mod written;
 
+use crate::case::Indices;
 use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
 use crate::{Case, Filled, Outcome};
@@ -24,7 +25,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Pass, prepare};
-use tilewise_core::{Caps, DeviceClass, Grouping, Params, Plan, Problem, convert, plan};
+use tilewise_core::{Caps, DeviceClass, Gathered, Grouping, Params, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::KIT;
 pub use written::Written;
@@ -325,6 +326,15 @@ impl Job {
                 let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
                 cut(bytemuck::cast_slice(ends)).range(0..4 * ends.len() as u64)
             }
+            Role::RowIndex => {
+                let words = self.indices();
+                let Gathered { offset, step, .. } = problem.gathered.expect("rows by index");
+                let place = |row| 4 * (offset + row * step);
+                let buffer = cut(bytemuck::cast_slice(&words));
+                (0..problem.m)
+                    .filter(|row| place(*row) < binding.bytes)
+                    .fold(buffer, |buffer, row| buffer.range(place(row)..place(row) + 4))
+            }
             role => {
                 // Packing does not know where the groups end, and copies all rows. On matrix units,
                 // a tile with nothing to do reads the first one.
@@ -357,16 +367,23 @@ impl Job {
             let elements = self.elements(role, |entry| self.rows(entry));
             elements.iter().map(Elements::end).max().unwrap_or(0)
         };
+        let indices = self.indices();
         let (bytes, end) = match binding.role {
             Role::Scratch => (&written.scratch[..], binding.bytes),
             Role::Offsets => {
                 let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
                 (bytemuck::cast_slice(ends), 4 * ends.len() as u64)
             }
+            Role::RowIndex => (bytemuck::cast_slice(&indices), 4 * indices.len() as u64),
             Role::C => (&written.c[..], end(Role::C)),
             role => (&self.stored(role)[..], end(role)),
         };
         cut(bytes, binding.start, end.saturating_sub(binding.start).min(binding.bytes))
+    }
+
+    /// The storage of A's row indices.
+    fn indices(&self) -> Vec<u32> {
+        self.filled.case.gathered.as_ref().map_or(Vec::new(), Indices::words)
     }
 
     /// The bytes of an operand that nobody writes.
@@ -442,7 +459,8 @@ pub fn plans<'a>(
         devices.iter().filter(|caps| case.is_for(caps)).filter_map(move |caps| {
             let plan =
                 planned(case, caps).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
-            let new = !known.contains(&plan);
+            // Of rows that are copied before, all but that copy is a product as any other.
+            let new = !known.contains(&plan) && !plan.copies_rows;
             known.push(plan.clone());
             new.then_some((case, caps, plan))
         })

@@ -33,6 +33,22 @@ fn alone(tensor: &Tensor) -> Tensor {
     Tensor::from_bytes(tensor.context(), tensor.dtype(), &bytes, tensor.shape()).unwrap()
 }
 
+/// The matrix that rows are gathered from lies beside the output.
+#[test]
+fn rows_by_index_in_an_arena() {
+    for context in contexts() {
+        let (_, parts) = arena(&context, DType::F32, &[&[5, 12], &[12, 22], &[7, 22]]);
+        let [x, w, y] = &parts[..] else { panic!("three tensors") };
+        let indices = Tensor::upload(&context, &[4u32, 0, 9, 1, 1, 3, 2], &[7]).unwrap();
+        let product = |x: &Tensor, w: &Tensor| Gemm::new(x, w).gather_rows(&indices);
+        let wanted = product(&alone(x), &alone(w)).run().unwrap();
+        product(x, w).run_into(y).unwrap();
+        let [got, wanted] = [y, &wanted].map(|all| all.read_blocking::<f32>().unwrap());
+        assert_eq!(got, wanted);
+        assert!(got[2 * 22..3 * 22].iter().all(|number| *number == 0.0), "{got:?}");
+    }
+}
+
 #[test]
 fn products_in_an_arena() {
     for context in contexts() {

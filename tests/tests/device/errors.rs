@@ -6,8 +6,8 @@ mod lost;
 
 use tilewise::wgpu::BufferUsages;
 use tilewise::{
-    Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized, QuantizedTensor, Take,
-    Tensor, wgpu,
+    Activation, Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized,
+    QuantizedTensor, Take, Tensor, wgpu,
 };
 use tilewise_core::plan::Forced;
 use tilewise_core::quant::{quantize, quantize_to};
@@ -66,6 +66,29 @@ fn dimensions_that_do_not_fit() {
             &["residual", "[7, 4]", "[4, 7]"],
         );
         refused(plain.clone().c(&tensor(&[4, 6])).run(), kind!(Shape), &["[4, 6]", "[4, 7]"]);
+        let gated = plain.clone().gated_by(&tensor(&[7, 4]), Activation::Silu);
+        refused(gated.run(), kind!(Shape), &["gate", "[7, 4]", "[4, 7]"]);
+        let twice = plain.clone().activation(Activation::Relu);
+        refused(
+            twice.gated_by(&tensor(&[4, 7]), Activation::Silu).run(),
+            kind!(Misuse),
+            &["relu", "silu"],
+        );
+        let indices = Tensor::upload(&context, &[3u32, 0, 1], &[3]).unwrap();
+        let rows = plain.clone().gather_rows(&indices);
+        assert_eq!(rows.output_shape(), Ok(vec![3, 7]));
+        refused(rows.run_into(&tensor(&[4, 7])), kind!(Shape), &["C", "[4, 7]", "[3, 7]"]);
+        for (gemm, kind, words) in [
+            (plain.clone().gather_rows(&a), "Misuse", "row indices in f32"),
+            (plain.clone().gather_rows(&indices.unsqueeze(0).unwrap()), "Shape", "[1, 3]"),
+            (Gemm::new(&tensor(&[2, 4, 6]), &b).gather_rows(&indices), "Shape", "3 dimensions"),
+            (Gemm::new(&tensor(&[6]), &b).gather_rows(&indices), "Shape", "1 dimensions"),
+            (Gemm::new(&b.t(), a.t()).gather_rows(&indices), "Strides", "contiguous"),
+        ] {
+            let error = gemm.run().unwrap_err();
+            let named = format!("{error:?}").starts_with(kind);
+            assert!(named && error.to_string().contains(words), "{error:?}");
+        }
         refused(
             plain.clone().out_dtype(DType::F16).run_into(&tensor(&[4, 7])),
             kind!(Misuse),

@@ -70,6 +70,12 @@ fn every_kernel_around_its_edges() {
     });
 }
 
+/// Rows of A by index, with groups and without.
+#[test]
+fn rows_by_index() {
+    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::gathered(), 6));
+}
+
 /// Ends at any place of a tensor, and with a 0 before them, are the ends themselves.
 #[test]
 fn ends_in_a_tensor() {

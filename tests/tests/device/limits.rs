@@ -115,6 +115,10 @@ fn downlevel_devices() {
         suite.run("four storage buffers", &context, &cases);
         // As the planner likes.
         suite.run("four storage buffers", &context, &themes::few_buffers()[..4]);
+        // With groups, rows by index are one buffer too many, and are copied before.
+        let gathered = themes::gathered().into_iter().filter(|case| case.groups.is_some());
+        let gathered: Vec<_> = gathered.take(2).map(case).collect();
+        suite.run("four storage buffers", &context, &gathered);
         suite.finish(adapter.name());
 
         // Planes, the output and an index or two may be more: then the table is decoded before.

@@ -300,6 +300,11 @@ fn calls_are_alike() -> Result<()> {
             operands.check(&y);
             let wanted = bits(&y);
             assert_eq!(bits(&layer.forward(&x, &logits)?), wanted);
+            // Rows whose elements do not follow each other are copied.
+            if case.shared.is_none() {
+                let turned = x.t().contiguous()?.t();
+                assert_eq!(bits(&layer.forward(&turned, &logits)?), wanted);
+            }
             // Fewer tokens on the same memory, and again all of them.
             let few = [&x, &logits].map(|all| all.narrow(0, 2, 4).unwrap());
             let fresh = operands.layer(&context).forward(&few[0], &few[1])?;

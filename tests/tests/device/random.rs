@@ -3,7 +3,7 @@
 
 use tilewise::{Activation, DType};
 use tilewise_tests::case::LAYOUTS;
-use tilewise_tests::{Case, Suite, one_of_each, themes};
+use tilewise_tests::{Case, Suite, floor, one_of_each, themes};
 
 /// Every pair of types in every layout, in vectors and in single elements by turns.
 #[test]
@@ -30,6 +30,24 @@ fn epilogues() {
                     cases.extend(themes::epilogues(&case.odd(), DType::FLOATS[(i + 2) % 3]));
                 }
             }
+        }
+        cases
+    });
+}
+
+/// Gates, at the end of a mainloop and in a finishing pass.
+#[test]
+fn gates() {
+    Suite::on_every_adapter(|adapter| {
+        let mut cases = Vec::new();
+        for (i, out) in DType::FLOATS.into_iter().enumerate() {
+            let case = Case::new([13, 22, 9], [DType::F32, DType::F32, out]);
+            let case = case.kernel(&floor(adapter).name);
+            let gates = themes::gates(&case, DType::FLOATS[(i + 1) % 3]);
+            cases.extend(gates.into_iter().skip(if i == 0 { 0 } else { 3 }));
+            // Rows that share words are finished apart.
+            let odd = Case { size: [5, 7, 9], ..case }.odd();
+            cases.extend(themes::gates(&odd, DType::FLOATS[i]).pop());
         }
         cases
     });

@@ -162,6 +162,7 @@ fn every_kind_of_product() {
         bias: Some(Bias { axis: Axis::N, operand: far(packed(DType::BF16, 1, 40, 1)) }),
         activation: Activation::Gelu,
         residual: Some(far(packed(DType::F16, 1, 31, 40))),
+        gated: false,
     };
     let with_epilogue = Problem { epilogue, a: far(half(DType::F32).a), ..half(DType::F32) };
     let batched = Problem {

@@ -36,6 +36,7 @@ fn random() {
                 dtype,
             ));
         }
+        cases.extend(themes::gates(&Case::new([13, 22, 31], [DType::F16, DType::F32, out]), out));
     }
     for size in [[1, 1, 1], [2, 3, 5], [33, 29, 31], [1, 300, 200], [300, 1, 200], [257, 131, 263]]
     {
@@ -55,6 +56,7 @@ fn quantized_and_grouped() {
     check(themes::quantized());
     check(themes::grouped(&themes::ends(), false));
     check(themes::masked());
+    check(themes::gathered());
     check(themes::along_k(&themes::ends(), false));
     check(themes::along_k(&themes::bad_ends(), true));
 }

@@ -4,7 +4,8 @@
 use tilewise::DType;
 use tilewise_core::problem::Bias;
 use tilewise_core::{
-    Axis, Caps, Epilogue, Error, Format, Grouping, Operand, Plan, Problem, QuantFormat, plan,
+    Axis, Caps, Epilogue, Error, Format, Gathered, Grouping, Operand, Plan, Problem, QuantFormat,
+    plan,
 };
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::cases::{self, WGSL};
@@ -67,6 +68,24 @@ fn four_are_enough_for_every_product() {
             .unwrap_or_else(|error| panic!("{title}: {error}"));
         assert!(most_bindings(&plan) <= FOUR as usize, "{title}: {plan:?}");
     }
+}
+
+/// Rows by index are one buffer more; where that is too many, they are copied before.
+#[test]
+fn four_are_enough_for_rows_by_index() {
+    let mut copies = Vec::new();
+    for (title, problem) in problems().into_iter().step_by(13) {
+        let gathered = Some(Gathered { rows: 7, offset: 1, step: 2, len: 2 * problem.m });
+        let a = Operand::packed(problem.a.format, 1, 7, problem.k);
+        let problem = Problem { a, gathered, ..problem };
+        let roomy = plan(&problem, &caps(9), &LIBRARY, None).unwrap();
+        assert!(!roomy.copies_rows && roomy.passes.len() == 1, "{title}: {roomy:?}");
+        let few = plan(&problem, &caps(FOUR), &LIBRARY, None)
+            .unwrap_or_else(|error| panic!("{title}: {error}"));
+        assert!(most_bindings(&few) <= FOUR as usize, "{title}: {few:?}");
+        copies.push(few.copies_rows);
+    }
+    assert!(copies.contains(&true) && copies.contains(&false));
 }
 
 /// The table of docs/platforms.md: what a product binds where the device has enough for one pass.

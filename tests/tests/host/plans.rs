@@ -8,8 +8,8 @@ use tilewise_core::kernel::Role;
 use tilewise_core::plan::prepare;
 use tilewise_core::problem::{Copied, Dimension};
 use tilewise_core::{
-    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Plan, Precision,
-    Problem, QuantFormat, explain, plan,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Gathered, Grouping, Operand, Plan,
+    Precision, Problem, QuantFormat, explain, plan,
 };
 
 /// Problems that are met in models, and those at which a planner goes wrong.
@@ -64,6 +64,17 @@ fn problems() -> Vec<(&'static str, Problem)> {
         grouping: Grouping::RaggedM { groups, offset: 0, expected: None },
         ..f16(m, n, k)
     };
+    let by_index = |problem: Problem, rows| {
+        let Problem { m, n, k, epilogue, .. } = problem;
+        let residual = Some(packed(DType::F16, m, n));
+        let activation = Activation::Silu;
+        Problem {
+            a: packed(DType::F16, rows, k),
+            gathered: Some(Gathered { rows, offset: 0, step: 1, len: m }),
+            epilogue: Epilogue { residual, activation, gated: true, ..epilogue },
+            ..problem
+        }
+    };
     let masked = |entries, m, n, k| Problem {
         grouping: Grouping::Masked { entries, offset: 0 },
         ..batched(entries, m, n, k)
@@ -87,6 +98,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
             bias: Some(Bias { axis: Axis::N, operand: packed(DType::F32, 3072, 1) }),
             activation: Activation::Gelu,
             residual: Some(packed(DType::F16, 77, 3072)),
+            gated: false,
         },
         ..transposed(f16(77, 3072, 768), false, true)
     };
@@ -128,6 +140,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ),
         ("4-bit weights, a prompt", quantized(512, 4096, 4096)),
         ("eight experts", grouped(8, 1024, 2048, 1024)),
+        ("eight experts, rows by index, gated", by_index(grouped(8, 1024, 2048, 1024), 512)),
         ("eight experts, masked", masked(8, 256, 2048, 1024)),
         ("eight experts, slopes of weights", along_k(8, 2048, 1024, 1024)),
         ("one by one", f32(1, 1, 1)),

@@ -245,6 +245,20 @@ fn forms() {
     clean(&cases::forms(WGSL));
 }
 
+/// Every variant reads rows by index from where they lie.
+#[test]
+fn gathered() {
+    let cases = cases::gathered(WGSL);
+    let met: BTreeSet<_> = plans(&devices(), &cases)
+        .filter_map(|(case, _, plan)| plan.choice.and(case.kernel.clone()))
+        .map(|name| name.split('+').next().unwrap_or_default().to_owned())
+        .collect();
+    for kernel in WGSL.kernels() {
+        assert!(met.contains(&kernel.name), "{} is not among {met:?}", kernel.name);
+    }
+    clean(&cases);
+}
+
 #[test]
 fn empty() {
     clean(&cases::empty(WGSL));
@@ -301,6 +315,7 @@ fn everything_is_reached() {
         cases::epilogues(WGSL),
         cases::quantized(WGSL),
         cases::group_edges(WGSL),
+        cases::gathered(WGSL),
         cases::forms(WGSL),
         cases::groups(WGSL),
         cases::strides(WGSL),

@@ -93,6 +93,19 @@ fn group_edges() {
     check(&ragged());
 }
 
+/// Rows by index on one kernel: plain, in groups, whose rows share words, and with a gate.
+fn gathered() -> Vec<Case> {
+    let on = |case: Case| case.kernel(WGSL.floor());
+    let mut cases: Vec<_> = themes::gathered().into_iter().take(6).map(on).collect();
+    cases.remove(4);
+    cases
+}
+
+#[test]
+fn rows_by_index() {
+    check(&gathered());
+}
+
 /// Batches whose dimensions have no common stride.
 fn nested() -> Vec<Case> {
     let case = |case: Case| case.kernel("simt/32x32x32");
@@ -174,9 +187,9 @@ fn everything_is_reached() {
         [cases::splits, cases::mixed, cases::quantized].map(|theme| plain(theme(WGSL))).concat();
     let without_f16 = Caps { f16: false, ..device() };
     let (mut files, mut labels) = (BTreeSet::new(), BTreeSet::new());
-    let nested = nested();
+    let others = [nested(), gathered()].concat();
     let cases = few_texts::each_variant(WGSL);
-    for case in cases.iter().chain(&groups).chain(&shared).chain(&nested) {
+    for case in cases.iter().chain(&groups).chain(&shared).chain(&others) {
         for caps in [&device(), &without_f16] {
             for pass in planned(case, caps).unwrap().passes {
                 labels.insert((pass.label.clone(), case.groups.is_some()));
@@ -204,7 +217,7 @@ fn everything_is_reached() {
 }
 
 /// Parts of the names of files that only kernels of matrix units have.
-const OF_UNITS: [&str; 15] = [
+const OF_UNITS: [&str; 16] = [
     "unit/",
     "coop",
     "panel",
@@ -221,4 +234,5 @@ const OF_UNITS: [&str; 15] = [
     "keep",
     "epilogue/scratch",
     "epilogue/residual",
+    "epilogue/gate.wgsl",
 ];

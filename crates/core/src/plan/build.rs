@@ -11,7 +11,7 @@ use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Load};
 use crate::params::Params;
-use crate::problem::{DType, Format, Grouping, Operand};
+use crate::problem::{DType, Format, Gathered, Grouping, Operand};
 use crate::role::Role;
 
 /// The label of finishing passes.
@@ -130,7 +130,10 @@ fn mainloop(
                 }
             }
         }
-        builder.part(kit.lines, name, Vec::new());
+        match kit.gathered.filter(|_| side.gathered) {
+            Some(files) => builder.gathered(side.name, files.lines, problem),
+            None => builder.part(kit.lines, name, Vec::new()),
+        }
         builder.axes(side.name, side.along_k);
         match (variant.access, fetch.map(|fetch| fetch.loader)) {
             (Access::Elements, _) => builder.part_if_any(kit.block, name),
@@ -160,12 +163,16 @@ fn mainloop(
             );
         }
     }
+    let [direct, partial] = match kit.gathered.filter(|_| problem.gathered.is_some()) {
+        Some(files) => [files.direct, files.partial],
+        None => [kit.direct, kit.partial],
+    };
     if setup.two_passes {
-        builder.part(kit.partial, None, vec![("ADD", u32::from(setup.step > 0))]);
+        builder.part(partial, None, vec![("ADD", u32::from(setup.step > 0))]);
         builder.bind(Role::Scratch, true, [0, setup.scratch_bytes], 16);
     } else {
         builder.epilogue(setup, Ends::All);
-        builder.part(kit.direct, None, Vec::new());
+        builder.part(direct, None, Vec::new());
     }
     for file in kernel.files {
         builder.part(file, None, Vec::new());
@@ -266,6 +273,10 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
         }
         grouping => Params { row_offset: grouping.offset() as u32, ..Params::default() },
     };
+    let [column_offset, column_step, table_rows] = problem
+        .gathered
+        .map_or([0; 3], |Gathered { rows, offset, step, .. }| [offset, step, rows])
+        .map(|number| number as u32);
     Params {
         m: problem.m as u32,
         n: problem.n as u32,
@@ -297,6 +308,9 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
         scratch_splits: setup.scratch_splits as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
+        column_offset,
+        column_step,
+        table_rows,
         ..own
     }
 }

@@ -135,6 +135,12 @@ impl Builder {
         self.part(self.kit.axes, Some(name), vec![("X_K_CONTIGUOUS", u32::from(along_k))]);
     }
 
+    /// A by its row indices, in place of [`Kit::lines`].
+    pub(super) fn gathered(&mut self, name: &'static str, file: &'static str, problem: &Problem) {
+        self.part(file, Some(name), vec![("X_INDICES", Role::RowIndex.binding())]);
+        self.bind(Role::RowIndex, false, [0, problem.indices().unwrap_or(0) * WORD], WORD);
+    }
+
     /// Where the entries of operands begin.
     pub(super) fn bases(&mut self, grouping: Grouping) {
         self.part_if_any(self.kit.schedule(grouping).and_then(|schedule| schedule.bases), None);
@@ -217,33 +223,39 @@ impl Builder {
             self.load("bias", Role::Bias, setup.bias, bias);
         }
         self.load("residual", Role::Residual, setup.residual, residual);
+        // The function of a gate goes where the gate does.
+        let gated = epilogue.gated && epilogue.residual.is_some();
         let activation = match epilogue.activation {
+            _ if gated && residual.is_none() => 0,
             Activation::None => 0,
             Activation::Relu => 1,
             Activation::Gelu => 2,
             Activation::Silu => 3,
             Activation::GeluErf => 4,
         };
-        if ends != Ends::Residual {
+        if ends != Ends::Residual || gated {
             self.part(kit.activation, None, vec![("ACTIVATION", activation)]);
         }
         self.part(setup.store.file, None, (setup.store.constants)(check::dense_type(c)));
         if setup.store.vector < 4 {
             self.part_if_any(kit.single, Some("c"));
         }
-        if ends == Ends::Residual {
-            self.part_if_any(kit.residual, None);
-        } else {
-            self.part(
-                kit.linear,
-                None,
-                vec![
-                    ("USE_BETA", u32::from(epilogue.beta != 0.0)),
-                    ("USE_BIAS", u32::from(bias.is_some())),
-                    ("BIAS_ALONG_M", u32::from(along_m)),
-                    ("USE_RESIDUAL", u32::from(residual.is_some())),
-                ],
-            );
+        let steps = || {
+            vec![
+                ("USE_BETA", u32::from(epilogue.beta != 0.0)),
+                ("USE_BIAS", u32::from(bias.is_some())),
+                ("BIAS_ALONG_M", u32::from(along_m)),
+            ]
+        };
+        match (ends, residual) {
+            (Ends::Residual, _) => {
+                self.part_if_any(if gated { kit.gate } else { kit.residual }, None);
+            }
+            (_, Some(_)) if gated => self.part(kit.gated, None, steps()),
+            (_, residual) => {
+                self.part(kit.linear, None, steps());
+                self.constant(("USE_RESIDUAL", u32::from(residual.is_some())));
+            }
         }
         self.pass.f16 |= setup.store.f16;
         self.bind(

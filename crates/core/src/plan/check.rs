@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::Role;
-use crate::problem::{DType, Dimension, Format, Grouping, Operand, Problem};
+use crate::problem::{DType, Dimension, Format, Gathered, Grouping, Operand, Problem};
 use crate::quant::QuantFormat;
 
 /// Largest M, N, K or batch: tile arithmetic in u32 must not wrap.
@@ -35,8 +35,10 @@ pub fn check(problem: &Problem) -> Result<Problem> {
         // One column: element i is at i·ld.
         bias.operand.transposed = false;
     }
+    gathered(&mut checked)?;
+    let whole = checked;
     for (role, operand, strides) in checked.operands() {
-        storage(title(role), operand, span(problem, operand, &strides))?;
+        storage(title(role), operand, span(&whole, role, operand, &strides))?;
         if role != Role::B {
             dense(title(role), operand)?;
         }
@@ -51,6 +53,10 @@ pub fn check(problem: &Problem) -> Result<Problem> {
     }
     if let Format::Quantized(format) = problem.b.format {
         quantized(&problem.b, [k, n], format)?;
+    }
+    // Without rows to take, or elements of them, there is nothing to sum.
+    if checked.gathered.is_some() && (checked.k == 0 || checked.stored_rows() == 0) {
+        (checked.k, checked.gathered) = (0, None);
     }
     let normal = normal(&checked.collapsed());
     no_overlap(&normal)?;
@@ -85,10 +91,15 @@ pub(super) fn dense_type(operand: &Operand) -> DType {
 /// 2^64.
 pub(super) fn span(
     problem: &Problem,
+    role: Role,
     operand: &Operand,
     strides: &[(Dimension, u64); 3],
 ) -> Option<u64> {
     let mut last = operand.offset;
+    if let (Role::A, Some(Gathered { rows, .. })) = (role, problem.gathered) {
+        let Some(steps) = rows.checked_sub(1) else { return Some(0) };
+        last = last.checked_add(operand.ld.checked_mul(steps)?)?;
+    }
     for &(dimension, stride) in strides {
         let nested = match (dimension, problem.grouping) {
             (Dimension::Entries, Grouping::Nested { .. }) => {
@@ -130,8 +141,12 @@ pub(super) fn normal(problem: &Problem) -> Problem {
     if problem.n == 1 && problem.b.ld == 1 {
         normal.b.transposed = true;
     }
-    for (_, operand, [(_, entry), (rows, _), (cols, _)]) in normal.operands() {
-        if problem.extent(if operand.transposed { cols } else { rows }) <= 1 {
+    for (role, operand, [(_, entry), (rows, _), (cols, _)]) in normal.operands() {
+        let lines = match role {
+            Role::A if problem.gathered.is_some() => problem.stored_rows(),
+            _ => problem.extent(if operand.transposed { cols } else { rows }),
+        };
+        if lines <= 1 {
             operand.ld = 0;
         }
         match problem.grouping {
@@ -141,6 +156,44 @@ pub(super) fn normal(problem: &Problem) -> Problem {
         }
     }
     normal
+}
+
+/// Rows by index are contiguous, of one matrix for all entries, and their indices lie in their
+/// storage. No copy that was packed beforehand serves them.
+fn gathered(problem: &mut Problem) -> Result<()> {
+    let Problem { k, a, gathered: Some(Gathered { rows, len, .. }), .. } = *problem else {
+        return Ok(());
+    };
+    problem.copies[0] = None;
+    if rows > MAX_DIMENSION {
+        return Err(Error::Overflow(format!(
+            "A gathers its rows from {rows}, at most {MAX_DIMENSION}"
+        )));
+    }
+    if a.transposed && k <= 1 {
+        // A column: its elements are rows, one after the other.
+        (problem.a.transposed, problem.a.ld) = (false, 1);
+    } else if a.transposed {
+        return Err(Error::Strides(
+            "rows by index must be contiguous; those of A here have gaps between their elements"
+                .into(),
+        ));
+    }
+    if problem.entries() > 1 && problem.grouping.has_entries() && !a.is_shared() {
+        return Err(Error::Strides(format!(
+            "rows by index come from one matrix; the entries of A are {:?} apart",
+            a.entry_strides()
+        )));
+    }
+    match problem.indices().unwrap_or(0) {
+        needed if needed > MAX_DIMENSION => {
+            Err(Error::Overflow(format!("row indices pass {MAX_DIMENSION}")))
+        }
+        needed if needed > len && problem.m > 0 => {
+            Err(Error::BufferTooSmall { operand: "row indices", needed, len })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The dimensions of a nested batch make its entries; strides along them belong to no other batch.

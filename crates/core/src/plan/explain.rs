@@ -35,6 +35,9 @@ pub fn explain(
         let _ = writeln!(out, "cut     {}", cut(&plan, &pieces, caps));
     }
     let _ = writeln!(out, "chosen  {choice}  ~{}{first}", time(choice.cost));
+    if plan.copies_rows {
+        out.push_str("        the rows of A are copied by index before\n");
+    }
     if caps.class == DeviceClass::Cpu && forced.is_none() {
         out.push_str("        a software device: kernels that compile fast are preferred\n");
     }
@@ -122,6 +125,9 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
     } else {
         let _ = write!(out, "  {} groups of rows", problem.entries());
     }
+    if let Some(gathered) = problem.gathered {
+        let _ = write!(out, "  rows of A by index, of {}", gathered.rows);
+    }
     if problem.precision != Precision::F32 {
         let _ = write!(out, "  precision {}", problem.precision.name());
     }
@@ -132,7 +138,8 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
     }
     let _ = write!(out, " activation {}", epilogue.activation.name());
     if let Some(residual) = epilogue.residual {
-        let _ = write!(out, " residual ({})", residual.format);
+        let name = if epilogue.gated { "of the gate" } else { "residual" };
+        let _ = write!(out, " {name} ({})", residual.format);
     }
     let _ = writeln!(out, "\ndevice  {}", caps.name);
     if let Some(version) = caps.msl_version {

@@ -93,7 +93,8 @@ impl Fetches {
             Some(_) => Some(1),
             None => Some(operand.format.planes().len() as u64),
         });
-        planes.sum::<u64>() + self.exponents()
+        let indices = u64::from(problem.gathered.is_some());
+        planes.sum::<u64>() + indices + self.exponents()
     }
 
     /// How many operands have exponents.
@@ -206,6 +207,9 @@ fn fetch(
         && side.k.is_multiple_of(bk);
     if fits && loader.provides(variant.access) {
         return Ok(Fetch { loader, packing: None });
+    }
+    if side.gathered {
+        return Err(Reject("rows by index are read from where they lie, and not packed".into()));
     }
     if let Some(copy) = side.copy.filter(|_| unit.matrix.operands == DType::F16) {
         let (words, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;

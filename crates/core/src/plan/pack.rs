@@ -43,6 +43,8 @@ pub(super) struct Side {
     pub(super) along_k: bool,
     /// Its copy, if it was packed beforehand.
     pub(super) copy: Option<Copied>,
+    /// Whether its lines are found by index.
+    pub(super) gathered: bool,
 }
 
 impl Side {
@@ -58,6 +60,7 @@ impl Side {
                 entries: problem.batch,
                 along_k: !a.transposed,
                 copy: copies[0],
+                gathered: problem.gathered.is_some(),
             },
             Side {
                 name: "b",
@@ -68,6 +71,7 @@ impl Side {
                 entries: problem.entries(),
                 along_k: b.transposed,
                 copy: copies[1],
+                gathered: false,
             },
         ]
     }

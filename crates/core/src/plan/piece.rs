@@ -93,7 +93,7 @@ impl Step {
         let mut windows = [Window::default(); Role::COUNT];
         let whole = problem;
         for (role, operand, strides) in problem.operands() {
-            let end = check::span(&whole, operand, &strides).unwrap_or(0);
+            let end = check::span(&whole, role, operand, &strides).unwrap_or(0);
             windows[role as usize] = window(operand, end, caps);
             operand.offset -= windows[role as usize].start;
         }

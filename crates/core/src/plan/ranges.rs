@@ -142,7 +142,8 @@ impl Cutter<'_> {
         let most = scratch_limit(self.caps).0;
         let beyond_scratch = |bytes: u64| bytes > most || bytes / 4 > u32::MAX.into();
         // The pieces of a grouped product read the ends of all its groups.
-        for (role, elements) in self.whole.operands() {
+        let indices = piece.problem.indices().map(|elements| (Role::RowIndex, elements));
+        for (role, elements) in self.whole.operands().chain(indices) {
             let bytes = elements * 4;
             if too_large(bytes, elements) {
                 return Some(Excess { operand: role.name(), bytes, elements, dimension: None });
@@ -152,14 +153,16 @@ impl Cutter<'_> {
             let mut step = piece.step(index);
             let problem = step;
             for (role, operand, strides) in step.operands() {
-                let end = span(&problem, operand, &strides).unwrap_or(u64::MAX);
+                let end = span(&problem, role, operand, &strides).unwrap_or(u64::MAX);
                 let Window { elements, .. } = window(operand, end, self.caps);
                 let block = operand.format.block();
                 let planes =
                     operand.format.planes().iter().map(|plane| plane.bytes_of(block, elements));
                 let bytes = planes.max().unwrap_or(0);
                 if too_large(bytes, elements) {
-                    let dimension = longest(&problem, &strides);
+                    // A range of M or of K has rows from anywhere in their matrix.
+                    let gathered = role == Role::A && problem.gathered.is_some();
+                    let dimension = longest(&problem, &strides).filter(|_| !gathered);
                     return Some(Excess { operand: title(role), bytes, elements, dimension });
                 }
             }

@@ -72,6 +72,9 @@ impl Setup {
             }));
         }
 
+        if problem.gathered.is_some() && kit.gathered.is_none() {
+            return Err(Reject("it has no rows by index".into()));
+        }
         let fetches = Fetches::new(kit, caps, variant, problem, splits)?;
         let epilogue = &problem.epilogue;
         let bias = epilogue.bias.map(|bias| scalar_loader(kit, caps, &bias.operand)).transpose()?;

@@ -39,6 +39,8 @@ pub struct Take {
     pub rows: Option<Index>,
     /// Which columns, likewise.
     pub columns: Option<Index>,
+    /// Whether an index beyond the table gives zeros.
+    pub zeros: bool,
     /// Type of the output. Integers are taken as the type that they have.
     pub dtype: DType,
     /// The place of the output's first element in its storage.
@@ -57,10 +59,11 @@ impl Take {
         [entries, count(self.rows, rows), count(self.columns, columns)]
     }
 
-    /// The bits, of f32 for floats, of what an index beyond the table gives: NaN, or the integer
-    /// farthest from 0, which is no index either.
+    /// The bits, of f32 for floats, of what an index beyond the table gives: 0 if that is asked
+    /// for, else NaN, or the integer farthest from 0, which is no index either.
     pub const fn beyond(&self) -> u32 {
         match self.dtype {
+            _ if self.zeros => 0,
             DType::F32 | DType::F16 | DType::BF16 => f32::NAN.to_bits(),
             DType::I32 => i32::MIN as u32,
             DType::U32 => u32::MAX,
@@ -301,6 +304,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         builder.bind(Role::B, false, window, BLOCK_BYTES);
         builder.bind(Role::C, true, c_bytes, BLOCK_BYTES);
         let beyond = match take.dtype {
+            _ if take.zeros => 0,
             DType::F16 => 0x7e00_7e00,
             DType::BF16 => 0x7fc0_7fc0,
             DType::F32 | DType::I32 | DType::U32 => take.beyond(),

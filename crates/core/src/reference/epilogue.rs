@@ -80,12 +80,31 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
     let mut error = alpha.abs() * sum_error + beta.abs() * old_error + bias_error;
     error += f64::from(steps) * (U * magnitude + SMALLEST_NORMAL);
 
-    let (mut value, lipschitz, activation_error) = activate(epilogue.activation, x);
-    error = lipschitz * error + activation_error;
-
-    if let Some((residual, residual_error)) = terms.residual {
-        error += residual_error + U * (value.abs() + error + residual.abs()) + SMALLEST_NORMAL;
-        value += residual;
+    // What the function is applied to: the sum, or a gate.
+    let argument = match terms.residual {
+        Some((gate, _)) if epilogue.gated => gate,
+        _ => x,
+    };
+    let (mut value, lipschitz, activation_error) = activate(epilogue.activation, argument);
+    let mut undecided = false;
+    match terms.residual {
+        Some((_, gate_error)) if epilogue.gated => {
+            let (gate, off) = (value, lipschitz * gate_error + activation_error);
+            // Zero times infinity is neither, and who can tell that it is zero?
+            undecided =
+                gate.is_infinite() && x.abs() <= error || x.is_infinite() && gate.abs() <= off;
+            let product = (x.abs() + error) * (gate.abs() + off);
+            error = x.abs() * off + gate.abs() * error + error * off;
+            error += U * product + SMALLEST_NORMAL;
+            value = x * gate;
+        }
+        residual => {
+            error = lipschitz * error + activation_error;
+            if let Some((residual, off)) = residual {
+                error += off + U * (value.abs() + error + residual.abs()) + SMALLEST_NORMAL;
+                value += residual;
+            }
+        }
     }
 
     let reach = value.abs() + error;
@@ -114,10 +133,10 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
     // max(NaN, 0) may be 0, and the formulas of the others meet ∞/∞ or 0·∞.
     let undefined = match epilogue.activation {
         Activation::None => false,
-        Activation::Relu => x.is_nan(),
-        Activation::Gelu | Activation::GeluErf | Activation::Silu => x.is_infinite(),
+        Activation::Relu => argument.is_nan(),
+        Activation::Gelu | Activation::GeluErf | Activation::Silu => argument.is_infinite(),
     };
-    if overflow || undefined {
+    if overflow || undefined || undecided {
         (value, f64::INFINITY)
     } else if value.is_finite() {
         (value, if error.is_nan() { f64::INFINITY } else { error })

@@ -71,8 +71,10 @@ use product::{Admits, Side};
 /// `ld` is k.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inputs<'a> {
-    /// A.
+    /// A, or the matrix that has its rows.
     pub a: &'a [f64],
+    /// The storage of A's row indices; needed when [`Problem::gathered`] says so.
+    pub indices: &'a [u32],
     /// B.
     pub b: &'a [f64],
     /// Absolute error admitted in each element of B, as from
@@ -193,8 +195,10 @@ fn product_of(
         format if problem.may_scale(format) => Admits::Scaling,
         _ => Admits::Nothing,
     });
+    let indices = problem.gathered.map(|gathered| (inputs.indices, gathered));
     let a = Side {
         values: inputs.a,
+        indices,
         errors: None,
         operand: problem.entry(&problem.a, entry).t(),
         admits: a_admits,
@@ -202,6 +206,7 @@ fn product_of(
     };
     let b = Side {
         values: inputs.b,
+        indices: None,
         errors: inputs.b_error,
         operand: problem.entry(&problem.b, b_entry),
         admits: b_admits,

@@ -2,7 +2,7 @@
 
 use super::{at, flushed};
 use crate::convert;
-use crate::problem::{DType, Operand, Problem};
+use crate::problem::{DType, Gathered, Operand, Problem};
 use std::ops::Range;
 
 /// Numbers of one operand that are gathered at a time, so that a large one is not held twice.
@@ -63,6 +63,8 @@ impl Dot {
 pub(super) struct Side<'a> {
     /// Content of its storage.
     pub(super) values: &'a [f64],
+    /// The row of its matrix that each line is, by a storage of indices. None if lines are rows.
+    pub(super) indices: Option<(&'a [u32], Gathered)>,
     /// Errors admitted in the elements of its storage.
     pub(super) errors: Option<&'a [f64]>,
     /// Where the entry lies, as a matrix `[K, lines]`.
@@ -102,6 +104,16 @@ impl Side<'_> {
         // touched in whole cache lines.
         for eight in blocks(0..k as u64, 8) {
             for (first, line) in (0..).step_by(k).zip(lines.clone()) {
+                let line = match self.indices {
+                    None => line,
+                    Some((indices, Gathered { rows, offset, step, .. })) => {
+                        match u64::from(indices[(offset + line * step) as usize]) {
+                            row if row < rows => row,
+                            // Of zeros.
+                            _ => continue,
+                        }
+                    }
+                };
                 for i in eight.clone() {
                     let (from, to) = (at(&self.operand, i, line), first + i as usize);
                     values[to] = self.values[from];

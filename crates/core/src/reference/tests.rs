@@ -4,7 +4,7 @@ mod precisions;
 
 use super::*;
 use crate::Grouping;
-use crate::problem::{Activation, Bias, Epilogue, Precision};
+use crate::problem::{Activation, Bias, Epilogue, Gathered, Precision};
 
 /// Numbers in [-1, 1), the same in every run (the generator of Knuth's MMIX).
 struct Random(u64);
@@ -115,6 +115,7 @@ fn epilogue_in_its_order() {
         bias: bias(Axis::N),
         activation: Activation::Relu,
         residual: Some(residual),
+        gated: false,
     };
     let given = Inputs {
         bias: Some(&[f64::NAN, 1.0, f64::NAN, 2.0]),
@@ -127,6 +128,21 @@ fn epilogue_in_its_order() {
     assert_eq!(reference(&problem, &given).value, [104.0, 303.0, 205.0, 406.0]);
     problem.epilogue.alpha = -2.0;
     assert_eq!(reference(&problem, &given).value, [100.0, 300.0, 200.0, 400.0]);
+    problem.epilogue.gated = true;
+    let gates = Inputs { residual: Some(&[1.0, -1.0, 0.5, 10.0]), ..given };
+    // (−2·[3 4; 6 8] − 3·[1 2; 3 4] + [1; 2]) ∘ relu([1 0.5; −1 10])
+    assert_eq!(reference(&problem, &gates).value, [-8.0, -6.5, 0.0, -260.0]);
+}
+
+#[test]
+fn rows_by_index() {
+    let gathered = Some(Gathered { rows: 2, offset: 1, step: 2, len: 8 });
+    let problem = Problem { gathered, ..Problem::dense(DType::F32, 4, 1, 1) };
+    let indices = &[9, 1, 9, 0, 9, 2, 9, 1];
+    let given = Inputs { indices, ..inputs(&[3.0, 5.0], &[2.0], &[]) };
+    assert_eq!(reference(&problem, &given).value, [10.0, 6.0, 0.0, 10.0]);
+    let last = problem.range(Dimension::M, 3..4);
+    assert_eq!(reference(&last, &given).value[3], 10.0);
 }
 
 #[test]

@@ -11,7 +11,9 @@ use crate::storage::{Bound, Buffers, Bundle};
 use crate::tensor::{Tensor, count};
 use std::borrow::Cow;
 use tilewise_core::kernel::Role;
-use tilewise_core::{Axis, Bias, DType, Epilogue, Error, Format, Operand, Problem, Result};
+use tilewise_core::{
+    Axis, Bias, DType, Epilogue, Error, Format, Gathered, Operand, Problem, Result,
+};
 
 impl Gemm {
     /// Memory for A with its columns in W's order, if W has one ([`QuantizedTensor::with_order`]).
@@ -41,7 +43,8 @@ impl Gemm {
 
     /// Batch, and M, N, K.
     fn sizes(&self) -> Result<(Batch, [usize; 3])> {
-        let [m, k] = self.a.rows_and_columns("A")?;
+        let [rows, k] = self.a.rows_and_columns("A")?;
+        let m = self.count_of_rows(rows)?;
         let (b_batch, [b_k, n]) = self.right()?;
         if k != b_k {
             let hint = match (k == n, m == b_k) {
@@ -164,6 +167,15 @@ impl Gemm {
         };
         let (a, bound) = self.a.operand("A", batch.shared("A", self.a.batch(2))?)?;
         add(Role::A, "A", context, bound, Some(&self.a))?;
+        let gathered = match &self.rows {
+            Some(indices) => {
+                let (Operand { offset, ld, len, .. }, bound) = indices.vector([0; 4]);
+                add(Role::RowIndex, "row indices", indices.context(), bound, Some(indices))?;
+                let [rows, _] = self.a.rows_and_columns("A")?;
+                Some(Gathered { rows: rows as u64, offset, step: ld, len })
+            }
+            None => None,
+        };
         let b = match &self.b {
             RightOperand::Dense(b) => {
                 let own = b.batch(2);
@@ -201,11 +213,12 @@ impl Gemm {
         };
         let residual = match &self.residual {
             Some(residual) => {
-                same_shape("residual", residual.rows_and_columns("residual")?, [m, n])?;
-                let strides = batch.each("residual", residual.batch(2))?;
-                let (operand, bound) = residual.operand("residual", strides)?;
-                add(Role::Residual, "residual", residual.context(), bound, Some(residual))?;
-                Some(along_rows("residual", operand, m, n)?)
+                let name = if self.gate.is_some() { "gate" } else { "residual" };
+                same_shape(name, residual.rows_and_columns(name)?, [m, n])?;
+                let strides = batch.each(name, residual.batch(2))?;
+                let (operand, bound) = residual.operand(name, strides)?;
+                add(Role::Residual, name, residual.context(), bound, Some(residual))?;
+                Some(along_rows(name, operand, m, n)?)
             }
             None => None,
         };
@@ -256,6 +269,7 @@ impl Gemm {
             k: k as u64,
             batch: entries,
             a,
+            gathered,
             b,
             c,
             grouping: nested,
@@ -263,8 +277,9 @@ impl Gemm {
                 alpha: self.alpha.planned() * factor,
                 beta: self.beta.planned(),
                 bias,
-                activation: self.activation,
+                activation: self.function()?,
                 residual,
+                gated: self.gate.is_some(),
             },
             precision: self.precision,
             copies,

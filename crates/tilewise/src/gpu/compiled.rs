@@ -6,7 +6,9 @@ use crate::cache::lock;
 use std::sync::{Arc, Mutex};
 use tilewise_core::plan::{Index, Pass, Quantize, Table, Take};
 use tilewise_core::problem::{Copied, Precision};
-use tilewise_core::{Activation, Bias, Epilogue, Grouping, Operand, Params, Problem, Result};
+use tilewise_core::{
+    Activation, Bias, Epilogue, Gathered, Grouping, Operand, Params, Problem, Result,
+};
 
 /// A plan whose pipelines are compiled.
 pub(crate) struct Compiled {
@@ -14,6 +16,8 @@ pub(crate) struct Compiled {
     pub(super) steps: Vec<Step>,
     pub(super) scratch_bytes: u64,
     pub(super) packed_bytes: u64,
+    /// Whether it wants the rows of A copied by their indices.
+    pub(crate) copies_rows: bool,
     /// Of the last call, by its factors.
     uniforms: Mutex<Option<(Factors, Uniforms)>>,
     /// Of the last call with factors on the device, which writes them before each call.
@@ -35,9 +39,15 @@ impl Compiled {
             steps,
             scratch_bytes,
             packed_bytes,
+            copies_rows: false,
             uniforms: Mutex::default(),
             written: Mutex::default(),
         }
+    }
+
+    /// The same, which wants the rows of A copied before, or does not.
+    pub(super) fn copying_rows(self, copies_rows: bool) -> Self {
+        Compiled { copies_rows, ..self }
     }
 
     /// The parameters of the passes with these factors, in uniform buffers by `make`.
@@ -98,11 +108,13 @@ pub(super) struct Step {
 pub(crate) struct Asked {
     sizes: [u64; 4],
     operands: [Operand; 3],
+    gathered: Option<Gathered>,
     grouping: Grouping,
     reads_c: bool,
     bias: Option<Bias>,
     activation: Activation,
     residual: Option<Operand>,
+    gated: bool,
     precision: Precision,
     copies: [Option<Copied>; 2],
     beside_c: bool,
@@ -113,18 +125,20 @@ impl Asked {
     /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is
     /// that holds an operand concerns that check alone.
     pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
-        let Problem { m, n, k, batch, a, b, c, grouping, epilogue, precision, copies, beside_c } =
-            *problem;
-        let Epilogue { alpha: _, beta, bias, activation, residual } = epilogue;
+        let &Problem { m, n, k, batch, a, gathered, b, c, .. } = problem;
+        let Problem { grouping, epilogue, precision, copies, beside_c, .. } = *problem;
+        let Epilogue { alpha: _, beta, bias, activation, residual, gated } = epilogue;
         let placed = |operand| Operand { len: 0, ..operand };
         Asked {
             sizes: [m, n, k, batch],
             operands: [a, b, c].map(placed),
+            gathered: gathered.map(|gathered| Gathered { len: 0, ..gathered }),
             grouping,
             reads_c: beta != 0.0,
             bias: bias.map(|bias| Bias { operand: placed(bias.operand), ..bias }),
             activation,
             residual: residual.map(placed),
+            gated,
             precision,
             copies,
             beside_c,

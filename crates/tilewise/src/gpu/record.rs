@@ -21,8 +21,9 @@ impl Gpu {
     /// `NoKernel` where MSL of it is refused, which `Pipelines::refusal` then knows; `Device`,
     /// `DeviceLost`.
     pub(crate) fn ready(&self, plan: Plan) -> Result<Compiled> {
-        let Plan { passes, scratch_bytes, packed_bytes, .. } = plan;
-        self.compiled(passes, scratch_bytes, packed_bytes)
+        let Plan { passes, scratch_bytes, packed_bytes, copies_rows, .. } = plan;
+        let compiled = self.compiled(passes, scratch_bytes, packed_bytes)?;
+        Ok(compiled.copying_rows(copies_rows))
     }
 
     /// The passes and pipelines of a conversion, planned and compiled if nothing like it was met
@@ -156,6 +157,7 @@ impl Gpu {
                     table: Table { operand, entries: 1, rows: 1, columns: 1 },
                     rows: None,
                     columns: None,
+                    zeros: false,
                     dtype: DType::F32,
                     offset: ((slot * self.params_slot() + field) / 4) as u64,
                     len: params.size() / 4,

@@ -216,17 +216,22 @@ impl GatherMatmul {
                 Some(rows)
             }
         };
-        let a = match rows {
-            Some(rows) => {
+        let (a, rows) = match rows {
+            // Products gather whole rows.
+            Some(rows) if !x.has_whole_rows() => {
                 let a = Tensor::zeros(context, x.dtype(), &[count, x.shape()[1]])?;
                 work.op(&ops::gather(x, &rows).or_zeros(), &a)?;
-                a
+                (a, None)
             }
-            None => x.clone(),
+            rows => (x.clone(), rows),
         };
         // Rows of no matrix stay zeros.
         let sorted = Tensor::zeros(context, y.dtype(), &[count, n])?;
         let gemm = Gemm::grouped(&a, w.clone(), &ends).precision(self.precision);
+        let gemm = match &rows {
+            Some(rows) => gemm.gather_rows(rows),
+            None => gemm,
+        };
         let gemm = match &self.kernel {
             Some(kernel) => gemm.kernel(&**kernel),
             None => gemm,

@@ -1,7 +1,7 @@
 //! The whole layer.
 
 use super::routing::{Router, Routing};
-use super::weights::{Gated, Hidden, Ways};
+use super::weights::{Gated, Hidden, Rows, Ways};
 use super::work::{Work, encode, record, submit};
 use crate::cache::lock;
 use crate::ops;
@@ -18,8 +18,15 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 /// The layer owns them, and is cheap to clone. [`Router`] says how logits become experts and
 /// weights; the number of experts of a token alone will do.
 ///
-/// Numbers between the products are rounded to the type of x; the weighted sum is f32, in the order
-/// of the slots ([`Routing`]). So the same inputs on the same device give the same bits.
+/// The products of gate and up read the rows of x by token
+/// ([`Gemm::gather_rows`](crate::Gemm::gather_rows)), and that of up multiplies by the function of
+/// the other ([`Gemm::gated_by`](crate::Gemm::gated_by)). Numbers between the products are rounded
+/// to the type of x; the weighted sum is f32, in the order of the slots ([`Routing`]). So the same
+/// inputs on the same device give the same bits.
+///
+/// The weights of slots are no step of the last product: rows would be rounded once more before
+/// they are summed, and the sum reads them all the same. Rows of experts are not padded to blocks:
+/// schedules find tiles by the ends of groups, wherever these lie.
 ///
 /// A layer keeps memory for the largest number of tokens it met, T: about T·k·(H + 2·F) numbers of
 /// x's type. Calls share it, also those of clones, and those of other layers by
@@ -71,7 +78,8 @@ struct Sizes {
 struct Memory {
     sizes: Sizes,
     routing: Routing,
-    /// A row for each slot: what goes into the experts, and what comes out.
+    /// A row for each slot: what comes out of the experts, and before, if it must be copied, what
+    /// goes in.
     rows: Tensor,
     hidden: Hidden,
     shared: Option<Hidden>,
@@ -253,18 +261,27 @@ impl MoeLayer {
         let mut kept = lock(&self.memory);
         let Memory { routing, rows, hidden, shared, .. } = self.memory(&mut kept, x, sizes)?;
         self.router.work(work, logits, &routing)?;
+        let all = Rows { x, indices: None, ends: None };
         let ends = Some(&routing.offsets);
-        rows_of(work, x, &routing.tokens, &rows)?;
-        let inner = experts.first(work, &rows, ends, ways, &hidden)?;
-        work.product(&experts.down(&inner, ends, ways), &rows)?;
+        let mut own = Rows { indices: Some(&routing.tokens), ends, ..all };
+        // Copied once for both products, if one needs that.
+        if experts.copies(&own, ways, &hidden)? {
+            work.op(&ops::gather(x, &routing.tokens), &rows)?;
+            own = Rows { x: &rows, indices: None, ends };
+        }
+        let inner = experts.first(work, &own, ways, &hidden)?;
+        work.product(&experts.down(&Rows { x: &inner, indices: None, ends }, ways), &rows)?;
         // The shared experts read x before the sum is written, since y may be x.
         let inner = match (&self.shared, &shared) {
-            (Some(own), Some(hidden)) => Some((own, own.first(work, x, None, ways, hidden)?)),
+            (Some(own), Some(hidden)) => Some((own, own.first(work, &all, ways, hidden)?)),
             _ => None,
         };
         work.op(&ops::combine(&rows, &routing.places, &routing.weights), y)?;
         match inner {
-            Some((own, inner)) => work.product(&own.down(&inner, None, ways).beta(1.0), y),
+            Some((own, inner)) => {
+                let rows = Rows { x: &inner, ..all };
+                work.product(&own.down(&rows, ways).beta(1.0), y)
+            }
             None => Ok(()),
         }
     }
@@ -313,11 +330,6 @@ impl Memory {
             shared: self.shared.as_ref().map(|hidden| hidden.narrow(tokens)).transpose()?,
         })
     }
-}
-
-/// The rows of x by token.
-fn rows_of(work: &mut Work<'_, '_>, x: &Tensor, tokens: &Tensor, rows: &Tensor) -> Result<()> {
-    work.op(&ops::gather(x, tokens), rows)
 }
 
 /// `Shape` unless the rows of x are as long as weights want them.

@@ -117,37 +117,67 @@ impl Gated {
     pub(super) fn first(
         &self,
         work: &mut Work<'_, '_>,
-        x: &Tensor,
-        ends: Option<&GroupOffsets>,
+        rows: &Rows<'_>,
         ways: &Ways,
-        Hidden { first, second }: &Hidden,
+        hidden: &Hidden,
     ) -> Result<Tensor> {
-        match &self.gate_up {
-            GateUp::Separate(gate, up) => {
-                work.product(&ways.product(x, gate, ends), first)?;
-                work.product(&ways.product(x, up, ends), second)?;
-                gated(work, ways.activation, [first, second], first)?;
-                Ok(first.clone())
-            }
-            GateUp::Fused(both) => {
-                work.product(&ways.product(x, both, ends), first)?;
+        let Hidden { first, second } = hidden;
+        let (gate, up) = self.products(rows, ways, hidden);
+        work.product(&gate, first)?;
+        match up {
+            Some(up) => work.product(&up, second)?,
+            None => {
                 let columns = second.shape()[1];
                 let part = |at| first.narrow(1, at * columns, columns);
                 gated(work, ways.activation, [&part(0)?, &part(1)?], second)?;
-                Ok(second.clone())
             }
+        }
+        Ok(second.clone())
+    }
+
+    /// The product into the first tensor, and that into the second, if there are two.
+    fn products(
+        &self,
+        rows: &Rows<'_>,
+        ways: &Ways,
+        Hidden { first, .. }: &Hidden,
+    ) -> (Gemm, Option<Gemm>) {
+        match &self.gate_up {
+            GateUp::Separate(gate, up) => {
+                let up = ways.product(rows, up).gated_by(first, ways.activation);
+                (ways.product(rows, gate), Some(up))
+            }
+            GateUp::Fused(both) => (ways.product(rows, both), None),
         }
     }
 
+    /// Whether rows by index must be copied before a product that they go into.
+    pub(super) fn copies(&self, rows: &Rows<'_>, ways: &Ways, hidden: &Hidden) -> Result<bool> {
+        if !rows.x.has_whole_rows() {
+            return Ok(true);
+        }
+        let (gate, up) = self.products(rows, ways, hidden);
+        let up_copies = || up.map_or(Ok(false), |up| up.copies_rows(&hidden.second));
+        Ok(gate.copies_rows(&hidden.first)? || up_copies()?)
+    }
+
     /// The last product of rows.
-    pub(super) fn down(&self, x: &Tensor, ends: Option<&GroupOffsets>, ways: &Ways) -> Gemm {
-        ways.product(x, &self.down, ends)
+    pub(super) fn down(&self, rows: &Rows<'_>, ways: &Ways) -> Gemm {
+        ways.product(rows, &self.down)
     }
 }
 
+/// What goes into a product: the rows of x, or those by index, of all tokens or of each expert.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) x: &'a Tensor,
+    pub(super) indices: Option<&'a Tensor>,
+    pub(super) ends: Option<&'a GroupOffsets>,
+}
+
 impl Ways {
-    /// x·wᵀ, of rows of experts or of all tokens.
-    fn product(&self, x: &Tensor, w: &RightOperand, ends: Option<&GroupOffsets>) -> Gemm {
+    /// x·wᵀ.
+    fn product(&self, &Rows { x, indices, ends }: &Rows<'_>, w: &RightOperand) -> Gemm {
         let b = match w {
             RightOperand::Dense(w) => w.t().into(),
             quantized => quantized.clone(),
@@ -157,6 +187,10 @@ impl Ways {
             None => Gemm::new(x, b),
         };
         let gemm = gemm.precision(self.precision);
+        let gemm = match indices {
+            Some(indices) => gemm.gather_rows(indices),
+            None => gemm,
+        };
         match &self.kernel {
             Some(kernel) => gemm.kernel(&**kernel),
             None => gemm,

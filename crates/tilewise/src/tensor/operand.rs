@@ -50,6 +50,12 @@ impl Tensor {
         }
     }
 
+    /// Whether the elements of each row follow each other.
+    #[cfg(feature = "custom-kernels")]
+    pub(crate) fn has_whole_rows(&self) -> bool {
+        self.shape.last().is_none_or(|size| *size <= 1) || self.strides.last() == Some(&1)
+    }
+
     /// Size and stride of the two dimensions before the last `inner`; 1 where there are none.
     pub(crate) fn batch(&self, inner: usize) -> [(usize, usize); 2] {
         [2, 1].map(|before| match self.shape.len().checked_sub(inner + before) {

@@ -269,6 +269,12 @@ fn contents(problem: &Problem, role: Role) -> Vec<u8> {
         Role::C => random(problem.c.format),
         Role::Bias => epilogue.bias.map_or(Vec::new(), |bias| random(bias.operand.format)),
         Role::Residual => epilogue.residual.map_or(Vec::new(), |residual| random(residual.format)),
+        Role::RowIndex => {
+            // As the rows of tokens are scattered over a matrix; 7919 is prime.
+            let rows = problem.stored_rows().max(1);
+            let indices = (0..problem.indices().unwrap_or(0)).map(|i| (i * 7919 % rows) as u32);
+            indices.flat_map(u32::to_le_bytes).collect()
+        }
         Role::Offsets => {
             let ends = problem.grouping.even_ends(problem.m, problem.k);
             // As many words as are bound: those before the first end are read by nobody.

@@ -1,0 +1,86 @@
+//! Rows of A by index.
+
+use super::Gemm;
+#[cfg(feature = "custom-kernels")]
+use crate::context::Backend;
+use crate::take::Take;
+use crate::tensor::Tensor;
+use tilewise_core::{DType, Error, Result};
+
+impl Gemm {
+    /// Takes the rows of A by index: A is \[rows,K\], and row i of the product is that of A's row
+    /// `indices[i]`, of which there may be any number, in any order. An index beyond A's rows
+    /// stands for a row of zeros. In a batch A has one matrix, whose rows serve all entries. The
+    /// elements of a row must follow each other.
+    ///
+    /// `indices` is a vector of u32 at any place of a tensor; the device reads it when it computes.
+    /// Most kernels read the rows from where they lie. Where the best kernel for a product cannot,
+    /// the rows are copied first ([`Plan::copies_rows`](crate::planner::Plan::copies_rows)). Sums
+    /// have the same bits as those of rows that stand in this order.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?; // two tokens
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 1.0, 10.0, 10.0], &[2, 2, 1])?; // two experts
+    /// let tokens = Tensor::upload(&ctx, &[1u32, 0, 1], &[3])?; // the token of each row
+    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
+    /// let y = Gemm::grouped(&x, &w, &ends).gather_rows(&tokens).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [7.0, 30.0, 70.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn gather_rows(mut self, indices: &Tensor) -> Self {
+        self.rows = Some(indices.clone());
+        self
+    }
+
+    /// Rows of the product, for so many in A.
+    pub(super) fn count_of_rows(&self, stored: usize) -> Result<usize> {
+        let Some(indices) = &self.rows else { return Ok(stored) };
+        if indices.dtype() != DType::U32 {
+            return Err(Error::Misuse(format!("row indices in {}, wanted u32", indices.dtype())));
+        }
+        if indices.shape().len() != 1 {
+            let shape = indices.shape();
+            return Err(Error::Shape(format!("row indices of shape {shape:?}, wanted a vector")));
+        }
+        match self.a.shape() {
+            [_, _] if !self.vectors[0] => Ok(indices.elem_count()),
+            shape => Err(Error::Shape(format!(
+                "rows are gathered from a matrix A [rows,K]; it has {} dimensions",
+                shape.len() - usize::from(self.vectors[0])
+            ))),
+        }
+    }
+
+    /// Whether the rows of A must be copied by their indices before a product into `c`.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into).
+    #[cfg(feature = "custom-kernels")]
+    pub(crate) fn copies_rows(&self, c: &Tensor) -> Result<bool> {
+        match &self.context().0.backend {
+            Backend::Gpu(gpu) => {
+                let problem = self.bundle(Some(&self.as_matrix(c)))?.problem;
+                Ok(self.context().compile(gpu, &problem, self.kernel.as_ref())?.copies_rows)
+            }
+            Backend::Cpu => Ok(false),
+        }
+    }
+
+    /// The product of rows in their order, and how these are copied to its A.
+    pub(super) fn of_copied_rows(&self) -> Result<(Take, Gemm)> {
+        let mut take = Take::new(&self.a).or_zeros();
+        let mut shape = [0, 0];
+        shape.copy_from_slice(self.a.shape());
+        if let Some(indices) = &self.rows {
+            take = take.rows(indices);
+            shape[0] = indices.elem_count();
+        }
+        let a = Tensor::zeros(self.context(), self.a.dtype(), &shape)?;
+        Ok((take, Gemm { a, rows: None, ..self.clone() }))
+    }
+}

@@ -1,0 +1,77 @@
+//! Steps of the epilogue.
+
+use super::Gemm;
+use crate::tensor::Tensor;
+use tilewise_core::{Activation, Axis, Error, Result};
+
+impl Gemm {
+    /// Adds a vector \[N\] to every row. In a batched product it may be \[inner,N\] or
+    /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped one \[groups,N\]. It
+    /// replaces the bias of an earlier call.
+    pub fn bias(self, bias: &Tensor) -> Self {
+        self.bias_along(bias, Axis::N)
+    }
+
+    /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column. A product has
+    /// one bias: it replaces that of an earlier call, along either axis.
+    pub fn bias_along(mut self, bias: &Tensor, axis: Axis) -> Self {
+        self.bias = Some((bias.clone(), axis));
+        self
+    }
+
+    /// Function applied after the bias. A [gated](Self::gated_by) product has none.
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.activation = activation;
+        self
+    }
+
+    /// Adds a matrix of the output's shape last, after the activation. A dimension of its batch may
+    /// be 1, which serves all. It replaces the residual, or the gate, of an earlier call.
+    pub fn residual(mut self, residual: &Tensor) -> Self {
+        self.residual = Some(self.as_matrix(residual).into_owned());
+        self.gate = None;
+        self
+    }
+
+    /// Multiplies by a function of a matrix of the output's shape, last: C = function(gate) ·
+    /// (alpha · A·B + beta · C + bias), element by element. The gate is taken as it is stored;
+    /// function and product are f32. It has the place and the shapes of a
+    /// [residual](Self::residual), and replaces that of an earlier call.
+    ///
+    /// So a gated layer needs no pass over its hidden rows:
+    ///
+    /// ```
+    /// use tilewise::{Activation, Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
+    /// let gate = Tensor::upload(&ctx, &[3.0f32, -1.0, -3.0, 1.0], &[2, 2])?; // [F, H]
+    /// let up = Tensor::upload(&ctx, &[10.0f32, 0.0, 0.0, 10.0], &[2, 2])?;
+    /// let g = Gemm::new(&x, gate.t()).run()?; // 1, -1
+    /// let h = Gemm::new(&x, up.t()).gated_by(&g, Activation::Relu).run()?;
+    /// assert_eq!(h.read_blocking::<f32>()?, [10.0, 0.0]); // relu(x·gateᵀ) ∘ (x·upᵀ)
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn gated_by(self, gate: &Tensor, function: Activation) -> Self {
+        Gemm { gate: Some(function), ..self.residual(gate) }
+    }
+
+    /// The function after the bias, or that of the gate.
+    ///
+    /// # Errors
+    /// `Misuse` where there are both.
+    pub(super) fn function(&self) -> Result<Activation> {
+        match (self.gate, self.activation) {
+            (Some(gate), Activation::None) => Ok(gate),
+            (None, own) => Ok(own),
+            (Some(gate), own) => Err(Error::Misuse(format!(
+                "activation() is {}, and gated_by() has {}: a gated product has the function of \
+                 its gate alone",
+                own.name(),
+                gate.name()
+            ))),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+// The storage lines of an operand whose rows come from a matrix by index, in place of lines.wgsl.
+// An index beyond the matrix stands for a row of zeros: its line is the last one, so that nothing
+// outside is read, and stores leave its sums out.
+// needs: params
+// provides: X_INDICES x_exists x_index x_indices x_line
+
+const X_INDICES: u32 = 12u; //param
+
+@group(0) @binding(X_INDICES) var<storage, read> x_indices: array<u32>;
+
+fn x_index(x: u32) -> u32 {
+    return x_indices[params.column_offset + x * params.column_step];
+}
+
+fn x_line(x: u32) -> u32 {
+    return min(x_index(x), params.table_rows - 1u);
+}
+
+// Whether the matrix has row x.
+fn x_exists(x: u32) -> bool {
+    return x_index(x) < params.table_rows;
+}
