@@ -76,11 +76,11 @@ fn problems() -> Vec<Problem> {
             }
         }
         let mut grouped = Problem::dense(dtype, 96, 64, 128);
-        grouped.grouping = Grouping::RaggedM { groups: 3, offset: 0, expected: None };
+        grouped.grouping = Grouping::RaggedM { groups: 3, first: 0, offset: 0, expected: None };
         grouped.b = Operand::packed(Format::Dense(dtype), 3, 128, 64);
         all.push(grouped);
         let mut many = grouped;
-        many.grouping = Grouping::RaggedM { groups: 90, offset: 0, expected: None };
+        many.grouping = Grouping::RaggedM { groups: 90, first: 0, offset: 0, expected: None };
         many.b = Operand::packed(Format::Dense(dtype), 90, 128, 64);
         if dtype == DType::F32 {
             all.push(many);

@@ -23,6 +23,9 @@ pub struct Groups {
 pub enum Form {
     /// Segments of the rows of A, each with an entry of B, with cumulative ends.
     Rows,
+    /// The same of the transposes, as segments of the columns of B: what is named here is the
+    /// transposed product.
+    Columns,
     /// The first rows of each entry of a batch; the numbers count them.
     Masked,
     /// Ranges of K, each with an entry of C, with cumulative ends.
@@ -55,6 +58,8 @@ pub struct Case {
     pub groups: Option<Groups>,
     /// What they make groups of.
     pub form: Form,
+    /// How many entries of B lie in each shard, if there are several.
+    pub shards: Vec<usize>,
     /// Factor of the product.
     pub alpha: f32,
     /// Factor of the old C. With 0 the old C is NaN.
@@ -96,6 +101,7 @@ impl Case {
             across: false,
             groups: None,
             form: Form::Rows,
+            shards: Vec::new(),
             alpha: 1.0,
             beta: 0.0,
             written: false,
@@ -156,7 +162,7 @@ impl Case {
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
         let problem = problem(self);
-        let of_rows = self.groups.is_some() && self.form == Form::Rows;
+        let of_rows = self.groups.is_some() && matches!(self.form, Form::Rows | Form::Columns);
         let ragged_along_m = of_rows && self.a.transposed;
         let served = variant
             .unit()

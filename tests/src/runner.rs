@@ -1,18 +1,21 @@
 //! Runs a case and judges the whole of the output buffer.
 
 mod suite;
+mod weights;
 
 use crate::case::{Form, Groups};
-use crate::generators::{poison, rescaled};
+use crate::generators::poison;
 use crate::{Case, Count, Entries, Place, Rng};
+use std::ops::Range;
 pub use suite::Suite;
 use tilewise::{
     Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized,
-    QuantizedTensor, RightOperand, Tensor,
+    QuantizedTensor, RightOperand, Shards, Tensor,
 };
 use tilewise_core::plan::{Forced, plan};
 use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{Bias, Caps, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
+use weights::{stored_shape, weight_error, weights, weights_shape};
 
 /// What became of a case.
 #[derive(Clone, Debug)]
@@ -220,63 +223,6 @@ pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
     filled.judge(bytes)
 }
 
-/// Quantized weights, one matrix per entry of B; for exact results of integers.
-fn weights(
-    case: &Case,
-    format: tilewise::QuantFormat,
-    rng: &mut Rng,
-) -> Result<Vec<Quantized>, String> {
-    let [n, k] = stored_shape(case, format);
-    let mut matrix = |_| {
-        // Scales of a sample are negative, too.
-        if !case.exact && (!format.quantizes() || rng.bits().is_multiple_of(2)) {
-            let sampled = Quantized::sample(format, n, k, || rng.bits() as u32)?;
-            // Some are zero in f16 and subnormal in f32, or subnormal in f16.
-            let small = |i: usize| (i % 13 == 5).then(|| [1e-40, 5.960_464_5e-8][i / 13 % 2]);
-            return Ok(rescaled(&sampled, |i| small(i).map(|small| [small, -small])));
-        }
-        if !case.exact {
-            // Blocks of different magnitude, so that their scales differ in every format; and a few
-            // of zeros, which have the least.
-            let block = format.block() as usize;
-            let mut magnitude = 1.0;
-            let values: Vec<_> = (0..n * k)
-                .map(|i| {
-                    if i % block == 0 {
-                        let bits = rng.bits() as usize;
-                        magnitude =
-                            if bits % 17 == 1 { 0.0 } else { [0.25, 0.5, 1.0, 2.0, 4.0][bits % 5] };
-                    }
-                    magnitude * rng.number()
-                })
-                .collect();
-            return quant::quantize(&values, n, k, format);
-        }
-        let blocks = n * k / format.block() as usize;
-        let mut random = || rng.bits() as u32;
-        let planes = format.encode_blocks(blocks, |_, block| {
-            format.def().codec.integers(&mut random, block);
-            Ok(())
-        })?;
-        Quantized::from_planes(format, n, k, planes)
-    };
-    let all =
-        (0..case.right().stored(case.entries())).map(&mut matrix).collect::<tilewise::Result<_>>();
-    all.map_err(|error| error.to_string())
-}
-
-/// Rows and columns of quantized weights.
-fn weights_shape(case: &Case) -> [usize; 2] {
-    let [_, n, k] = case.size;
-    if case.across { [k, n] } else { [n, k] }
-}
-
-/// Rows and columns of the matrices that they lie in.
-fn stored_shape(case: &Case, format: tilewise::QuantFormat) -> [usize; 2] {
-    let [rows, columns] = weights_shape(case);
-    [rows + 2 * case.margin(), columns + 2 * case.margin() * format.block() as usize]
-}
-
 /// A case in numbers.
 pub(crate) fn problem(case: &Case) -> Problem {
     let [m, n, k] = case.size;
@@ -318,7 +264,9 @@ pub(crate) fn problem(case: &Case) -> Problem {
             Some(groups) => {
                 let (groups, offset) = (groups.ends.len() as u64, 0);
                 match case.form {
-                    Form::Rows => Grouping::RaggedM { groups, offset, expected: None },
+                    Form::Rows | Form::Columns => {
+                        Grouping::RaggedM { groups, first: 0, offset, expected: None }
+                    }
                     Form::Masked => Grouping::Masked { entries: groups, offset },
                     Form::AlongK => Grouping::RaggedK { groups, offset },
                 }
@@ -337,6 +285,15 @@ pub(crate) fn problem(case: &Case) -> Problem {
     }
 }
 
+/// The entries of B of each shard.
+pub(crate) fn ranges(shards: &[usize]) -> impl Iterator<Item = Range<usize>> {
+    shards.iter().scan(0, |end, count| {
+        let first = *end;
+        *end += count;
+        Some(first..*end)
+    })
+}
+
 fn execute(
     context: &Context,
     case: &Case,
@@ -350,16 +307,18 @@ fn execute(
     let c_view = case.c.view(&c_flat, batch, [m, n])?;
     let a_view = case.a.view(&a.upload(context)?, batch, [m, k])?;
     let b_batch = case.groups.as_ref().map_or(batch, |groups| Some(groups.ends.len().into()));
+    let right_bytes = b;
     let b_view = case.b.view(&b.upload(context)?, b_batch, [k, n])?;
-    let weights =
-        weights.map(|weights| QuantizedTensor::upload_groups(context, weights)).transpose()?;
     let inside = |weights: QuantizedTensor| {
         let ([rows, columns], margin) = (weights_shape(case), case.margin());
         let first = margin * weights.format().block() as usize;
         let inside = weights.slice(margin..margin + rows, first..first + columns)?;
         Ok::<_, tilewise::Error>(if case.across { inside.t() } else { inside })
     };
-    let weights = weights.map(inside).transpose()?;
+    let uploaded =
+        |weights: &[Quantized]| QuantizedTensor::upload_groups(context, weights).and_then(&inside);
+    let stored = weights;
+    let weights = weights.map(uploaded).transpose()?;
     let bias = match (case.bias, bias) {
         (Some((axis, place)), Some(stored)) => Some((
             vector(context, case, &place, stored, if axis == Axis::M { m } else { n })?,
@@ -389,10 +348,30 @@ fn execute(
         Some((a, b, weights)) => (&**a, &**b, weights.as_deref()),
         None => (&a_view, &b_view, weights.as_ref()),
     };
-    let right = weights.map_or_else(|| RightOperand::from(b), RightOperand::from);
+    let shard = |groups: Range<usize>| -> tilewise::Result<RightOperand> {
+        Ok(match stored {
+            Some(weights) => uploaded(&weights[groups])?.into(),
+            None => {
+                let own = case.b.view(&right_bytes.upload(context)?, b_batch, [k, n])?;
+                own.narrow(0, groups.start, groups.len())?.into()
+            }
+        })
+    };
+    let right = match &case.shards[..] {
+        [] => weights.map_or_else(|| RightOperand::from(b), RightOperand::from),
+        shards => {
+            Shards::new(ranges(shards).map(shard).collect::<tilewise::Result<Vec<_>>>()?)?.into()
+        }
+    };
+    let columns = case.form == Form::Columns;
+    let turned = |tensor: &Tensor| if columns { tensor.t() } else { tensor.clone() };
     let mut gemm = match (&numbers, case.form) {
         (None, _) => Gemm::new(left, right),
         (Some(ends), Form::Rows) => Gemm::grouped(left, right, &offsets(ends)?),
+        // Of weights stored [groups,M,K].
+        (Some(ends), Form::Columns) => {
+            Gemm::ragged_n(RightOperand::of_weights(right), &left.t(), &offsets(ends)?)
+        }
         (Some(counts), Form::Masked) => Gemm::masked(left, right, counts),
         (Some(ends), Form::AlongK) => Gemm::ragged_k(left, b, &offsets(ends)?),
     };
@@ -406,16 +385,17 @@ fn execute(
     gemm = gemm.activation(case.activation);
     gemm = gemm.precision(case.precision);
     if let Some((bias, axis)) = &bias {
-        gemm = gemm.bias_along(bias, *axis);
+        let across = if *axis == Axis::M { Axis::N } else { Axis::M };
+        gemm = gemm.bias_along(bias, if columns { across } else { *axis });
     }
     if let Some(residual) = &residual {
-        gemm = gemm.residual(residual);
+        gemm = gemm.residual(&turned(residual));
     }
     if let Some(kernel) = &case.kernel {
         let name = possible(&gemm, kernel, context)?;
         gemm = gemm.kernel(name);
     }
-    gemm.run_into(&c_view)?;
+    gemm.run_into(&turned(&c_view))?;
     c_flat.read_bytes_blocking()
 }
 
@@ -425,7 +405,8 @@ fn possible(gemm: &Gemm, name: &str, context: &Context) -> tilewise::Result<Stri
     if context.is_cpu() || forced.splits.is_none() {
         return Ok(name.to_owned());
     }
-    let plan = plan(&gemm.problem()?, context.caps(), context.library(), Some(&forced))?;
+    let problem = gemm.problems()?.swap_remove(0);
+    let plan = plan(&problem, context.caps(), context.library(), Some(&forced))?;
     let splits = plan.choice.map(|choice| choice.splits);
     Ok(Forced { splits: splits.or(forced.splits), ..forced }.to_string())
 }
@@ -447,34 +428,4 @@ fn vector(
 fn numbers(context: &Context, groups: &Groups) -> tilewise::Result<Tensor> {
     let all = [&[u32::MAX; 3][..], &groups.ends].concat();
     Tensor::upload(context, &all, &[all.len()])?.narrow(0, 3, groups.ends.len())
-}
-
-/// How far the kernel of a case may be from the weights. Those on matrix units round them to a
-/// 16-bit type of A, and `rows` multiplies scales with sums; where the planner chooses, it may
-/// choose any.
-fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
-    let simdgroups =
-        |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
-    let (own, half) = ([case.a.dtype], [DType::F16]);
-    let units = caps.coop.iter().any(|unit| unit.operands == DType::F16);
-    let types = match &case.kernel {
-        _ if case.a.dtype == DType::F32 => vec![],
-        Some(kernel) if simdgroups(kernel) => own.to_vec(),
-        Some(_) if case.unit().is_some() => half.to_vec(),
-        Some(_) => vec![],
-        None => [
-            if caps.msl_version.is_some() { &own[..] } else { &[] },
-            if units { &half } else { &[] },
-        ]
-        .concat(),
-    };
-    let errors = weights.rounded_error(&types);
-    if case.kernel.as_ref().is_some_and(|kernel| !kernel.starts_with("rows")) {
-        return errors;
-    }
-    errors
-        .into_iter()
-        .zip(weights.summed_error())
-        .map(|(rounded, summed)| rounded.max(summed))
-        .collect()
 }

@@ -333,6 +333,19 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     cases
 }
 
+/// Some of these cases with their entries of B in shards: one alone, then those left, of which the
+/// last few are a shard again.
+pub fn in_shards(cases: Vec<Case>) -> Vec<Case> {
+    let cut = |(i, case): (usize, Case)| {
+        let groups = case.entries().entries();
+        let last = (groups.saturating_sub(1)).min(i % 3);
+        let shards = vec![1, groups.checked_sub(1 + last)?, last];
+        let shards = shards.into_iter().filter(|count| *count > 0).collect();
+        Some(Case { shards, ..case })
+    };
+    cases.into_iter().enumerate().filter_map(cut).collect()
+}
+
 /// What binds more storage buffers than four, or just so many: epilogues, groups, quantized weights
 /// stored along K and across it.
 pub fn few_buffers() -> Vec<Case> {

@@ -23,7 +23,10 @@ pub enum Grouping {
     RaggedM {
         /// Number of groups.
         groups: u64,
-        /// The place of the first end in its storage.
+        /// Groups before these, whose ends come first in the storage. Their rows are left
+        /// untouched: B is a shard, which has entries for these groups alone.
+        first: u64,
+        /// The place of the first end in its storage, that of the groups before these included.
         offset: u64,
         /// The rows of each group that has some, where they are known to be about as many; else
         /// rows are taken to choose their groups at random. Estimates alone depend on it.
@@ -172,10 +175,16 @@ impl Grouping {
             Grouping::RaggedM { groups: count, offset, .. }
             | Grouping::RaggedK { groups: count, offset }
             | Grouping::Masked { entries: count, offset } => {
-                Some((Role::Offsets, offset.saturating_add(count)))
+                let all = offset.saturating_add(self.first()).saturating_add(count);
+                Some((Role::Offsets, all))
             }
         }
         .into_iter()
+    }
+
+    /// Groups before the first, whose numbers come first in that buffer.
+    pub(crate) const fn first(self) -> u64 {
+        if let Grouping::RaggedM { first, .. } = self { first } else { 0 }
     }
 
     /// The place of the first number in the buffer that its schedule reads.
@@ -194,7 +203,9 @@ impl Grouping {
             |groups, size| (1..=groups).map(|group| (group * size / groups) as u32).collect();
         match self {
             Grouping::Batched | Grouping::Nested { .. } => Vec::new(),
-            Grouping::RaggedM { groups, .. } => even(groups, m),
+            Grouping::RaggedM { groups, first, .. } => {
+                [vec![0; first as usize], even(groups, m)].concat()
+            }
             Grouping::Masked { entries, .. } => vec![m as u32; entries as usize],
             Grouping::RaggedK { groups, .. } => even(groups, k),
         }
@@ -203,8 +214,8 @@ impl Grouping {
     /// With so many groups before the first.
     pub(crate) fn behind(self, before: u64) -> Self {
         match self {
-            Grouping::RaggedM { groups, offset, expected } => {
-                Grouping::RaggedM { groups: groups + before, offset, expected }
+            Grouping::RaggedM { groups, first, offset, expected } => {
+                Grouping::RaggedM { groups: groups + before, first, offset, expected }
             }
             other => other,
         }
@@ -234,11 +245,16 @@ impl Grouping {
             end = number(group).map_or(start, |end| end.clamp(start, most));
             start..end
         };
+        for before in 0..self.first() {
+            next(before, m);
+        }
         let segment = |group: u64| {
             let whole = Segment { entry: group, group, rows: 0..m, k: 0..k };
             match self {
                 Grouping::Batched | Grouping::Nested { .. } => whole,
-                Grouping::RaggedM { .. } => Segment { entry: 0, rows: next(group, m), ..whole },
+                Grouping::RaggedM { .. } => {
+                    Segment { entry: 0, rows: next(self.first() + group, m), ..whole }
+                }
                 Grouping::Masked { .. } => {
                     Segment { rows: 0..number(group).unwrap_or(0).min(m), ..whole }
                 }
@@ -269,8 +285,12 @@ mod tests {
     #[test]
     fn segments_cover_rows_once_whatever_the_ends() {
         let rows = |ends: &[u32]| {
-            let grouping =
-                Grouping::RaggedM { groups: ends.len() as u64, offset: 0, expected: None };
+            let grouping = Grouping::RaggedM {
+                groups: ends.len() as u64,
+                first: 0,
+                offset: 0,
+                expected: None,
+            };
             let segments = grouping.segments([9, 7], 1, ends);
             assert!(segments.iter().enumerate().all(|(i, s)| s.group == i as u64 && s.entry == 0));
             segments.into_iter().map(|segment| segment.rows).collect::<Vec<_>>()
@@ -278,6 +298,15 @@ mod tests {
         assert_eq!(rows(&[2, 2, 7]), [0..2, 2..2, 2..7]);
         assert_eq!(rows(&[5, 3, u32::MAX]), [0..5, 5..5, 5..9]);
         assert_eq!(rows(&[]), []);
+        // A shard of two groups, behind one, and behind two whose ends decrease.
+        let shard = |first, ends: &[u32]| {
+            let shard = Grouping::RaggedM { groups: 2, first, offset: 1, expected: None };
+            assert_eq!(shard.operands().next(), Some((Role::Offsets, 3 + first)));
+            let segments = shard.segments([9, 7], 1, ends);
+            segments.into_iter().map(|segment| (segment.group, segment.rows)).collect::<Vec<_>>()
+        };
+        assert_eq!(shard(1, &[99, 2, 4, 7]), [(0, 2..4), (1, 4..7)]);
+        assert_eq!(shard(2, &[99, 5, 3, 4, 8]), [(0, 5..5), (1, 5..8)]);
         let batched = Grouping::Batched.segments([4, 3], 2, &[]);
         assert_eq!(batched[1], Segment { entry: 1, group: 1, rows: 0..4, k: 0..3 });
     }
@@ -299,7 +328,7 @@ mod tests {
 
     #[test]
     fn enough_tiles_for_any_ends() {
-        let grouping = Grouping::RaggedM { groups: 3, offset: 0, expected: None };
+        let grouping = Grouping::RaggedM { groups: 3, first: 0, offset: 0, expected: None };
         for ends in [[1, 2, 20], [0, 0, 20], [9, 10, 20], [20, 20, 20]] {
             let needed: u64 = grouping
                 .segments([20, 1], 1, &ends)

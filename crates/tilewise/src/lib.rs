@@ -124,7 +124,7 @@ pub use planes::PlaneSource;
 pub use prepared::{PreparedQuantizedTensor, PreparedTensor};
 pub use quantize::Quantize;
 pub use quantized::QuantizedTensor;
-pub use right::RightOperand;
+pub use right::{RightOperand, Shards};
 pub use take::Take;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core::quant::Quantized;

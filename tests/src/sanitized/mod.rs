@@ -11,6 +11,7 @@ mod conversions;
 mod logical;
 mod ranges;
 mod shaders;
+mod shards;
 mod written;
 
 use crate::cases::UNCOMPILED;
@@ -20,6 +21,7 @@ pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
 use logical::declare;
 use ranges::Elements;
 pub use shaders::Shaders;
+use shards::in_shards;
 use std::collections::HashMap;
 use std::time::Instant;
 use tilewise_core::kernel::Role;
@@ -94,7 +96,11 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
     if case.written {
         (problem.epilogue.alpha, problem.epilogue.beta) = (1.0, 1.0);
     }
-    let mut plan = plan(&problem, caps, &library, forced.as_ref()).map_err(refused)?;
+    let plan = |problem: &Problem| plan(problem, caps, &library, forced.as_ref()).map_err(refused);
+    let mut plan = match &case.shards[..] {
+        [] => plan(&problem)?,
+        shards => in_shards(&problem, shards, plan)?,
+    };
     if case.written {
         plan.problem.epilogue = own;
         for Params { alpha, beta, .. } in plan.passes.iter_mut().map(|pass| &mut pass.params) {
@@ -323,7 +329,9 @@ impl Job {
             }
             Role::Offsets => {
                 let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
-                cut(bytemuck::cast_slice(ends)).range(0..4 * ends.len() as u64)
+                // A shard binds those up to its last.
+                let bytes = binding.bytes.min(4 * ends.len() as u64);
+                cut(bytemuck::cast_slice(ends)).range(0..bytes)
             }
             role => {
                 // Packing does not know where the groups end, and copies all rows. On matrix units,

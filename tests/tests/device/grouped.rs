@@ -1,10 +1,13 @@
 //! Grouped products: ragged segments of rows, dense and quantized, with ends that are right and
 //! ends that are not.
 
-use tilewise::{DType, Error, Gemm, GroupOffsets, QuantFormat, Tensor};
+use tilewise::{
+    Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Result, RightOperand, Shards, Take,
+    Tensor,
+};
 use tilewise_core::{Caps, Format, Grouping, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
-use tilewise_tests::case::Groups;
+use tilewise_tests::case::{Form, Groups};
 use tilewise_tests::{Case, Rng, Suite, contexts, floor, kernels, themes};
 
 #[test]
@@ -39,6 +42,85 @@ fn ranges_of_k() {
         let all = [known, themes::along_k(&themes::bad_ends(), true)].concat();
         themes::sampled(adapter, &all, 3)
     });
+}
+
+/// Entries of B in several buffers, and groups of columns, whose transpose is one of rows. Both are
+/// made of products that other tests try on each kernel.
+#[test]
+fn shards_and_columns() {
+    let known = themes::grouped(&themes::ends(), false);
+    let all = [known, themes::grouped(&themes::bad_ends(), true)].concat();
+    let columns: Vec<_> = all.iter().skip(1).step_by(4).cloned().collect();
+    let mut cases = themes::in_shards(all.into_iter().step_by(4).collect());
+    let shards = themes::in_shards(columns.clone()).into_iter().step_by(4);
+    let columns = columns.into_iter().chain(shards);
+    cases.extend(columns.map(|case| Case { form: Form::Columns, ..case }));
+    Suite::on_every_adapter(|adapter| themes::on(&[floor(adapter)], &cases));
+}
+
+/// Each shard has a problem, which may be planned and compiled before, and all have one output.
+#[test]
+fn shards_are_products_by_themselves() -> Result<()> {
+    for context in contexts() {
+        let upload = |numbers: &[f32], shape: &[usize]| Tensor::upload(&context, numbers, shape);
+        let x = upload(&[1.0, 2.0, 3.0, 4.0, 5.0], &[5, 1])?;
+        let one = |number: f32| upload(&[number], &[1, 1]);
+        let stack = upload(&[3.0, 4.0], &[2, 1, 1])?;
+        let w =
+            Shards::new([Shards::new([one(1.0)?, one(2.0)?])?.into(), RightOperand::from(stack)])?;
+        assert_eq!(w.shape(), [4, 1, 1]);
+        let ends = GroupOffsets::upload(&context, &[0, 1, 1, 3, 5])?; // a start before them
+        let bias = upload(&[10.0, 20.0, 30.0, 40.0], &[4, 1])?;
+        let gemm = Gemm::grouped(&x, &w, &ends).bias(&bias);
+        let wanted = vec![11.0, 36.0, 39.0, 56.0, 60.0];
+        assert_eq!(gemm.run()?.read_blocking::<f32>()?, wanted, "{context:?}");
+        for error in [gemm.problem().map(drop), gemm.plan().map(drop)] {
+            assert!(matches!(error, Err(Error::Misuse(text)) if text.contains("problems()")));
+        }
+        let firsts = gemm.problems()?.into_iter().map(|problem| match problem.grouping {
+            Grouping::RaggedM { groups, first, offset, expected } => {
+                (groups, first, offset, expected)
+            }
+            other => panic!("{other:?}"),
+        });
+        let firsts: Vec<_> = firsts.collect();
+        assert_eq!(firsts, [(1, 0, 1, Some(2)), (1, 1, 1, Some(2)), (2, 2, 1, Some(2))]);
+        context.warm_up(&gemm.problems()?)?;
+        assert_eq!(gemm.plans()?.len(), 3);
+        let text = gemm.explain()?;
+        for part in ["groups 0 to 2, of 3 shards", "groups 2 to 4, of 3 shards"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(context.is_cpu(), gemm.choices()?.is_empty());
+        for choice in gemm.choices()?.iter().take(1) {
+            let forced = gemm.clone().kernel(choice.to_string());
+            assert_eq!(forced.run()?.read_blocking::<f32>()?, wanted, "{choice}");
+        }
+        if let (Some(device), Some(queue)) = (context.device(), context.queue()) {
+            let y = Tensor::zeros(&context, DType::F32, &[5, 1])?;
+            let mut encoder = device.create_command_encoder(&Default::default());
+            gemm.record(&mut encoder.begin_compute_pass(&Default::default()), &y)?;
+            queue.submit([encoder.finish()]);
+            assert_eq!(y.read_blocking::<f32>()?, wanted);
+        }
+        let (half, line) = (Tensor::zeros(&context, DType::F16, &[1, 1])?, upload(&[1.0], &[1])?);
+        for (parts, words) in [
+            (vec![], ["0 shards", "one or more"]),
+            (vec![one(1.0)?, x.clone()], ["shard 1 has matrices [5, 1] of f32", "[1, 1] of f32"]),
+            (vec![one(1.0)?, half], ["shard 1 has matrices [1, 1] of f16", "[1, 1] of f32"]),
+            (vec![line], ["shard 0 has shape [1]", "[n,K,N]"]),
+        ] {
+            let error = Shards::new(parts).unwrap_err();
+            let text = error.to_string();
+            let fits = words.iter().all(|word| text.contains(word));
+            assert!(matches!(error, Error::Shape(_)) && fits, "{text}");
+        }
+        assert!(matches!(Take::new(&w).run(), Err(Error::Unsupported(text)) if text.contains("3")));
+        let elsewhere = Tensor::zeros(&Context::cpu(), DType::F32, &[1, 1])?;
+        let mixed = Shards::new([one(1.0)?, elsewhere]);
+        assert!(matches!(mixed, Err(Error::WrongContext(_))), "{mixed:?}");
+    }
+    Ok(())
 }
 
 /// Segments that begin and end around the edges of every kernel's tile.
@@ -158,7 +240,34 @@ fn other_forms_that_do_not_fit() {
         let (x, y) = (zeros(&[5, 9]), zeros(&[9, 7]));
         let long = [zeros(&[5, 90]), zeros(&[90, 7])];
         let kernel = |name: &str| Gemm::ragged_k(&long[0], &long[1], &ends(&[4, 9])).kernel(name);
+        let shards = Shards::new([zeros(&[9, 7]), zeros(&[9, 7])]).unwrap();
+        let (stack, row_major) = (zeros(&[2, 7, 9]), zeros(&[7, 5]));
+        let columns = |a: &Tensor, b: &Tensor| Gemm::ragged_n(a, b, &ends(&[1, 5]));
         for (gemm, kind, words) in [
+            (Gemm::new(&x, &shards), "Unsupported", ["B in 2 shards", "rows"]),
+            (
+                Gemm::grouped(&x, &shards, &ends(&[5])),
+                "Shape",
+                ["1 group offsets", "2 entries of B"],
+            ),
+            (
+                Gemm::grouped(&x, &shards, &ends(&[4, 5])).bias(&zeros(&[3, 7])),
+                "Shape",
+                ["[3, 7]", "[2, 7]"],
+            ),
+            (Gemm::grouped(&x, &shards, &ends(&[4, 6])), "GroupOffsets", ["is 6", "A has 5 rows"]),
+            (columns(&stack, &zeros(&[9, 4])), "GroupOffsets", ["is 5", "B has 4 columns"]),
+            (columns(&stack, &zeros(&[8, 5])), "Shape", ["A is 7×9", "B is 8×5"]),
+            (columns(&zeros(&[3, 7, 9]), &x.t()), "Shape", ["2 group offsets", "3 entries of A"]),
+            (columns(&stack, &zeros(&[2, 9, 5])), "Shape", ["B [K,N]", "[2, 9, 5]"]),
+            (columns(&stack, &x.t()).residual(&row_major), "Strides", ["residual", "columns"]),
+            (columns(&stack, &x.t()).residual(&y), "Shape", ["[9, 7]", "[7, 5]"]),
+            (columns(&stack, &x.t()).bias(&zeros(&[7])), "Shape", ["[7]", "[5]"]),
+            (
+                columns(&stack, &x.t()).beta(1.0).c(&row_major),
+                "Shape",
+                ["the transpose of C", "[5, 7]"],
+            ),
             (Gemm::masked(&a, &b, &numbers(2)), "Shape", ["2 row counts", "batch of 3"]),
             (Gemm::masked(&a, &b, &zeros(&[3])), "Misuse", ["row counts in f32", "u32"]),
             (

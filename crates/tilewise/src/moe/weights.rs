@@ -148,10 +148,7 @@ impl Gated {
 impl Ways {
     /// x·wᵀ, of rows of experts or of all tokens.
     fn product(&self, x: &Tensor, w: &RightOperand, ends: Option<&GroupOffsets>) -> Gemm {
-        let b = match w {
-            RightOperand::Dense(w) => w.t().into(),
-            quantized => quantized.clone(),
-        };
+        let b = RightOperand::of_weights(w.clone());
         let gemm = match ends {
             Some(ends) => Gemm::grouped(x, b, ends),
             None => Gemm::new(x, b),
@@ -185,10 +182,7 @@ fn gated(
 
 /// Context and shape.
 fn of(operand: &RightOperand) -> (&Context, Vec<usize>) {
-    match operand {
-        RightOperand::Dense(w) => (w.context(), w.shape().to_vec()),
-        RightOperand::Quantized(w) => (w.context(), w.shape()),
-    }
+    (operand.context(), operand.shape())
 }
 
 /// The error of weights of the wrong shape; `all` are F and H as the weights before have them.
