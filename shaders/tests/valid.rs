@@ -101,6 +101,13 @@ fn problems() -> Vec<Problem> {
             b: shared(along_k.b),
             ..along_k
         });
+        let listed = Problem::dense(dtype, 96, 64, 128);
+        all.push(Problem {
+            batch: 3,
+            grouping: Grouping::Listed { groups: 3, offset: 0 },
+            c: Operand::packed(Format::Dense(DType::F32), 1, 96, 64),
+            ..listed
+        });
         let mut nested = Problem { batch: 6, ..Problem::dense(dtype, 96, 64, 128) };
         nested.grouping = Grouping::Nested { sizes: [1, 1, 2, 3] };
         for operand in [&mut nested.a, &mut nested.b, &mut nested.c] {

@@ -30,6 +30,9 @@ pub enum Form {
     Masked,
     /// Ranges of K, each with an entry of C, with cumulative ends.
     AlongK,
+    /// Products of any sizes up to that of the case, with nine numbers each, in A, B and C of so
+    /// many elements.
+    Listed([usize; 3]),
 }
 
 /// One product: sizes, places, contents, epilogue, and the kernel that must run it.
@@ -213,6 +216,21 @@ impl Case {
         Case { a, b, groups: Some(groups), form: Form::AlongK, ..case }
     }
 
+    /// Over a list of products.
+    pub fn listed(self, products: &[[u32; 9]], elements: [usize; 3]) -> Self {
+        let groups = Some(Groups { ends: products.concat(), on_device: true });
+        Case { groups, form: Form::Listed(elements), ..self }
+    }
+
+    /// The shapes of A, B and C as they are stored.
+    pub(crate) fn shapes(&self) -> [[usize; 2]; 3] {
+        let [m, n, k] = self.size;
+        match self.form {
+            Form::Listed(elements) => elements.map(|elements| [1, elements]),
+            _ => [[m, k], [k, n], [m, n]],
+        }
+    }
+
     /// Over a nested batch: as [`Count`] has its sizes.
     pub fn nested(mut self, sizes: [usize; 4]) -> Self {
         let count = Count(sizes);
@@ -243,6 +261,9 @@ impl Case {
 
     /// Entries of B.
     pub fn entries(&self) -> Count {
+        if let Form::Listed(_) = self.form {
+            return 1.into();
+        }
         self.groups.as_ref().map_or(self.count(), |groups| groups.ends.len().into())
     }
 }

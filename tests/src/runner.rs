@@ -9,10 +9,11 @@ use crate::{Case, Count, Entries, Place, Rng};
 use std::ops::Range;
 pub use suite::Suite;
 use tilewise::{
-    Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized,
-    QuantizedTensor, RightOperand, Shards, Tensor,
+    Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, ProductList,
+    Quantized, QuantizedTensor, RightOperand, Shards, Tensor,
 };
 use tilewise_core::plan::{Forced, plan};
+use tilewise_core::problem::LISTED;
 use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{Bias, Caps, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
 use weights::{stored_shape, weight_error, weights, weights_shape};
@@ -109,18 +110,23 @@ impl Filled {
     /// # Errors
     /// When the weights cannot be quantized as the case says.
     pub fn new(case: &Case, caps: &Caps) -> Result<Self, String> {
-        let [m, n, k] = case.size;
+        let [m, n, _] = case.size;
         let (batch, entries) = (case.count(), case.entries());
         let mut rng = Rng::new(case.seed);
         let mut fill = |data: &crate::Data, place: &Place, entries: Count, shape: [usize; 2]| {
             let values = data.generate(place.dtype, place.stored(entries), shape, &mut rng);
             Stored::filled(place, entries, shape, &values)
         };
-        let a = fill(&case.a_data, &case.a, batch, [m, k]);
-        let b = fill(&case.b_data, &case.b, entries, [k, n]);
+        let [a_shape, b_shape, c_shape] = case.shapes();
+        let flat = |place: &Place| match case.form {
+            Form::Listed(_) => place.transposed(false),
+            _ => *place,
+        };
+        let a = fill(&case.a_data, &flat(&case.a), batch, a_shape);
+        let b = fill(&case.b_data, &flat(&case.b), entries, b_shape);
         let old = match case.beta {
-            0.0 => Stored::poisoned(&case.c, batch, [m, n]),
-            _ => fill(&case.a_data, &case.c, batch, [m, n]),
+            0.0 => Stored::poisoned(&case.c, batch, c_shape),
+            _ => fill(&case.a_data, &case.c, batch, c_shape),
         };
         let bias_length = |axis| if axis == Axis::M { m } else { n };
         let bias = case
@@ -160,7 +166,7 @@ impl Filled {
     pub fn judge(&self, bytes: Vec<u8>) -> Result<Outcome, String> {
         let Filled { case, problem, expected, .. } = self;
         let old = &self.old.bytes;
-        let [m, n, _] = case.size;
+        let [.., [m, n]] = case.shapes();
         let dtype = case.c.dtype;
         let size = dtype.bytes() as usize;
         let at: Vec<_> = places(&problem.c, case.count().firsts(&problem.c), [m, n]).collect();
@@ -251,7 +257,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
         let length = if axis == Axis::M { m } else { n };
         Bias { axis, operand: place.operand(entries, [length, 1]) }
     });
-    Problem {
+    let problem = Problem {
         m: m as u64,
         n: n as u64,
         k: k as u64,
@@ -269,6 +275,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
                     }
                     Form::Masked => Grouping::Masked { entries: groups, offset },
                     Form::AlongK => Grouping::RaggedK { groups, offset },
+                    Form::Listed(_) => Grouping::Listed { groups, offset },
                 }
             }
         },
@@ -282,6 +289,22 @@ pub(crate) fn problem(case: &Case) -> Problem {
         precision: case.precision,
         copies: [None; 2],
         beside_c: false,
+    };
+    let (Form::Listed(elements), Some(numbers)) = (case.form, &case.groups) else { return problem };
+    let flat = |place: &Place, own: usize| Operand {
+        transposed: place.transposed,
+        ld: 1,
+        batch_stride: elements[own] as u64,
+        ..place.transposed(false).operand(1, [1, elements[own]])
+    };
+    let groups = numbers.ends.len() as u64 / LISTED;
+    Problem {
+        batch: groups,
+        a: flat(&case.a, 0),
+        b: flat(&case.b, 1),
+        c: flat(&case.c, 2),
+        grouping: Grouping::Listed { groups, offset: 0 },
+        ..problem
     }
 }
 
@@ -304,11 +327,16 @@ fn execute(
     let [m, n, k] = case.size;
     let c_flat = c.upload(context)?;
     let batch = case.batch.map(|_| case.count());
-    let c_view = case.c.view(&c_flat, batch, [m, n])?;
-    let a_view = case.a.view(&a.upload(context)?, batch, [m, k])?;
+    let [a_shape, b_shape, c_shape] = case.shapes();
+    let listed = matches!(case.form, Form::Listed(_));
+    // Of products in a list, the storage of an operand is a row.
+    let place = |place: &Place| if listed { place.transposed(false) } else { *place };
+    let c_view = place(&case.c).view(&c_flat, batch, c_shape)?;
+    let a_view = place(&case.a).view(&a.upload(context)?, batch, a_shape)?;
     let b_batch = case.groups.as_ref().map_or(batch, |groups| Some(groups.ends.len().into()));
     let right_bytes = b;
-    let b_view = case.b.view(&b.upload(context)?, b_batch, [k, n])?;
+    let b_batch = if listed { None } else { b_batch };
+    let b_view = place(&case.b).view(&b.upload(context)?, b_batch, b_shape)?;
     let inside = |weights: QuantizedTensor| {
         let ([rows, columns], margin) = (weights_shape(case), case.margin());
         let first = margin * weights.format().block() as usize;
@@ -374,6 +402,11 @@ fn execute(
         }
         (Some(counts), Form::Masked) => Gemm::masked(left, right, counts),
         (Some(ends), Form::AlongK) => Gemm::ragged_k(left, b, &offsets(ends)?),
+        (Some(numbers), Form::Listed(_)) => {
+            let shape = [numbers.elem_count() / LISTED as usize, LISTED as usize];
+            let list = ProductList::from_tensor(&numbers.reshape(&shape)?, [m, n, k])?;
+            Gemm::list(left, b, &list.transposed(case.a.transposed, case.b.transposed))
+        }
     };
     gemm = match case.written {
         true => {

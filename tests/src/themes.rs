@@ -6,7 +6,7 @@ mod forms;
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
 use crate::{Adapter, Case, Data, Entries, Place, floor, one_of_each, quant_formats};
-pub use forms::{along_k, large_forms, masked};
+pub use forms::{along_k, large_forms, listed, lists, masked};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 
 /// Every case on every kernel.

@@ -49,6 +49,17 @@ pub enum Grouping {
         /// The place of the first end in its storage.
         offset: u64,
     },
+    /// Products of any sizes, each at its places in A, B and C. Nine numbers of each are u32, on
+    /// the device: M, N and K, which count as those of the problem where they are larger; then
+    /// place and row stride of A, of B and of C. Places count from `Operand::offset`, and
+    /// `Operand::batch_stride` elements are there. A product that would leave them is left out, as
+    /// one whose rows of C overlap.
+    Listed {
+        /// Number of products, as of `Problem::batch`.
+        groups: u64,
+        /// The place of the first number in its storage.
+        offset: u64,
+    },
 }
 
 /// Rows and a range of K that meet in one entry of B.
@@ -63,6 +74,9 @@ pub struct Segment {
     /// The range of K over which they are summed.
     pub k: Range<u64>,
 }
+
+/// Numbers of a product in a list.
+pub const LISTED: u64 = 9;
 
 impl Grouping {
     /// Entries of B: the batch, or the number of groups.
@@ -93,8 +107,13 @@ impl Grouping {
             Grouping::Batched | Grouping::Nested { .. } => None,
             Grouping::RaggedM { .. } => Some(1),
             Grouping::Masked { entries, .. } => Some(entries),
-            Grouping::RaggedK { groups, .. } => Some(groups),
+            Grouping::RaggedK { groups, .. } | Grouping::Listed { groups, .. } => Some(groups),
         }
+    }
+
+    /// Whether each entry has its sizes, places and strides, which the device alone knows.
+    pub const fn is_listed(self) -> bool {
+        matches!(self, Grouping::Listed { .. })
     }
 
     /// Whether rows and columns at the edges may be computed apart from the whole tiles.
@@ -105,7 +124,7 @@ impl Grouping {
     /// Whether all entries are summed over all of K, which may then be split. Otherwise a range of
     /// K begins and ends anywhere.
     pub const fn has_whole_k(self) -> bool {
-        !matches!(self, Grouping::RaggedK { .. })
+        !matches!(self, Grouping::RaggedK { .. } | Grouping::Listed { .. })
     }
 
     /// Elements of K over which an entry is summed, as far as can be known.
@@ -118,7 +137,7 @@ impl Grouping {
 
     /// Whether every tile of `bm` rows starts at a multiple of `bm`.
     pub const fn has_aligned_rows(self) -> bool {
-        self.has_entries()
+        self.has_entries() && !self.is_listed()
     }
 
     /// Tiles of `bm` rows along the `m` rows of an entry, at most: each group may end in one that
@@ -170,16 +189,14 @@ impl Grouping {
 
     /// The buffers that its schedule reads, each with its elements, which are u32.
     pub fn operands(self) -> impl Iterator<Item = (Role, u64)> {
-        match self {
+        let count = match self {
             Grouping::Batched | Grouping::Nested { .. } => None,
-            Grouping::RaggedM { groups: count, offset, .. }
-            | Grouping::RaggedK { groups: count, offset }
-            | Grouping::Masked { entries: count, offset } => {
-                let all = offset.saturating_add(self.first()).saturating_add(count);
-                Some((Role::Offsets, all))
-            }
-        }
-        .into_iter()
+            Grouping::RaggedM { groups, first, .. } => Some(first.saturating_add(groups)),
+            Grouping::RaggedK { groups, .. } => Some(groups),
+            Grouping::Masked { entries, .. } => Some(entries),
+            Grouping::Listed { groups, .. } => Some(groups.saturating_mul(LISTED)),
+        };
+        count.map(|count| (Role::Offsets, self.offset().saturating_add(count))).into_iter()
     }
 
     /// Groups before the first, whose numbers come first in that buffer.
@@ -193,6 +210,7 @@ impl Grouping {
             Grouping::Batched | Grouping::Nested { .. } => 0,
             Grouping::RaggedM { offset, .. }
             | Grouping::RaggedK { offset, .. }
+            | Grouping::Listed { offset, .. }
             | Grouping::Masked { offset, .. } => offset,
         }
     }
@@ -202,7 +220,8 @@ impl Grouping {
         let even =
             |groups, size| (1..=groups).map(|group| (group * size / groups) as u32).collect();
         match self {
-            Grouping::Batched | Grouping::Nested { .. } => Vec::new(),
+            // Nobody measures a list, of which just the device knows what it asks for.
+            Grouping::Batched | Grouping::Nested { .. } | Grouping::Listed { .. } => Vec::new(),
             Grouping::RaggedM { groups, first, .. } => {
                 [vec![0; first as usize], even(groups, m)].concat()
             }
@@ -226,7 +245,9 @@ impl Grouping {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => *batch = entries,
             Grouping::RaggedM { groups, .. } => *groups = entries,
-            Grouping::Masked { entries: own, .. } | Grouping::RaggedK { groups: own, .. } => {
+            Grouping::Masked { entries: own, .. }
+            | Grouping::RaggedK { groups: own, .. }
+            | Grouping::Listed { groups: own, .. } => {
                 (*own, *batch) = (entries, entries);
             }
         }
@@ -251,7 +272,7 @@ impl Grouping {
         let segment = |group: u64| {
             let whole = Segment { entry: group, group, rows: 0..m, k: 0..k };
             match self {
-                Grouping::Batched | Grouping::Nested { .. } => whole,
+                Grouping::Batched | Grouping::Nested { .. } | Grouping::Listed { .. } => whole,
                 Grouping::RaggedM { .. } => {
                     Segment { entry: 0, rows: next(self.first() + group, m), ..whole }
                 }
@@ -266,7 +287,7 @@ impl Grouping {
 }
 
 impl fmt::Display for Grouping {
-    /// `batch`, `nested`, `groups`, `masked`, `ranges`: its name in a class of problems.
+    /// `batch`, `nested`, `groups`, `masked`, `ranges`, `list`: its name in a class of problems.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Grouping::Batched => "batch",
@@ -274,6 +295,7 @@ impl fmt::Display for Grouping {
             Grouping::RaggedM { .. } => "groups",
             Grouping::Masked { .. } => "masked",
             Grouping::RaggedK { .. } => "ranges",
+            Grouping::Listed { .. } => "list",
         })
     }
 }

@@ -3,7 +3,7 @@
 //! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
 
 pub use crate::dtype::DType;
-pub use crate::grouping::{Grouping, Segment};
+pub use crate::grouping::{Grouping, LISTED, Segment};
 pub use crate::precision::Precision;
 use crate::quant::{Plane, QuantFormat, Stored};
 use crate::role::Role;

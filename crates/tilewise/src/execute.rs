@@ -7,12 +7,12 @@ use tilewise_core::kernel::Role;
 use tilewise_core::{Axis, DType, Dimension, Error, Format, Operand, Problem, Result, Segment};
 
 /// An operand widened to f32: index i of the storage is element i.
-struct Widened {
-    elements: Vec<f32>,
+struct Widened<'a> {
+    elements: &'a [f32],
     operand: Operand,
 }
 
-impl Widened {
+impl Widened<'_> {
     fn row_col(&self) -> (isize, isize) {
         let ld = self.operand.ld as isize;
         if self.operand.transposed { (1, ld) } else { (ld, 1) }
@@ -29,26 +29,52 @@ impl Widened {
 /// Runs a problem that the planner has accepted, so that every element lies inside its storage.
 pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let problem = &bundle.problem;
-    let Problem { m, n, .. } = *problem;
     let dtype =
         problem.c.format.element().ok_or_else(|| Error::Unsupported("a quantized C".into()))?;
-    let a = widen(bundle, Role::A, &problem.a)?;
-    let b = widen(bundle, Role::B, &problem.b)?;
     let epilogue = &problem.epilogue;
-    let bias = epilogue.bias.map(|bias| widen(bundle, Role::Bias, &bias.operand)).transpose()?;
-    let residual =
-        epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
-    let segments = segments(bundle)?;
-    let mut sums = memory::filled((m * n) as usize, 0f32)?;
+    let operand = |role, operand: Option<&Operand>| {
+        operand.map_or(Ok(Vec::new()), |operand| widen(bundle, role, operand))
+    };
+    let elements = [
+        operand(Role::A, Some(&problem.a))?,
+        operand(Role::B, Some(&problem.b))?,
+        operand(Role::Bias, epilogue.bias.as_ref().map(|bias| &bias.operand))?,
+        operand(Role::Residual, epilogue.residual.as_ref())?,
+    ];
+    let numbers = match problem.grouping.operands().next() {
+        Some((role, count)) if count > 0 => storage(&bundle.buffers, role)?.host()?.clone(),
+        _ => Vec::new(),
+    };
     // An operand may lie beside C, so that all have been read before C is locked.
     let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
-    for Segment { entry, group, rows, k } in segments {
+    if problem.grouping.is_listed() {
+        let mut listed = problem.listed(&numbers).into_iter();
+        return listed.try_for_each(|one| compute(&one, &elements, &numbers, (&mut c, dtype)));
+    }
+    compute(problem, &elements, &numbers, (&mut c, dtype))
+}
+
+/// Computes into the words of C, given the elements of A, B, the bias and the residual.
+fn compute(
+    problem: &Problem,
+    [a, b, bias, residual]: &[Vec<f32>; 4],
+    numbers: &[u32],
+    (c, dtype): (&mut [u32], DType),
+) -> Result<()> {
+    let Problem { m, n, k, batch, grouping, epilogue, .. } = *problem;
+    let [a, b] =
+        [(a, problem.a), (b, problem.b)].map(|(elements, operand)| Widened { elements, operand });
+    let bias =
+        epilogue.bias.map(|own| (own.axis, Widened { elements: bias, operand: own.operand }));
+    let residual = epilogue.residual.map(|operand| Widened { elements: residual, operand });
+    let mut sums = memory::filled((m * n) as usize, 0f32)?;
+    for Segment { entry, group, rows, k } in grouping.segments([m, k], batch, numbers) {
         let first = |operand: &Operand, entry| problem.entry(operand, entry).offset;
         let part = problem.range(Dimension::K, k);
         let firsts = [first(&part.a, entry), first(&part.b, group)];
         product(&a, &b, &part, firsts, rows.clone(), &mut sums);
         let c_first = first(&problem.c, entry);
-        let bias_first = bias.as_ref().map_or(0, |bias| first(&bias.operand, group));
+        let bias_first = bias.as_ref().map_or(0, |(_, bias)| first(&bias.operand, group));
         let residual_first =
             residual.as_ref().map_or(0, |residual| first(&residual.operand, entry));
         for row in rows {
@@ -56,37 +82,26 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
                 let at = c_first + row * problem.c.ld + col;
                 let mut y = epilogue.alpha * sums[(row * n + col) as usize];
                 if epilogue.beta != 0.0 {
-                    y += epilogue.beta * load(&c, dtype, at);
+                    y += epilogue.beta * load(c, dtype, at);
                 }
-                if let (Some(bias), Some(vector)) = (epilogue.bias, &bias) {
-                    y += vector.at(bias_first, if bias.axis == Axis::N { col } else { row }, 0);
+                if let Some((axis, bias)) = &bias {
+                    y += bias.at(bias_first, if *axis == Axis::N { col } else { row }, 0);
                 }
                 y = epilogue.activation.apply(y);
                 if let Some(residual) = &residual {
                     y += residual.at(residual_first, row, col);
                 }
-                store(&mut c, dtype, at, y);
+                store(c, dtype, at, y);
             }
         }
     }
     Ok(())
 }
 
-/// Rows, each with its entries of A and B and its range of K.
-fn segments(bundle: &Bundle<'_>) -> Result<Vec<Segment>> {
-    let Problem { m, k, batch, grouping, .. } = bundle.problem;
-    match grouping.operands().next() {
-        Some((role, elements)) if elements > 0 => {
-            Ok(grouping.segments([m, k], batch, &storage(&bundle.buffers, role)?.host()?))
-        }
-        _ => Ok(grouping.segments([m, k], batch, &[])),
-    }
-}
-
 /// Rows `rows` of the product of two entries that begin there, to the same rows of `sums` \[M,N\].
 fn product(
-    a: &Widened,
-    b: &Widened,
+    a: &Widened<'_>,
+    b: &Widened<'_>,
     problem: &Problem,
     [a_first, b_first]: [u64; 2],
     rows: std::ops::Range<u64>,
@@ -135,9 +150,9 @@ pub(crate) fn storage<'a>(buffers: &Buffers<'a>, role: Role) -> Result<&'a Stora
     found.ok_or_else(|| Error::Unsupported(format!("{} is missing", role.name())))
 }
 
-fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> {
+fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Vec<f32>> {
     let words = storage(&bundle.buffers, role)?.host()?;
-    let elements = match operand.format {
+    Ok(match operand.format {
         Format::Dense(dtype) => {
             let bytes = bytemuck::cast_slice::<u32, u8>(&words);
             memory::decoded(
@@ -157,8 +172,7 @@ fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> 
             format.decode(&planes, &mut elements);
             elements
         }
-    };
-    Ok(Widened { elements, operand: *operand })
+    })
 }
 
 pub(crate) fn load(words: &[u32], dtype: DType, index: u64) -> f32 {

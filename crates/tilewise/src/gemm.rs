@@ -4,6 +4,7 @@ mod batch;
 mod bundle;
 mod factor;
 mod groups;
+mod list;
 mod shards;
 
 use crate::context::{Backend, Context};

@@ -53,7 +53,9 @@ pub fn check(problem: &Problem) -> Result<Problem> {
         quantized(&problem.b, [k, n], format)?;
     }
     let normal = normal(&checked.collapsed());
-    no_overlap(&normal)?;
+    if !problem.grouping.is_listed() {
+        no_overlap(&normal)?;
+    }
     Ok(normal)
 }
 
@@ -89,6 +91,9 @@ pub(super) fn span(
     strides: &[(Dimension, u64); 3],
 ) -> Option<u64> {
     let mut last = operand.offset;
+    if problem.grouping.is_listed() {
+        return last.checked_add(operand.batch_stride);
+    }
     for &(dimension, stride) in strides {
         let nested = match (dimension, problem.grouping) {
             (Dimension::Entries, Grouping::Nested { .. }) => {
@@ -124,6 +129,9 @@ fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<(
 /// runs along K, whichever way its matrix is written.
 pub(super) fn normal(problem: &Problem) -> Problem {
     let mut normal = *problem;
+    if problem.grouping.is_listed() {
+        return normal;
+    }
     if problem.m == 1 && problem.a.ld == 1 {
         normal.a.transposed = false;
     }
@@ -168,6 +176,9 @@ fn grouped(problem: &Problem) -> Result<()> {
         }
         _ => {}
     }
+    if grouping.is_listed() {
+        return listed(problem);
+    }
     if grouping.has_whole_k() {
         return Ok(());
     }
@@ -183,6 +194,27 @@ fn grouped(problem: &Problem) -> Result<()> {
         Format::Dense(_) => Ok(()),
         Format::Quantized(format) => Err(Error::Unsupported(format!(
             "B in {format}: groups along K begin anywhere, also inside its blocks of {}",
+            format.block()
+        ))),
+    }
+}
+
+/// Products of a list take elements one by one, and no operand that has the shape of one of them.
+fn listed(problem: &Problem) -> Result<()> {
+    let Problem { b, epilogue, .. } = problem;
+    for (name, given) in
+        [("a bias", epilogue.bias.is_some()), ("a residual", epilogue.residual.is_some())]
+    {
+        if given {
+            return Err(Error::Unsupported(format!(
+                "{name} beside products of a list, which have a shape each"
+            )));
+        }
+    }
+    match b.format {
+        Format::Dense(_) => Ok(()),
+        Format::Quantized(format) => Err(Error::Unsupported(format!(
+            "B in {format}: products of a list begin anywhere, also inside its blocks of {}",
             format.block()
         ))),
     }

@@ -79,8 +79,19 @@ impl Gemm {
         Ok((batch, [m, n, k]))
     }
 
+    /// Type of the output that `run` allocates.
+    pub(super) fn output_dtype(&self) -> DType {
+        let own = self.a.dtype();
+        let shared = if self.b.dtype().is_none_or(|b| b == own) { own } else { DType::F32 };
+        self.out_dtype.or(self.c.as_ref().map(Tensor::dtype)).unwrap_or(shared)
+    }
+
     /// Type and shape of the output that `run` allocates, before vectors lose an axis.
     fn output_kind(&self) -> Result<(DType, Vec<usize>)> {
+        let dtype = self.output_dtype();
+        if let Some(Groups::Listed(list)) = &self.groups {
+            return Ok((dtype, vec![list.c_elements()?]));
+        }
         let (batch, [m, n, _]) = self.sizes()?;
         let rank = match &self.b {
             RightOperand::Dense(b) => b.shape().len(),
@@ -94,9 +105,7 @@ impl Gemm {
         };
         let [outer, inner] = batch.sizes();
         let shape = [outer, inner, m, n][4 - rank..].to_vec();
-        let own = self.a.dtype();
-        let shared = if self.b.dtype().is_none_or(|b| b == own) { own } else { DType::F32 };
-        Ok((self.out_dtype.or(self.c.as_ref().map(Tensor::dtype)).unwrap_or(shared), shape))
+        Ok((dtype, shape))
     }
 
     /// A tensor of the output's shape with an axis for the rows of a vector A, or for the columns
@@ -186,6 +195,9 @@ impl Gemm {
     /// The problem and its operands' storage, for the output `c`, or for a packed one that is not
     /// there yet.
     pub(crate) fn bundle<'s>(&'s self, c: Option<&'s Tensor>) -> Result<Bundle<'s>> {
+        if let Some(Groups::Listed(list)) = &self.groups {
+            return self.bundle_of_list(list, c);
+        }
         let context = self.context();
         let ([a_name, b_name], turned) = (self.names(), self.is_turned());
         let (batch, [m, n, k]) = self.sizes()?;

@@ -2,6 +2,7 @@
 
 use super::Gemm;
 use super::batch::Batch;
+use crate::list::ProductList;
 use crate::offsets::{self, GroupOffsets};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
@@ -127,6 +128,8 @@ pub(super) enum Groups {
     Masked(Tensor),
     /// Ranges of K, one after the other.
     AlongK(GroupOffsets),
+    /// Products of any sizes.
+    Listed(ProductList),
 }
 
 impl Groups {
@@ -135,6 +138,7 @@ impl Groups {
         match self {
             Groups::Rows { ends, .. } | Groups::AlongK(ends) => ("group offsets", &ends.tensor),
             Groups::Masked(counts) => ("row counts", counts),
+            Groups::Listed(list) => ("the list of products", &list.numbers),
         }
     }
 
@@ -196,6 +200,7 @@ impl Groups {
                 within(ends, k, "K is", "long")?;
                 Ok(Batch::entries(ends.count()))
             }
+            Groups::Listed(list) => Ok(Batch::entries(list.count())),
         }
     }
 
@@ -208,6 +213,7 @@ impl Groups {
             }
             Groups::Masked(_) => Grouping::Masked { entries: groups, offset },
             Groups::AlongK(_) => Grouping::RaggedK { groups, offset },
+            Groups::Listed(_) => Grouping::Listed { groups, offset },
         }
     }
 }
