@@ -6,9 +6,9 @@
 // cut. A product that would leave a storage, or whose rows of C overlap, has no tile, so that
 // nothing outside is touched whatever the buffer holds.
 //
-// Every file finds the numbers of its tile's product where those of a pass are otherwise: `params`
-// is a copy of them, in which this file puts sizes, places and strides. All that decides about a
-// barrier comes from the pass and the buffer.
+// Every file finds the numbers of its tile's product in `params`, where those of a pass are
+// otherwise: this file puts there what mainloops of single elements and the epilogue read. All that
+// decides about a barrier comes from the pass and the buffer.
 // needs: A_K_CONTIGUOUS BM BN B_K_CONTIGUOUS Params Tile
 // provides: given is_inside linear_id list params schedule
 
@@ -37,7 +37,6 @@ fn is_inside(at: u32, ld: u32, rows: u32, columns: u32, along_rows: bool, elemen
 }
 
 fn schedule(id: u32) -> Tile {
-    params = given;
     var tile = Tile();
     let grid = given.tiles_m * given.tiles_n;
     let entry = id / grid;
@@ -62,10 +61,13 @@ fn schedule(id: u32) -> Tile {
     tile.live = true;
     tile.row_end = m;
     tile.k_end = k;
+    params = Params();
     params.n = n;
-    params.a_offset += a.x;
-    params.b_offset += b.x;
-    params.c_offset += c.x;
+    params.alpha = given.alpha;
+    params.beta = given.beta;
+    params.a_offset = given.a_offset + a.x;
+    params.b_offset = given.b_offset + b.x;
+    params.c_offset = given.c_offset + c.x;
     params.a_ld = a.y;
     params.b_ld = b.y;
     params.c_ld = c.y;

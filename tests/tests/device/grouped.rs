@@ -44,6 +44,45 @@ fn ranges_of_k() {
     });
 }
 
+/// As many groups as models of fine experts have, empty ones and long ones among them, with the
+/// planner's kernel.
+#[test]
+fn thousands_of_groups() {
+    let rows = |group: u32| if group % 500 == 3 { 90 } else { group % 3 / 2 };
+    let ends = (0..4000).scan(0, |end, group| {
+        *end += rows(group);
+        Some(*end)
+    });
+    let ends: Vec<u32> = ends.collect();
+    let size = [*ends.last().unwrap() as usize + 2, 5, 8];
+    let groups = Some(Groups { ends, on_device: true });
+    let case = Case { groups, ..Case::new(size, [DType::F32; 3]) };
+    Suite::on_every_adapter(|_| vec![case.clone()]);
+}
+
+/// Sums over ranges of K are those of MLX 0.32.4:
+/// `mx.segmented_mm(a, b, [[0, 2], [2, 2], [2, 6], [6, 7]])`.
+#[test]
+fn segments_of_mlx() {
+    let wanted = [
+        [25.0, -7.0, 5.0, -20.0, 8.0, -8.0],
+        [0.0; 6],
+        [-7.0, -7.0, 4.0, -17.0, -1.0, 4.0],
+        [0.0, 4.0, -3.0, 0.0, 8.0, -6.0],
+    ];
+    for context in contexts() {
+        let numbers = |shape: &[usize; 2], step: usize, modulus: usize, less: f32| {
+            let all = (0..shape[0] * shape[1]).map(|i| (i * step % modulus) as f32 - less);
+            Tensor::upload(&context, &all.collect::<Vec<_>>(), shape).unwrap()
+        };
+        let (a, b) = (numbers(&[2, 7], 5, 9, 4.0), numbers(&[7, 3], 7, 11, 5.0));
+        let ends = GroupOffsets::upload(&context, &[2, 2, 6, 7]).unwrap();
+        let c = Gemm::ragged_k(&a, &b, &ends).run().unwrap();
+        assert_eq!(c.shape(), [4, 2, 3]);
+        assert_eq!(c.read_blocking::<f32>().unwrap(), wanted.concat(), "{context:?}");
+    }
+}
+
 /// Products of any sizes in one launch, with lists that a faulty shader left, too.
 #[test]
 fn lists_of_products() {
