@@ -105,7 +105,9 @@ pub fn listed(lists: &[Vec<[u32; 9]>]) -> Vec<Case> {
         let turn = i / 2;
         let types = [DType::FLOATS[i % 3], DType::FLOATS[(i / 3) % 3], DType::F32];
         let case = Case::new([40, 22, 12], types).layout(LAYOUTS[turn % 4]);
-        let case = if i % 2 == 0 { case } else { case.odd() };
+        // A and B begin at different places.
+        let b = case.b;
+        let case = if i % 2 == 0 { case } else { Case { b, ..case.odd() } };
         let beta = [0.0, -1.5][i / 2 % 2];
         Case { beta, ..case.listed(list, [900, 520, 1500]) }
     };
