@@ -15,6 +15,7 @@ files![
     "schedule/masked_rows.wgsl",
     "schedule/nested.wgsl",
     "schedule/ragged.wgsl",
+    "schedule/list.wgsl",
     "schedule/ragged_k.wgsl",
     "schedule/ragged_table.wgsl",
     "schedule/split_k.wgsl",

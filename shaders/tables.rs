@@ -16,7 +16,8 @@ pub static KIT: Kit = Kit {
     operands: OPERANDS,
     stores: STORES,
     schedules: SCHEDULES,
-    common: &["params.wgsl", "schedule/tile.wgsl", "operand/widen.wgsl"],
+    params: "params.wgsl",
+    common: &["schedule/tile.wgsl", "operand/widen.wgsl"],
     single: Some("operand/single.wgsl"),
     fours: Some("operand/fours.wgsl"),
     axes: "operand/axes.wgsl",
@@ -320,6 +321,13 @@ const SCHEDULES: &[ScheduleDef] = &[
         table: Some("mainloop/group_table.wgsl"),
         ..BATCHED
     },
+    ScheduleDef {
+        file: "schedule/list.wgsl",
+        extents: &[],
+        serves: |grouping| matches!(grouping, Grouping::Listed { .. }),
+        has_params: true,
+        ..BATCHED
+    },
 ];
 
 const BATCHED: ScheduleDef = ScheduleDef {
@@ -328,6 +336,7 @@ const BATCHED: ScheduleDef = ScheduleDef {
     bases: Some("schedule/strides.wgsl"),
     serves: |_| false,
     table: None,
+    has_params: false,
 };
 
 /// Groups up to which workgroups walk the ends to their own: a table costs a dispatch.

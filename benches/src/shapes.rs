@@ -303,7 +303,8 @@ impl Shape {
         let c = packed(dense, batch, m, n, false);
         let problem = Problem { batch, a, b, c, ..Problem::dense(self.dtype, m, n, k) };
         let Some(Experts { count, .. }) = self.experts else { return problem };
-        let grouping = Grouping::RaggedM { groups: count as u64, offset: 0, expected: None };
+        let grouping =
+            Grouping::RaggedM { groups: count as u64, first: 0, offset: 0, expected: None };
         Problem { grouping, ..problem }
     }
 }

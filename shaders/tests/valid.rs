@@ -87,13 +87,13 @@ fn problems() -> Vec<Problem> {
             }
         }
         let mut grouped = Problem::dense(dtype, 96, 64, 128);
-        grouped.grouping = Grouping::RaggedM { groups: 3, offset: 0, expected: None };
+        grouped.grouping = Grouping::RaggedM { groups: 3, first: 0, offset: 0, expected: None };
         grouped.b = Operand::packed(Format::Dense(dtype), 3, 128, 64);
         all.push(grouped);
         let gathered = Some(Gathered { rows: 96, offset: 0, step: 1, len: 96 });
         all.push(Problem { gathered, ..grouped });
         let mut many = grouped;
-        many.grouping = Grouping::RaggedM { groups: 90, offset: 0, expected: None };
+        many.grouping = Grouping::RaggedM { groups: 90, first: 0, offset: 0, expected: None };
         many.b = Operand::packed(Format::Dense(dtype), 90, 128, 64);
         if dtype == DType::F32 {
             all.push(many);
@@ -113,6 +113,13 @@ fn problems() -> Vec<Problem> {
             a: shared(along_k.a),
             b: shared(along_k.b),
             ..along_k
+        });
+        let listed = Problem::dense(dtype, 96, 64, 128);
+        all.push(Problem {
+            batch: 3,
+            grouping: Grouping::Listed { groups: 3, offset: 0 },
+            c: Operand::packed(Format::Dense(DType::F32), 1, 96, 64),
+            ..listed
         });
         let mut nested = Problem { batch: 6, ..Problem::dense(dtype, 96, 64, 128) };
         nested.grouping = Grouping::Nested { sizes: [1, 1, 2, 3] };

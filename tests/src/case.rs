@@ -47,10 +47,16 @@ impl Indices {
 pub enum Form {
     /// Segments of the rows of A, each with an entry of B, with cumulative ends.
     Rows,
+    /// The same of the transposes, as segments of the columns of B: what is named here is the
+    /// transposed product.
+    Columns,
     /// The first rows of each entry of a batch; the numbers count them.
     Masked,
     /// Ranges of K, each with an entry of C, with cumulative ends.
     AlongK,
+    /// Products of any sizes up to that of the case, with nine numbers each, in A, B and C of so
+    /// many elements.
+    Listed([usize; 3]),
 }
 
 /// One product: sizes, places, contents, epilogue, and the kernel that must run it.
@@ -81,6 +87,8 @@ pub struct Case {
     pub groups: Option<Groups>,
     /// What they make groups of.
     pub form: Form,
+    /// How many entries of B lie in each shard, if there are several.
+    pub shards: Vec<usize>,
     /// Factor of the product.
     pub alpha: f32,
     /// Factor of the old C. With 0 the old C is NaN.
@@ -125,6 +133,7 @@ impl Case {
             across: false,
             groups: None,
             form: Form::Rows,
+            shards: Vec::new(),
             alpha: 1.0,
             beta: 0.0,
             written: false,
@@ -190,7 +199,7 @@ impl Case {
             // Planned as such.
             problem.k = 0;
         }
-        let of_rows = self.groups.is_some() && self.form == Form::Rows;
+        let of_rows = self.groups.is_some() && matches!(self.form, Form::Rows | Form::Columns);
         let ragged_along_m = of_rows && self.a.transposed;
         let served = variant
             .unit()
@@ -257,6 +266,21 @@ impl Case {
         }
     }
 
+    /// Over a list of products.
+    pub fn listed(self, products: &[[u32; 9]], elements: [usize; 3]) -> Self {
+        let groups = Some(Groups { ends: products.concat(), on_device: true });
+        Case { groups, form: Form::Listed(elements), ..self }
+    }
+
+    /// The shapes of A, B and C as they are stored.
+    pub(crate) fn shapes(&self) -> [[usize; 2]; 3] {
+        let [m, n, k] = self.size;
+        match self.form {
+            Form::Listed(elements) => elements.map(|elements| [1, elements]),
+            _ => [[self.left().0, k], [k, n], [m, n]],
+        }
+    }
+
     /// Over a nested batch: as [`Count`] has its sizes.
     pub fn nested(mut self, sizes: [usize; 4]) -> Self {
         let count = Count(sizes);
@@ -287,6 +311,9 @@ impl Case {
 
     /// Entries of B.
     pub fn entries(&self) -> Count {
+        if let Form::Listed(_) = self.form {
+            return 1.into();
+        }
         self.groups.as_ref().map_or(self.count(), |groups| groups.ends.len().into())
     }
 }

@@ -427,6 +427,12 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
             cases.push(case.kernel(format!("{}+k2", kernel.name)));
         }
     }
+    // And of a list of seven products.
+    if table.0[0].kit.schedule(Grouping::Listed { groups: 1, offset: 0 }).is_some() {
+        let product = |i: u32| [bm as u32, 20, 3, 24 * i, 3, 60 * i, 20, 160 * i, 20];
+        let products: Vec<_> = (0..7).map(product).collect();
+        cases.push(case([bm, bn.min(20), 3], F32).listed(&products, [168, 420, 1120]));
+    }
     // So do operands that are packed: of seven strips of 32 lines, too.
     if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit().is_some()) {
         cases.push(Case::new([55, 9, 5], F32).kernel(&kernel.name));

@@ -1,22 +1,24 @@
 //! Runs a case and judges the whole of the output buffer.
 
 mod suite;
-mod weight_error;
+mod weights;
 
 use crate::case::{Form, Groups, Indices};
-use crate::generators::{poison, rescaled};
+use crate::generators::poison;
 use crate::{Case, Count, Entries, Place, Rng};
+use std::ops::Range;
 pub use suite::Suite;
 use tilewise::{
-    Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized,
-    QuantizedTensor, RightOperand, Tensor,
+    Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, ProductList,
+    Quantized, QuantizedTensor, RightOperand, Shards, Tensor,
 };
 use tilewise_core::plan::{Forced, plan};
+use tilewise_core::problem::LISTED;
 use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{
     Bias, Caps, Epilogue, Format, Gathered, Grouping, Operand, Problem, convert, quant,
 };
-use weight_error::weight_error;
+use weights::{stored_shape, weight_error, weights, weights_shape};
 
 /// What became of a case.
 #[derive(Clone, Debug)]
@@ -110,19 +112,24 @@ impl Filled {
     /// # Errors
     /// When the weights cannot be quantized as the case says.
     pub fn new(case: &Case, caps: &Caps) -> Result<Self, String> {
-        let [m, n, k] = case.size;
+        let [m, n, _] = case.size;
         let (batch, entries) = (case.count(), case.entries());
         let mut rng = Rng::new(case.seed);
         let mut fill = |data: &crate::Data, place: &Place, entries: Count, shape: [usize; 2]| {
             let values = data.generate(place.dtype, place.stored(entries), shape, &mut rng);
             Stored::filled(place, entries, shape, &values)
         };
-        let (rows, matrices) = case.left();
-        let a = fill(&case.a_data, &case.a, matrices, [rows, k]);
-        let b = fill(&case.b_data, &case.b, entries, [k, n]);
+        let [a_shape, b_shape, c_shape] = case.shapes();
+        let flat = |place: &Place| match case.form {
+            Form::Listed(_) => place.transposed(false),
+            _ => *place,
+        };
+        let (_, matrices) = case.left();
+        let a = fill(&case.a_data, &flat(&case.a), matrices, a_shape);
+        let b = fill(&case.b_data, &flat(&case.b), entries, b_shape);
         let old = match case.beta {
-            0.0 => Stored::poisoned(&case.c, batch, [m, n]),
-            _ => fill(&case.a_data, &case.c, batch, [m, n]),
+            0.0 => Stored::poisoned(&case.c, batch, c_shape),
+            _ => fill(&case.a_data, &case.c, batch, c_shape),
         };
         let bias_length = |axis| if axis == Axis::M { m } else { n };
         let bias = case
@@ -163,7 +170,7 @@ impl Filled {
     pub fn judge(&self, bytes: Vec<u8>) -> Result<Outcome, String> {
         let Filled { case, problem, expected, .. } = self;
         let old = &self.old.bytes;
-        let [m, n, _] = case.size;
+        let [.., [m, n]] = case.shapes();
         let dtype = case.c.dtype;
         let size = dtype.bytes() as usize;
         let at: Vec<_> = places(&problem.c, case.count().firsts(&problem.c), [m, n]).collect();
@@ -226,63 +233,6 @@ pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
     filled.judge(bytes)
 }
 
-/// Quantized weights, one matrix per entry of B; for exact results of integers.
-fn weights(
-    case: &Case,
-    format: tilewise::QuantFormat,
-    rng: &mut Rng,
-) -> Result<Vec<Quantized>, String> {
-    let [n, k] = stored_shape(case, format);
-    let mut matrix = |_| {
-        // Scales of a sample are negative, too.
-        if !case.exact && (!format.quantizes() || rng.bits().is_multiple_of(2)) {
-            let sampled = Quantized::sample(format, n, k, || rng.bits() as u32)?;
-            // Some are zero in f16 and subnormal in f32, or subnormal in f16.
-            let small = |i: usize| (i % 13 == 5).then(|| [1e-40, 5.960_464_5e-8][i / 13 % 2]);
-            return Ok(rescaled(&sampled, |i| small(i).map(|small| [small, -small])));
-        }
-        if !case.exact {
-            // Blocks of different magnitude, so that their scales differ in every format; and a few
-            // of zeros, which have the least.
-            let block = format.block() as usize;
-            let mut magnitude = 1.0;
-            let values: Vec<_> = (0..n * k)
-                .map(|i| {
-                    if i % block == 0 {
-                        let bits = rng.bits() as usize;
-                        magnitude =
-                            if bits % 17 == 1 { 0.0 } else { [0.25, 0.5, 1.0, 2.0, 4.0][bits % 5] };
-                    }
-                    magnitude * rng.number()
-                })
-                .collect();
-            return quant::quantize(&values, n, k, format);
-        }
-        let blocks = n * k / format.block() as usize;
-        let mut random = || rng.bits() as u32;
-        let planes = format.encode_blocks(blocks, |_, block| {
-            format.def().codec.integers(&mut random, block);
-            Ok(())
-        })?;
-        Quantized::from_planes(format, n, k, planes)
-    };
-    let all =
-        (0..case.right().stored(case.entries())).map(&mut matrix).collect::<tilewise::Result<_>>();
-    all.map_err(|error| error.to_string())
-}
-
-/// Rows and columns of quantized weights.
-fn weights_shape(case: &Case) -> [usize; 2] {
-    let [_, n, k] = case.size;
-    if case.across { [k, n] } else { [n, k] }
-}
-
-/// Rows and columns of the matrices that they lie in.
-fn stored_shape(case: &Case, format: tilewise::QuantFormat) -> [usize; 2] {
-    let [rows, columns] = weights_shape(case);
-    [rows + 2 * case.margin(), columns + 2 * case.margin() * format.block() as usize]
-}
-
 /// A case in numbers.
 pub(crate) fn problem(case: &Case) -> Problem {
     let [m, n, k] = case.size;
@@ -318,7 +268,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
         step: indices.step as u64,
         len: indices.words().len() as u64,
     });
-    Problem {
+    let problem = Problem {
         m: m as u64,
         n: n as u64,
         k: k as u64,
@@ -335,9 +285,12 @@ pub(crate) fn problem(case: &Case) -> Problem {
             Some(groups) => {
                 let (groups, offset) = (groups.ends.len() as u64, 0);
                 match case.form {
-                    Form::Rows => Grouping::RaggedM { groups, offset, expected: None },
+                    Form::Rows | Form::Columns => {
+                        Grouping::RaggedM { groups, first: 0, offset, expected: None }
+                    }
                     Form::Masked => Grouping::Masked { entries: groups, offset },
                     Form::AlongK => Grouping::RaggedK { groups, offset },
+                    Form::Listed(_) => Grouping::Listed { groups, offset },
                 }
             }
         },
@@ -352,7 +305,32 @@ pub(crate) fn problem(case: &Case) -> Problem {
         precision: case.precision,
         copies: [None; 2],
         beside_c: false,
+    };
+    let (Form::Listed(elements), Some(numbers)) = (case.form, &case.groups) else { return problem };
+    let flat = |place: &Place, own: usize| Operand {
+        transposed: place.transposed,
+        ld: 1,
+        batch_stride: elements[own] as u64,
+        ..place.transposed(false).operand(1, [1, elements[own]])
+    };
+    let groups = numbers.ends.len() as u64 / LISTED;
+    Problem {
+        batch: groups,
+        a: flat(&case.a, 0),
+        b: flat(&case.b, 1),
+        c: flat(&case.c, 2),
+        grouping: Grouping::Listed { groups, offset: 0 },
+        ..problem
     }
+}
+
+/// The entries of B of each shard.
+pub(crate) fn ranges(shards: &[usize]) -> impl Iterator<Item = Range<usize>> {
+    shards.iter().scan(0, |end, count| {
+        let first = *end;
+        *end += count;
+        Some(first..*end)
+    })
 }
 
 fn execute(
@@ -365,21 +343,28 @@ fn execute(
     let [m, n, k] = case.size;
     let c_flat = c.upload(context)?;
     let batch = case.batch.map(|_| case.count());
-    let c_view = case.c.view(&c_flat, batch, [m, n])?;
-    let (rows, matrices) = case.left();
+    let [a_shape, b_shape, c_shape] = case.shapes();
+    let listed = matches!(case.form, Form::Listed(_));
+    // Of products in a list, the storage of an operand is a row.
+    let place = |place: &Place| if listed { place.transposed(false) } else { *place };
+    let c_view = place(&case.c).view(&c_flat, batch, c_shape)?;
+    let (_, matrices) = case.left();
     let matrices = batch.filter(|_| case.gathered.is_none()).map(|_| matrices);
-    let a_view = case.a.view(&a.upload(context)?, matrices, [rows, k])?;
+    let a_view = place(&case.a).view(&a.upload(context)?, matrices, a_shape)?;
     let b_batch = case.groups.as_ref().map_or(batch, |groups| Some(groups.ends.len().into()));
-    let b_view = case.b.view(&b.upload(context)?, b_batch, [k, n])?;
-    let weights =
-        weights.map(|weights| QuantizedTensor::upload_groups(context, weights)).transpose()?;
+    let right_bytes = b;
+    let b_batch = if listed { None } else { b_batch };
+    let b_view = place(&case.b).view(&b.upload(context)?, b_batch, b_shape)?;
     let inside = |weights: QuantizedTensor| {
         let ([rows, columns], margin) = (weights_shape(case), case.margin());
         let first = margin * weights.format().block() as usize;
         let inside = weights.slice(margin..margin + rows, first..first + columns)?;
         Ok::<_, tilewise::Error>(if case.across { inside.t() } else { inside })
     };
-    let weights = weights.map(inside).transpose()?;
+    let uploaded =
+        |weights: &[Quantized]| QuantizedTensor::upload_groups(context, weights).and_then(&inside);
+    let stored = weights;
+    let weights = weights.map(uploaded).transpose()?;
     let bias = match (case.bias, bias) {
         (Some((axis, place)), Some(stored)) => Some((
             vector(context, case, &place, stored, if axis == Axis::M { m } else { n })?,
@@ -409,12 +394,37 @@ fn execute(
         Some((a, b, weights)) => (&**a, &**b, weights.as_deref()),
         None => (&a_view, &b_view, weights.as_ref()),
     };
-    let right = weights.map_or_else(|| RightOperand::from(b), RightOperand::from);
+    let shard = |groups: Range<usize>| -> tilewise::Result<RightOperand> {
+        Ok(match stored {
+            Some(weights) => uploaded(&weights[groups])?.into(),
+            None => {
+                let own = case.b.view(&right_bytes.upload(context)?, b_batch, [k, n])?;
+                own.narrow(0, groups.start, groups.len())?.into()
+            }
+        })
+    };
+    let right = match &case.shards[..] {
+        [] => weights.map_or_else(|| RightOperand::from(b), RightOperand::from),
+        shards => {
+            Shards::new(ranges(shards).map(shard).collect::<tilewise::Result<Vec<_>>>()?)?.into()
+        }
+    };
+    let columns = case.form == Form::Columns;
+    let turned = |tensor: &Tensor| if columns { tensor.t() } else { tensor.clone() };
     let mut gemm = match (&numbers, case.form) {
         (None, _) => Gemm::new(left, right),
         (Some(ends), Form::Rows) => Gemm::grouped(left, right, &offsets(ends)?),
+        // Of weights stored [groups,M,K].
+        (Some(ends), Form::Columns) => {
+            Gemm::ragged_n(RightOperand::of_weights(right), &left.t(), &offsets(ends)?)
+        }
         (Some(counts), Form::Masked) => Gemm::masked(left, right, counts),
         (Some(ends), Form::AlongK) => Gemm::ragged_k(left, b, &offsets(ends)?),
+        (Some(numbers), Form::Listed(_)) => {
+            let shape = [numbers.elem_count() / LISTED as usize, LISTED as usize];
+            let list = ProductList::from_tensor(&numbers.reshape(&shape)?, [m, n, k])?;
+            Gemm::list(left, b, &list.transposed(case.a.transposed, case.b.transposed))
+        }
     };
     gemm = match case.written {
         true => {
@@ -431,19 +441,21 @@ fn execute(
     gemm = if case.gated { gemm } else { gemm.activation(case.activation) };
     gemm = gemm.precision(case.precision);
     if let Some((bias, axis)) = &bias {
-        gemm = gemm.bias_along(bias, *axis);
+        let across = if *axis == Axis::M { Axis::N } else { Axis::M };
+        gemm = gemm.bias_along(bias, if columns { across } else { *axis });
     }
     if let Some(residual) = &residual {
+        let residual = turned(residual);
         gemm = match case.gated {
-            true => gemm.gated_by(residual, case.activation),
-            false => gemm.residual(residual),
+            true => gemm.gated_by(&residual, case.activation),
+            false => gemm.residual(&residual),
         };
     }
     if let Some(kernel) = &case.kernel {
         let name = possible(&gemm, kernel, context)?;
         gemm = gemm.kernel(name);
     }
-    gemm.run_into(&c_view)?;
+    gemm.run_into(&turned(&c_view))?;
     c_flat.read_bytes_blocking()
 }
 
@@ -453,7 +465,8 @@ fn possible(gemm: &Gemm, name: &str, context: &Context) -> tilewise::Result<Stri
     if context.is_cpu() || forced.splits.is_none() {
         return Ok(name.to_owned());
     }
-    let plan = plan(&gemm.problem()?, context.caps(), context.library(), Some(&forced))?;
+    let problem = gemm.problems()?.swap_remove(0);
+    let plan = plan(&problem, context.caps(), context.library(), Some(&forced))?;
     let splits = plan.choice.map(|choice| choice.splits);
     Ok(Forced { splits: splits.or(forced.splits), ..forced }.to_string())
 }

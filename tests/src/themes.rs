@@ -8,7 +8,7 @@ mod gathered;
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
 use crate::{Adapter, Case, Data, Entries, Place, floor, one_of_each, quant_formats};
-pub use forms::{along_k, large_forms, masked};
+pub use forms::{along_k, large_forms, listed, lists, masked};
 pub use gated::gates;
 pub use gathered::{gathered, large_gathered};
 use tilewise::{Activation, Axis, DType, QuantFormat};
@@ -337,6 +337,19 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     cases
 }
 
+/// Some of these cases with their entries of B in shards: one alone, then those left, of which the
+/// last few are a shard again.
+pub fn in_shards(cases: Vec<Case>) -> Vec<Case> {
+    let cut = |(i, case): (usize, Case)| {
+        let groups = case.entries().entries();
+        let last = (groups.saturating_sub(1)).min(i % 3);
+        let shards = vec![1, groups.checked_sub(1 + last)?, last];
+        let shards = shards.into_iter().filter(|count| *count > 0).collect();
+        Some(Case { shards, ..case })
+    };
+    cases.into_iter().enumerate().filter_map(cut).collect()
+}
+
 /// What binds more storage buffers than four, or just so many: epilogues, groups, quantized weights
 /// stored along K and across it.
 pub fn few_buffers() -> Vec<Case> {
@@ -477,12 +490,8 @@ pub fn empty() -> Vec<Case> {
             let groups = Some(Groups { ends, on_device: false });
             cases.push(Case { groups: groups.clone(), ..case([5, 7, 0]) });
             cases.push(Case { groups: groups.clone(), ..case([5, 0, 3]) });
-            if groups.is_some_and(|groups| groups.ends.is_empty()) {
-                cases.push(Case {
-                    groups: Some(Groups { ends: vec![], on_device: false }),
-                    ..case([5, 7, 3])
-                });
-            }
+            let none = groups.as_ref().is_some_and(|groups| groups.ends.is_empty());
+            cases.extend(none.then(|| Case { groups, ..case([5, 7, 3]) }));
         }
     }
     cases

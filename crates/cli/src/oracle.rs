@@ -247,7 +247,7 @@ mod tests {
         let (m, n, k, groups) = (BLOCK_ROWS * 2, 3, 2, 4);
         let problem = Problem {
             b: Operand::packed(F32, groups, k, n),
-            grouping: Grouping::RaggedM { groups, offset: 0, expected: None },
+            grouping: Grouping::RaggedM { groups, first: 0, offset: 0, expected: None },
             ..Problem::dense(DType::F32, m, n, k)
         };
         agrees_with_the_whole(&problem, &[5, 5, 300, 500]);

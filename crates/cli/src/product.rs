@@ -9,8 +9,8 @@ use tilewise::timing::{Method, Timing};
 use tilewise::{Context, ContextOptions, Gemm, Tensor};
 use tilewise_core::convert::{decode, decode_f64, encode};
 use tilewise_core::kernel::{KernelDef, Language};
-use tilewise_core::plan::UNUSED;
-use tilewise_core::problem::{DType, Precision, Problem};
+use tilewise_core::plan::{Plan, UNUSED};
+use tilewise_core::problem::{DType, Grouping, Precision, Problem};
 use tilewise_core::quant::Quantized;
 use tilewise_core::reference::Inputs;
 
@@ -117,16 +117,18 @@ impl Measured {
     pub(crate) fn run(context: &Context, gemm: &Gemm) -> Result<Self> {
         let (c, timing) = gemm.run_timed_blocking()?;
         // Afterwards it is known what runs.
-        let plan = gemm.plan()?;
-        let exact = gemm.clone().precision(Precision::F32).plan()?.passes == plan.passes;
-        let kernel = match plan.choice {
+        let (plans, exact) = (gemm.plans()?, gemm.clone().precision(Precision::F32).plans()?);
+        let exact = plans.iter().zip(&exact).all(|(plan, exact)| plan.passes == exact.passes);
+        let kernel = |plan: &Plan| match &plan.choice {
             _ if context.is_cpu() => CPU_KERNEL.into(),
             Some(choice) => choice.to_string(),
             None => "none: C has no elements".into(),
         };
+        let mut kernels: Vec<String> = plans.iter().map(kernel).collect();
+        kernels.dedup();
         let array =
             Array { dtype: c.dtype(), shape: c.shape().to_vec(), bytes: c.read_bytes_blocking()? };
-        Ok(Measured { problem: plan.problem, array, kernel, exact, timing })
+        Ok(Measured { problem: whole(&plans)?, array, kernel: kernels.join(", "), exact, timing })
     }
 
     /// Compares the result with the oracle; a failure if an element lies outside its bound.
@@ -146,6 +148,21 @@ impl Measured {
             seconds => format!("{:.3}", self.problem.flops() / seconds / 1e12),
         }
     }
+}
+
+/// The problem of all shards: matrices of B follow one another, as in the host's stack.
+fn whole(plans: &[Plan]) -> Result<Problem> {
+    let mut shards = plans.iter().map(|plan| plan.problem);
+    let mut problem = shards.next().ok_or_else(|| Failure::other("no shards given"))?;
+    for shard in shards {
+        let (Grouping::RaggedM { groups, .. }, more) = (&mut problem.grouping, shard.entries())
+        else {
+            continue;
+        };
+        *groups += more;
+        problem.b.batch_stride = problem.k * problem.n;
+    }
+    Ok(problem)
 }
 
 /// One product of the command line.

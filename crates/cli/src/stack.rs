@@ -5,7 +5,7 @@ use crate::array::{Array, Source, shape_text};
 use crate::failure::{Failure, Result};
 use crate::product;
 use std::ops::Range;
-use tilewise::{Context, QuantizedTensor, RightOperand};
+use tilewise::{Context, QuantizedTensor, RightOperand, Shards, Tensor};
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{Quantized, dequantize};
 use tilewise_files::Kind;
@@ -152,15 +152,42 @@ impl Stack {
         if self.is_transposed(arrays_transposed) { [columns, rows] } else { [rows, columns] }
     }
 
-    /// Uploads the stack without transposing it. Quantized weights keep their shape, \[E,N,K\].
+    /// Uploads the stack without transposing it, as shards where one buffer does not hold it.
+    /// Quantized weights keep their shape, \[E,N,K\].
     pub(crate) fn on(&self, context: &Context) -> Result<RightOperand> {
-        Ok(match &self.held {
-            Held::Dense(array) => {
-                let array = Array { shape: self.shape.to_vec(), ..array.clone() };
-                product::upload(context, &array)?.into()
+        self.within(context, context.caps().max_buffer_bytes)
+    }
+
+    /// As [`on`](Self::on), in buffers of at most so many bytes, if these hold one matrix.
+    pub(crate) fn within(&self, context: &Context, most: u64) -> Result<RightOperand> {
+        let [matrices, rows, columns] = self.shape;
+        let bytes = match &self.held {
+            Held::Dense(array) => array.bytes.len() / matrices.max(1),
+            Held::Quantized(all) => {
+                let planes = all.first().map_or(&[][..], |first| first.planes());
+                planes.iter().map(Vec::len).max().unwrap_or(0)
             }
-            Held::Quantized(all) => QuantizedTensor::upload_groups(context, all)?.into(),
-        })
+        };
+        let each = most.checked_div(bytes as u64).map_or(matrices, |each| each as usize).max(1);
+        let shard = |first: usize| {
+            let end = matrices.min(first.saturating_add(each));
+            Ok(match &self.held {
+                Held::Dense(array) => {
+                    let part = &array.bytes[first * bytes..end * bytes];
+                    let shape = [end - first, rows, columns];
+                    Tensor::from_bytes(context, array.dtype, part, &shape)?.into()
+                }
+                Held::Quantized(all) => {
+                    QuantizedTensor::upload_groups(context, &all[first..end])?.into()
+                }
+            })
+        };
+        if matrices <= each {
+            return shard(0);
+        }
+        let shards =
+            (0..matrices).step_by(each).map(shard).collect::<Result<Vec<RightOperand>>>()?;
+        Ok(Shards::new(shards)?.into())
     }
 
     /// All elements, in the order of storage, and the error that a kernel may make in each.
@@ -183,4 +210,49 @@ pub(crate) fn transposed(numbers: &[f64], [rows, columns]: [usize; 2]) -> Vec<f6
         at.clone().map(|i| matrix[i % rows * columns + i / rows]).collect::<Vec<_>>()
     };
     numbers.chunks_exact((rows * columns).max(1)).flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::product::Measured;
+    use tilewise::{Gemm, GroupOffsets};
+    use tilewise_core::QuantFormat;
+    use tilewise_core::quant::quantize;
+    use tilewise_core::reference::Inputs;
+
+    /// A stack that one buffer does not hold comes in shards, and gives what the whole gives.
+    #[test]
+    fn buffers_of_any_size_hold_a_stack() {
+        let context = Context::cpu();
+        let numbers = |count: usize| (0..count).map(|i| (i * 7 % 11) as f32 - 5.0);
+        let bytes = numbers(5 * 32 * 2).flat_map(f32::to_le_bytes).collect();
+        let dense = Array { dtype: DType::F32, shape: vec![5, 32, 2], bytes };
+        let weights =
+            |i| quantize(&numbers(64 + i).collect::<Vec<_>>()[i..], 2, 32, QuantFormat::Q8_0);
+        let weights = (0..5).map(|i| weights(i).unwrap()).collect();
+        let x: Vec<f32> = numbers(9 * 32).collect();
+        let x = Tensor::upload(&context, &x, &[9, 32]).unwrap();
+        let ends = [2, 2, 3, 7, 8];
+        let offsets = GroupOffsets::upload(&context, &ends).unwrap();
+        for (held, shape, matrix) in
+            [(Held::Dense(dense), [5, 32, 2], 256), (Held::Quantized(weights), [5, 2, 32], 64)]
+        {
+            let stack = Stack { held, shape };
+            let (wide, b_error) = stack.wide(&context, DType::F32).unwrap();
+            for (most, shards) in [(5 * matrix, 1), (5 * matrix - 1, 2), (2 * matrix, 3), (1, 5)] {
+                let b = stack.within(&context, most).unwrap();
+                let gemm = Gemm::grouped(&x, b, &offsets);
+                assert_eq!(gemm.plans().unwrap().len(), shards, "{most}");
+                let inputs = Inputs {
+                    a: &numbers(9 * 32).map(f64::from).collect::<Vec<_>>(),
+                    b: &wide,
+                    b_error: b_error.as_deref(),
+                    offsets: &ends,
+                    ..Inputs::default()
+                };
+                Measured::run(&context, &gemm).unwrap().check(&inputs).unwrap();
+            }
+        }
+    }
 }

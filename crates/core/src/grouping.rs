@@ -23,7 +23,10 @@ pub enum Grouping {
     RaggedM {
         /// Number of groups.
         groups: u64,
-        /// The place of the first end in its storage.
+        /// Groups before these, whose ends come first in the storage. Their rows are left
+        /// untouched: B is a shard, which has entries for these groups alone.
+        first: u64,
+        /// The place of the first end in its storage, that of the groups before these included.
         offset: u64,
         /// The rows of each group that has some, where they are known to be about as many; else
         /// rows are taken to choose their groups at random. Estimates alone depend on it.
@@ -46,6 +49,17 @@ pub enum Grouping {
         /// The place of the first end in its storage.
         offset: u64,
     },
+    /// Products of any sizes, each at its places in A, B and C. Nine numbers of each are u32, on
+    /// the device: M, N and K, which count as those of the problem where they are larger; then
+    /// place and row stride of A, of B and of C. Places count from `Operand::offset`, and
+    /// `Operand::batch_stride` elements are there. A product that would leave them is left out, as
+    /// one whose rows of C overlap.
+    Listed {
+        /// Number of products, as of `Problem::batch`.
+        groups: u64,
+        /// The place of the first number in its storage.
+        offset: u64,
+    },
 }
 
 /// Rows and a range of K that meet in one entry of B.
@@ -60,6 +74,9 @@ pub struct Segment {
     /// The range of K over which they are summed.
     pub k: Range<u64>,
 }
+
+/// Numbers of a product in a list.
+pub const LISTED: u64 = 9;
 
 impl Grouping {
     /// Entries of B: the batch, or the number of groups.
@@ -90,8 +107,13 @@ impl Grouping {
             Grouping::Batched | Grouping::Nested { .. } => None,
             Grouping::RaggedM { .. } => Some(1),
             Grouping::Masked { entries, .. } => Some(entries),
-            Grouping::RaggedK { groups, .. } => Some(groups),
+            Grouping::RaggedK { groups, .. } | Grouping::Listed { groups, .. } => Some(groups),
         }
+    }
+
+    /// Whether each entry has its sizes, places and strides, which the device alone knows.
+    pub const fn is_listed(self) -> bool {
+        matches!(self, Grouping::Listed { .. })
     }
 
     /// Whether rows and columns at the edges may be computed apart from the whole tiles.
@@ -102,7 +124,7 @@ impl Grouping {
     /// Whether all entries are summed over all of K, which may then be split. Otherwise a range of
     /// K begins and ends anywhere.
     pub const fn has_whole_k(self) -> bool {
-        !matches!(self, Grouping::RaggedK { .. })
+        !matches!(self, Grouping::RaggedK { .. } | Grouping::Listed { .. })
     }
 
     /// Elements of K over which an entry is summed, as far as can be known.
@@ -115,7 +137,7 @@ impl Grouping {
 
     /// Whether every tile of `bm` rows starts at a multiple of `bm`.
     pub const fn has_aligned_rows(self) -> bool {
-        self.has_entries()
+        self.has_entries() && !self.is_listed()
     }
 
     /// Tiles of `bm` rows along the `m` rows of an entry, at most: each group may end in one that
@@ -167,15 +189,19 @@ impl Grouping {
 
     /// The buffers that its schedule reads, each with its elements, which are u32.
     pub fn operands(self) -> impl Iterator<Item = (Role, u64)> {
-        match self {
+        let count = match self {
             Grouping::Batched | Grouping::Nested { .. } => None,
-            Grouping::RaggedM { groups: count, offset, .. }
-            | Grouping::RaggedK { groups: count, offset }
-            | Grouping::Masked { entries: count, offset } => {
-                Some((Role::Offsets, offset.saturating_add(count)))
-            }
-        }
-        .into_iter()
+            Grouping::RaggedM { groups, first, .. } => Some(first.saturating_add(groups)),
+            Grouping::RaggedK { groups, .. } => Some(groups),
+            Grouping::Masked { entries, .. } => Some(entries),
+            Grouping::Listed { groups, .. } => Some(groups.saturating_mul(LISTED)),
+        };
+        count.map(|count| (Role::Offsets, self.offset().saturating_add(count))).into_iter()
+    }
+
+    /// Groups before the first, whose numbers come first in that buffer.
+    pub(crate) const fn first(self) -> u64 {
+        if let Grouping::RaggedM { first, .. } = self { first } else { 0 }
     }
 
     /// The place of the first number in the buffer that its schedule reads.
@@ -184,6 +210,7 @@ impl Grouping {
             Grouping::Batched | Grouping::Nested { .. } => 0,
             Grouping::RaggedM { offset, .. }
             | Grouping::RaggedK { offset, .. }
+            | Grouping::Listed { offset, .. }
             | Grouping::Masked { offset, .. } => offset,
         }
     }
@@ -193,8 +220,11 @@ impl Grouping {
         let even =
             |groups, size| (1..=groups).map(|group| (group * size / groups) as u32).collect();
         match self {
-            Grouping::Batched | Grouping::Nested { .. } => Vec::new(),
-            Grouping::RaggedM { groups, .. } => even(groups, m),
+            // Nobody measures a list, of which just the device knows what it asks for.
+            Grouping::Batched | Grouping::Nested { .. } | Grouping::Listed { .. } => Vec::new(),
+            Grouping::RaggedM { groups, first, .. } => {
+                [vec![0; first as usize], even(groups, m)].concat()
+            }
             Grouping::Masked { entries, .. } => vec![m as u32; entries as usize],
             Grouping::RaggedK { groups, .. } => even(groups, k),
         }
@@ -203,8 +233,8 @@ impl Grouping {
     /// With so many groups before the first.
     pub(crate) fn behind(self, before: u64) -> Self {
         match self {
-            Grouping::RaggedM { groups, offset, expected } => {
-                Grouping::RaggedM { groups: groups + before, offset, expected }
+            Grouping::RaggedM { groups, first, offset, expected } => {
+                Grouping::RaggedM { groups: groups + before, first, offset, expected }
             }
             other => other,
         }
@@ -215,7 +245,9 @@ impl Grouping {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => *batch = entries,
             Grouping::RaggedM { groups, .. } => *groups = entries,
-            Grouping::Masked { entries: own, .. } | Grouping::RaggedK { groups: own, .. } => {
+            Grouping::Masked { entries: own, .. }
+            | Grouping::RaggedK { groups: own, .. }
+            | Grouping::Listed { groups: own, .. } => {
                 (*own, *batch) = (entries, entries);
             }
         }
@@ -234,11 +266,16 @@ impl Grouping {
             end = number(group).map_or(start, |end| end.clamp(start, most));
             start..end
         };
+        for before in 0..self.first() {
+            next(before, m);
+        }
         let segment = |group: u64| {
             let whole = Segment { entry: group, group, rows: 0..m, k: 0..k };
             match self {
-                Grouping::Batched | Grouping::Nested { .. } => whole,
-                Grouping::RaggedM { .. } => Segment { entry: 0, rows: next(group, m), ..whole },
+                Grouping::Batched | Grouping::Nested { .. } | Grouping::Listed { .. } => whole,
+                Grouping::RaggedM { .. } => {
+                    Segment { entry: 0, rows: next(self.first() + group, m), ..whole }
+                }
                 Grouping::Masked { .. } => {
                     Segment { rows: 0..number(group).unwrap_or(0).min(m), ..whole }
                 }
@@ -250,7 +287,7 @@ impl Grouping {
 }
 
 impl fmt::Display for Grouping {
-    /// `batch`, `nested`, `groups`, `masked`, `ranges`: its name in a class of problems.
+    /// `batch`, `nested`, `groups`, `masked`, `ranges`, `list`: its name in a class of problems.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Grouping::Batched => "batch",
@@ -258,6 +295,7 @@ impl fmt::Display for Grouping {
             Grouping::RaggedM { .. } => "groups",
             Grouping::Masked { .. } => "masked",
             Grouping::RaggedK { .. } => "ranges",
+            Grouping::Listed { .. } => "list",
         })
     }
 }
@@ -269,8 +307,12 @@ mod tests {
     #[test]
     fn segments_cover_rows_once_whatever_the_ends() {
         let rows = |ends: &[u32]| {
-            let grouping =
-                Grouping::RaggedM { groups: ends.len() as u64, offset: 0, expected: None };
+            let grouping = Grouping::RaggedM {
+                groups: ends.len() as u64,
+                first: 0,
+                offset: 0,
+                expected: None,
+            };
             let segments = grouping.segments([9, 7], 1, ends);
             assert!(segments.iter().enumerate().all(|(i, s)| s.group == i as u64 && s.entry == 0));
             segments.into_iter().map(|segment| segment.rows).collect::<Vec<_>>()
@@ -278,6 +320,15 @@ mod tests {
         assert_eq!(rows(&[2, 2, 7]), [0..2, 2..2, 2..7]);
         assert_eq!(rows(&[5, 3, u32::MAX]), [0..5, 5..5, 5..9]);
         assert_eq!(rows(&[]), []);
+        // A shard of two groups, behind one, and behind two whose ends decrease.
+        let shard = |first, ends: &[u32]| {
+            let shard = Grouping::RaggedM { groups: 2, first, offset: 1, expected: None };
+            assert_eq!(shard.operands().next(), Some((Role::Offsets, 3 + first)));
+            let segments = shard.segments([9, 7], 1, ends);
+            segments.into_iter().map(|segment| (segment.group, segment.rows)).collect::<Vec<_>>()
+        };
+        assert_eq!(shard(1, &[99, 2, 4, 7]), [(0, 2..4), (1, 4..7)]);
+        assert_eq!(shard(2, &[99, 5, 3, 4, 8]), [(0, 5..5), (1, 5..8)]);
         let batched = Grouping::Batched.segments([4, 3], 2, &[]);
         assert_eq!(batched[1], Segment { entry: 1, group: 1, rows: 0..4, k: 0..3 });
     }
@@ -299,7 +350,7 @@ mod tests {
 
     #[test]
     fn enough_tiles_for_any_ends() {
-        let grouping = Grouping::RaggedM { groups: 3, offset: 0, expected: None };
+        let grouping = Grouping::RaggedM { groups: 3, first: 0, offset: 0, expected: None };
         for ends in [[1, 2, 20], [0, 0, 20], [9, 10, 20], [20, 20, 20]] {
             let needed: u64 = grouping
                 .segments([20, 1], 1, &ends)

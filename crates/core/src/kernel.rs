@@ -354,6 +354,8 @@ pub struct ScheduleDef {
     /// The file of the pass that makes the table which it reads in place of the grouping's
     /// operands; none if it reads these.
     pub table: Option<&'static str>,
+    /// Whether its file has the numbers of a pass, of which each tile has some for itself.
+    pub has_params: bool,
 }
 
 /// All tables: what `plan` walks.
@@ -374,7 +376,9 @@ pub struct Kit {
     pub stores: &'static [StoreDef],
     /// Schedules.
     pub schedules: &'static [ScheduleDef],
-    /// Files that every mainloop is composed with.
+    /// The file of the numbers of a pass, unless the schedule has them.
+    pub params: &'static str,
+    /// Other files that every mainloop is composed with.
     pub common: &'static [&'static str],
     /// The file instantiated beside loaders and stores that take elements one by one, which loads
     /// four; none where they do so themselves.

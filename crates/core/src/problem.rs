@@ -4,7 +4,7 @@
 
 pub use crate::activation::Activation;
 pub use crate::dtype::DType;
-pub use crate::grouping::{Grouping, Segment};
+pub use crate::grouping::{Grouping, LISTED, Segment};
 pub use crate::precision::Precision;
 use crate::quant::{Plane, QuantFormat, Stored};
 use crate::role::Role;

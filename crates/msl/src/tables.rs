@@ -34,7 +34,8 @@ pub static KIT: Kit = Kit {
     operands: OPERANDS,
     stores: STORES,
     schedules: SCHEDULES,
-    common: &["header.metal", "schedule/tile.metal", "operand/dense.metal", "operand/coded.metal"],
+    params: "header.metal",
+    common: &["schedule/tile.metal", "operand/dense.metal", "operand/coded.metal"],
     single: None,
     fours: None,
     axes: "operand/axes.metal",
@@ -186,6 +187,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::Batched),
         table: None,
+        has_params: false,
     },
     ScheduleDef {
         file: "schedule/ragged.metal",
@@ -193,5 +195,6 @@ const SCHEDULES: &[ScheduleDef] = &[
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
         table: None,
+        has_params: false,
     },
 ];

@@ -9,12 +9,12 @@ use tilewise_core::{
 };
 
 /// An operand widened to f32: index i of the storage is element i.
-struct Widened {
-    elements: Vec<f32>,
+struct Widened<'a> {
+    elements: &'a [f32],
     operand: Operand,
 }
 
-impl Widened {
+impl Widened<'_> {
     fn row_col(&self) -> (isize, isize) {
         let ld = self.operand.ld as isize;
         if self.operand.transposed { (1, ld) } else { (ld, 1) }
@@ -31,32 +31,58 @@ impl Widened {
 /// Runs a problem that the planner has accepted, so that every element lies inside its storage.
 pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let problem = &bundle.problem;
-    let Problem { m, n, .. } = *problem;
     let dtype =
         problem.c.format.element().ok_or_else(|| Error::Unsupported("a quantized C".into()))?;
-    let a = widen(bundle, Role::A, &problem.a)?;
-    let b = widen(bundle, Role::B, &problem.b)?;
     let epilogue = &problem.epilogue;
-    let bias = epilogue.bias.map(|bias| widen(bundle, Role::Bias, &bias.operand)).transpose()?;
-    let residual =
-        epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
-    let indices = problem.gathered.map(|gathered| indices(bundle, gathered)).transpose()?;
-    let a = match (&indices, problem.gathered) {
-        (Some(indices), Some(gathered)) => rows_of(&a, indices, gathered.rows, problem.k)?,
-        _ => a,
+    let operand = |role, operand: Option<&Operand>| {
+        operand.map_or(Ok(Vec::new()), |operand| widen(bundle, role, operand))
     };
-    let problem = &Problem { a: a.operand, ..*problem };
-    let segments = segments(bundle)?;
-    let mut sums = memory::filled((m * n) as usize, 0f32)?;
+    let mut elements = [
+        operand(Role::A, Some(&problem.a))?,
+        operand(Role::B, Some(&problem.b))?,
+        operand(Role::Bias, epilogue.bias.as_ref().map(|bias| &bias.operand))?,
+        operand(Role::Residual, epilogue.residual.as_ref())?,
+    ];
+    let numbers = match problem.grouping.operands().next() {
+        Some((role, count)) if count > 0 => storage(&bundle.buffers, role)?.host()?.clone(),
+        _ => Vec::new(),
+    };
+    let mut problem = *problem;
+    if let Some(gathered) = problem.gathered {
+        let stored = Widened { elements: &elements[0], operand: problem.a };
+        let indices = indices(bundle, gathered)?;
+        (elements[0], problem.a) = rows_of(&stored, &indices, gathered.rows, problem.k)?;
+    }
     // An operand may lie beside C, so that all have been read before C is locked.
     let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
-    for Segment { entry, group, rows, k } in segments {
+    if problem.grouping.is_listed() {
+        let mut listed = problem.listed(&numbers).into_iter();
+        return listed.try_for_each(|one| compute(&one, &elements, &numbers, (&mut c, dtype)));
+    }
+    compute(&problem, &elements, &numbers, (&mut c, dtype))
+}
+
+/// Computes into the words of C, given the elements of A, B, the bias and the residual.
+fn compute(
+    problem: &Problem,
+    [a, b, bias, residual]: &[Vec<f32>; 4],
+    numbers: &[u32],
+    (c, dtype): (&mut [u32], DType),
+) -> Result<()> {
+    let Problem { m, n, k, batch, grouping, epilogue, .. } = *problem;
+    let [a, b] =
+        [(a, problem.a), (b, problem.b)].map(|(elements, operand)| Widened { elements, operand });
+    let bias =
+        epilogue.bias.map(|own| (own.axis, Widened { elements: bias, operand: own.operand }));
+    let residual = epilogue.residual.map(|operand| Widened { elements: residual, operand });
+    let mut sums = memory::filled((m * n) as usize, 0f32)?;
+    for Segment { entry, group, rows, k } in grouping.segments([m, k], batch, numbers) {
         let first = |operand: &Operand, entry| problem.entry(operand, entry).offset;
         let part = problem.range(Dimension::K, k);
         let firsts = [first(&part.a, entry), first(&part.b, group)];
         product(&a, &b, &part, firsts, rows.clone(), &mut sums);
         let c_first = first(&problem.c, entry);
-        let bias_first = bias.as_ref().map_or(0, |bias| first(&bias.operand, group));
+        let bias_first = bias.as_ref().map_or(0, |(_, bias)| first(&bias.operand, group));
         let residual_first =
             residual.as_ref().map_or(0, |residual| first(&residual.operand, entry));
         for row in rows {
@@ -64,10 +90,10 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
                 let at = c_first + row * problem.c.ld + col;
                 let mut y = epilogue.alpha * sums[(row * n + col) as usize];
                 if epilogue.beta != 0.0 {
-                    y += epilogue.beta * load(&c, dtype, at);
+                    y += epilogue.beta * load(c, dtype, at);
                 }
-                if let (Some(bias), Some(vector)) = (epilogue.bias, &bias) {
-                    y += vector.at(bias_first, if bias.axis == Axis::N { col } else { row }, 0);
+                if let Some((axis, bias)) = &bias {
+                    y += bias.at(bias_first, if *axis == Axis::N { col } else { row }, 0);
                 }
                 let function = |x| epilogue.activation.apply(x);
                 y = match residual.as_ref().map(|all| all.at(residual_first, row, col)) {
@@ -75,7 +101,7 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
                     Some(residual) => function(y) + residual,
                     None => function(y),
                 };
-                store(&mut c, dtype, at, y);
+                store(c, dtype, at, y);
             }
         }
     }
@@ -90,7 +116,7 @@ fn indices(bundle: &Bundle<'_>, Gathered { offset, step, .. }: Gathered) -> Resu
 
 /// Rows by index, one after the other, from a matrix of so many; zeros for those that it lacks. All
 /// entries share them.
-fn rows_of(a: &Widened, indices: &[u32], rows: u64, k: u64) -> Result<Widened> {
+fn rows_of(a: &Widened<'_>, indices: &[u32], rows: u64, k: u64) -> Result<(Vec<f32>, Operand)> {
     let operand = Operand::packed(a.operand.format, 1, indices.len() as u64, k);
     let operand = operand.with_entry_strides([0; 4]);
     let mut elements = memory::filled(indices.len() * k as usize, 0f32)?;
@@ -101,24 +127,13 @@ fn rows_of(a: &Widened, indices: &[u32], rows: u64, k: u64) -> Result<Widened> {
                 .for_each(|(own, j)| *own = a.at(a.operand.offset, index.into(), j));
         }
     }
-    Ok(Widened { elements, operand })
-}
-
-/// Rows, each with its entries of A and B and its range of K.
-fn segments(bundle: &Bundle<'_>) -> Result<Vec<Segment>> {
-    let Problem { m, k, batch, grouping, .. } = bundle.problem;
-    match grouping.operands().next() {
-        Some((role, elements)) if elements > 0 => {
-            Ok(grouping.segments([m, k], batch, &storage(&bundle.buffers, role)?.host()?))
-        }
-        _ => Ok(grouping.segments([m, k], batch, &[])),
-    }
+    Ok((elements, operand))
 }
 
 /// Rows `rows` of the product of two entries that begin there, to the same rows of `sums` \[M,N\].
 fn product(
-    a: &Widened,
-    b: &Widened,
+    a: &Widened<'_>,
+    b: &Widened<'_>,
     problem: &Problem,
     [a_first, b_first]: [u64; 2],
     rows: std::ops::Range<u64>,
@@ -167,9 +182,9 @@ pub(crate) fn storage<'a>(buffers: &Buffers<'a>, role: Role) -> Result<&'a Stora
     found.ok_or_else(|| Error::Unsupported(format!("{} is missing", role.name())))
 }
 
-fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> {
+fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Vec<f32>> {
     let words = storage(&bundle.buffers, role)?.host()?;
-    let elements = match operand.format {
+    Ok(match operand.format {
         Format::Dense(dtype) => {
             let bytes = bytemuck::cast_slice::<u32, u8>(&words);
             memory::decoded(
@@ -189,8 +204,7 @@ fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> 
             format.decode(&planes, &mut elements);
             elements
         }
-    };
-    Ok(Widened { elements, operand: *operand })
+    })
 }
 
 pub(crate) fn load(words: &[u32], dtype: DType, index: u64) -> f32 {

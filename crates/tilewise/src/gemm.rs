@@ -4,13 +4,14 @@ mod batch;
 mod bundle;
 mod factor;
 mod groups;
+mod list;
 mod rows;
+mod shards;
 mod steps;
 
 use crate::context::{Backend, Context};
 use crate::execute;
 use crate::gpu::Factors;
-use crate::offsets::GroupOffsets;
 use crate::right::RightOperand;
 use crate::storage::on_device;
 use crate::take::Take;
@@ -18,6 +19,8 @@ use crate::tensor::Tensor;
 use bundle::InOrder;
 use factor::Factor;
 use groups::Groups;
+use shards::Part;
+use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{Activation, Axis, DType, Epilogue, Error, Precision, Problem, Result};
@@ -119,79 +122,6 @@ impl Gemm {
             precision: Precision::F32,
             kernel: None,
         }
-    }
-
-    /// A grouped product. The rows of A \[M,K\] lie in segments, one for each group; a segment is
-    /// multiplied by the group's entry of B \[groups,K,N\] (or of weights \[groups,N,K\]). Rows of
-    /// the output from the last offset on are not written; [`run`](Self::run) leaves zeros there.
-    ///
-    /// ```
-    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
-    ///
-    /// # fn main() -> tilewise::Result<()> {
-    /// let ctx = Context::new()?;
-    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2])?;
-    /// let w = Tensor::upload(&ctx, &[1.0f32, 1.0, 10.0, 10.0], &[2, 2, 1])?; // [groups, K, N]
-    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
-    /// let y = Gemm::grouped(&x, &w, &ends).run()?;
-    /// assert_eq!(y.read_blocking::<f32>()?, [3.0, 70.0, 110.0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn grouped(a: &Tensor, b: impl Into<RightOperand>, offsets: &GroupOffsets) -> Self {
-        Gemm { groups: Some(Groups::Rows(offsets.clone())), ..Gemm::new(a, b) }
-    }
-
-    /// A masked product: a batch A \[entries,M,K\] of which entry g has only its first
-    /// `counts[g]` rows, by B \[entries,K,N\] (or weights \[entries,N,K\]). A or B may have one
-    /// entry for all.
-    ///
-    /// `counts` is a vector of u32, one for each entry, at any place of a tensor; the device reads
-    /// it when it computes. A count beyond M counts as M. Rows of the output from the count on are
-    /// not written; [`run`](Self::run) leaves zeros there.
-    ///
-    /// ```
-    /// use tilewise::{Context, Gemm, Tensor};
-    ///
-    /// # fn main() -> tilewise::Result<()> {
-    /// let ctx = Context::new()?;
-    /// // Two experts with places for two tokens each, of which the first has one token.
-    /// let x = Tensor::upload(&ctx, &[1.0f32, 9.0, 2.0, 3.0], &[2, 2, 1])?; // [entries, M, K]
-    /// let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?; // [entries, K, N]
-    /// let counts = Tensor::upload(&ctx, &[1u32, 2], &[2])?;
-    /// let y = Gemm::masked(&x, &w, &counts).run()?;
-    /// assert_eq!(y.read_blocking::<f32>()?, [1.0, 0.0, 20.0, 30.0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn masked(a: &Tensor, b: impl Into<RightOperand>, counts: &Tensor) -> Self {
-        Gemm { groups: Some(Groups::Masked(counts.clone())), ..Gemm::new(a, b) }
-    }
-
-    /// A product with groups along K: C \[groups,M,N\] of A \[M,K\] and B \[K,N\], where entry g
-    /// is the sum over `offsets[g-1] .. offsets[g]` of K alone (from 0 on for g = 0). There is one
-    /// end for each group, and no 0 before them ([`GroupOffsets::without_start`]). An empty group
-    /// is a product with K = 0: zeros, or beta·C, and the rest of the epilogue. A bias may be
-    /// \[groups,N\], a residual \[groups,M,N\].
-    ///
-    /// So the slopes of the weights of a [grouped](Self::grouped) product are one product:
-    ///
-    /// ```
-    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
-    ///
-    /// # fn main() -> tilewise::Result<()> {
-    /// let ctx = Context::new()?;
-    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2])?; // [rows, K]
-    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
-    /// let dy = Tensor::upload(&ctx, &[1.0f32, 10.0, 100.0], &[3, 1])?; // [rows, N]
-    /// let dw = Gemm::ragged_k(&x.t(), &dy, &ends).run()?; // X_gᵀ · dY_g: [groups, K, N]
-    /// assert_eq!(dw.shape(), [2, 2, 1]);
-    /// assert_eq!(dw.read_blocking::<f32>()?, [1.0, 2.0, 530.0, 640.0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn ragged_k(a: &Tensor, b: &Tensor, offsets: &GroupOffsets) -> Self {
-        Gemm { groups: Some(Groups::AlongK(offsets.clone())), ..Gemm::new(a, b) }
     }
 
     /// Factor of the product; 1 by default.
@@ -322,6 +252,10 @@ impl Gemm {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
             Backend::Cpu => {
                 self.fits(c)?;
+                if let Some(parts) = self.parts()? {
+                    Self::all_possible(&parts, c)?;
+                    return parts.iter().try_for_each(|part| part.gemm.run_into(c));
+                }
                 let matrix = self.as_matrix(c);
                 let mut bundle = self.bundle(Some(&matrix))?;
                 if let Some(InOrder { a, w, columns }) = self.in_order()? {
@@ -382,6 +316,10 @@ impl Gemm {
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
         let gpu = self.context().gpu_backend()?;
         self.fits(c)?;
+        if let Some(parts) = self.parts()? {
+            Self::all_possible(&parts, c)?;
+            return parts.iter().try_for_each(|part| part.gemm.record(pass, c));
+        }
         let matrix = self.as_matrix(c);
         let bundle = self.bundle(Some(&matrix))?;
         if let Some(InOrder { a, w, columns }) = self.in_order()? {
@@ -403,37 +341,87 @@ impl Gemm {
     /// parameters. Nothing is allocated. On the CPU executor it has no passes.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// As [`run`](Self::run); `Misuse` for [shards](crate::Shards), which have a plan each.
     pub fn plan(&self) -> Result<Plan> {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
 
-    /// Every kernel that takes the product, the cheapest by estimate first. Kernels in MSL that the
+    /// The [plan](Self::plan) of each shard of B, in their order, or the one of a product without
+    /// [shards](crate::Shards).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn plans(&self) -> Result<Vec<Plan>> {
+        let plan = |problem| self.context().plan(problem, self.kernel.as_deref());
+        self.problems()?.iter().map(plan).collect()
+    }
+
+    /// Every kernel that takes the product, and all of its [shards](crate::Shards), the cheapest by
+    /// estimate first (of the first shard). Kernels in MSL that the
     /// device has refused are left out. Each name (`Choice::to_string()`) may be given to
     /// [`kernel`](Self::kernel). Empty on the CPU executor.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
-        self.context().choices(&self.problem()?)
+        let mut common: Option<Vec<Choice>> = None;
+        for problem in self.problems()? {
+            match &mut common {
+                Some(common) => common.retain(|choice| {
+                    self.context().plan(&problem, Some(&choice.to_string())).is_ok()
+                }),
+                None => common = Some(self.context().choices(&problem)?),
+            }
+        }
+        Ok(common.unwrap_or_default())
     }
 
     /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its
-    /// pipeline is compiled, and how long that took.
+    /// pipeline is compiled, and how long that took. Of [shards](crate::Shards), the text of each,
+    /// once for neighbours with as many groups and the same kernels.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
-        self.context().explain(&self.problem()?, self.kernel.as_deref())
+        let Some(parts) = self.parts()? else {
+            return self.context().explain(&self.problem()?, self.kernel.as_deref());
+        };
+        let (mut all, mut last) = (Vec::<(Range<usize>, String)>::new(), None);
+        for Part { groups, gemm } in &parts {
+            let labels = gemm.plan()?.passes.into_iter().map(|pass| pass.label);
+            let own = Some((groups.len(), labels.collect::<Vec<_>>()));
+            match all.last_mut() {
+                Some((range, _)) if last == own => range.end = groups.end,
+                _ => all.push((groups.clone(), gemm.explain()?)),
+            }
+            last = own;
+        }
+        let texts = all.iter().map(|(Range { start, end }, text)| {
+            format!("groups {start} to {end}, of {} shards in all\n{text}", parts.len())
+        });
+        Ok(texts.collect())
     }
 
     /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as
     /// [`Context::warm_up`] takes it.
     ///
     /// # Errors
-    /// As [`run`](Self::run), for the operands.
+    /// As [`run`](Self::run), for the operands; `Misuse` for [shards](crate::Shards), which have a
+    /// problem each.
     pub fn problem(&self) -> Result<Problem> {
         Ok(self.bundle(None)?.problem)
+    }
+
+    /// The [problem](Self::problem) of each shard of B, in their order, or the one of a product
+    /// without [shards](crate::Shards), as [`Context::warm_up`] takes them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), for the operands.
+    pub fn problems(&self) -> Result<Vec<Problem>> {
+        match self.parts()? {
+            Some(parts) => parts.iter().map(|part| part.gemm.problem()).collect(),
+            None => Ok(vec![self.problem()?]),
+        }
     }
 
     pub(crate) fn context(&self) -> &Context {

@@ -84,6 +84,7 @@ mod gemm;
 mod gpu;
 #[cfg(feature = "custom-kernels")]
 mod kernel;
+mod list;
 mod memory;
 #[cfg(feature = "custom-kernels")]
 pub mod moe;
@@ -116,6 +117,7 @@ pub use context::Context;
 pub use gemm::Gemm;
 #[cfg(feature = "custom-kernels")]
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
+pub use list::{ProductList, ProductShape};
 #[cfg(feature = "custom-kernels")]
 pub use moe::MoeLayer;
 pub use offsets::GroupOffsets;
@@ -124,7 +126,7 @@ pub use planes::PlaneSource;
 pub use prepared::{PreparedQuantizedTensor, PreparedTensor};
 pub use quantize::Quantize;
 pub use quantized::QuantizedTensor;
-pub use right::RightOperand;
+pub use right::{RightOperand, Shards};
 pub use take::Take;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core::quant::Quantized;

@@ -168,7 +168,7 @@ impl GroupOffsets {
         let groups = self.count().checked_sub(1).ok_or_else(|| {
             Error::Shape("0 group offsets, wanted 1 or more, of which the first is a start".into())
         })?;
-        self.before(groups)?;
+        self.before("B", groups)?;
         let ends = self.ends.as_ref().map(|ends| ends[1..].into());
         Ok(GroupOffsets {
             tensor: self.tensor.narrow(0, 1, groups)?,
@@ -177,11 +177,19 @@ impl GroupOffsets {
         })
     }
 
-    /// How many lie before the ends of so many groups: 1 if the start of the first is there.
+    /// Those from number `before` on of so many groups, for a shard whose groups are the last of
+    /// them. A group is expected to have so many rows.
+    pub(crate) fn of_shard(&self, before: u64, groups: usize, rows: u64) -> Result<Self> {
+        let tensor = self.tensor.narrow(0, before as usize, groups)?;
+        Ok(GroupOffsets { tensor, ends: None, expected: Some(rows) })
+    }
+
+    /// How many lie before the ends of so many groups, of which `stack` has an entry each: 1 if the
+    /// start of the first is there.
     ///
     /// # Errors
     /// `Shape` for another number of groups, `GroupOffsets` for a start that is not 0.
-    pub(crate) fn before(&self, groups: usize) -> Result<u64> {
+    pub(crate) fn before(&self, stack: &str, groups: usize) -> Result<u64> {
         match self.count() {
             count if count == groups => Ok(0),
             count if count == groups + 1 => {
@@ -196,8 +204,8 @@ impl GroupOffsets {
                 Ok(1)
             }
             count => Err(Error::Shape(format!(
-                "{count} group offsets for {groups} entries of B; there is one for each, and one \
-                 more if a 0 comes first"
+                "{count} group offsets for {groups} entries of {stack}; there is one for each, and \
+                 one more if a 0 comes first"
             ))),
         }
     }

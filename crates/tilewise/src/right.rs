@@ -1,7 +1,12 @@
-//! A tensor or quantized weights: the right operand of a product, a table to take rows of.
+//! A tensor or quantized weights: the right operand of a product, a table to take rows of. Or
+//! several of them, as shards.
 
+use crate::context::Context;
 use crate::quantized::QuantizedTensor;
+use crate::storage::PackedCopy;
 use crate::tensor::Tensor;
+use std::sync::Arc;
+use tilewise_core::{DType, Error, Format, Result};
 
 /// The right operand of a product: a tensor B, or quantized weights W that stand for B = Wᵀ.
 #[derive(Clone, Debug)]
@@ -12,6 +17,215 @@ pub enum RightOperand {
     Dense(Tensor),
     /// W \[N,K\] or \[groups,N,K\]; its transpose ([`QuantizedTensor::t`]) stands for W \[K,N\].
     Quantized(QuantizedTensor),
+    /// The entries of a grouped product in several buffers.
+    Shards(Shards),
+}
+
+impl RightOperand {
+    /// B = Wᵀ of weights W \[N,K\] or \[groups,N,K\], as PyTorch stores them. Quantized weights
+    /// stand for that by themselves.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, RightOperand, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
+    /// let w = Tensor::upload(&ctx, &[3.0f32, 4.0, 5.0, 6.0], &[2, 2])?;
+    /// let y = Gemm::new(&x, RightOperand::of_weights(&w)).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [11.0, 17.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn of_weights(weights: impl Into<RightOperand>) -> Self {
+        match weights.into() {
+            RightOperand::Dense(w) => w.t().into(),
+            RightOperand::Shards(w) => w.of_weights().into(),
+            quantized => quantized,
+        }
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        match self {
+            RightOperand::Dense(b) => b.context(),
+            RightOperand::Quantized(w) => &w.context,
+            RightOperand::Shards(shards) => shards.context(),
+        }
+    }
+
+    /// As it was given: of quantized weights W, that of W.
+    pub(crate) fn shape(&self) -> Vec<usize> {
+        match self {
+            RightOperand::Dense(b) => b.shape().to_vec(),
+            RightOperand::Quantized(w) => w.shape(),
+            RightOperand::Shards(shards) => shards.shape().to_vec(),
+        }
+    }
+
+    /// The shape of B, \[K,N\] or \[groups,K,N\].
+    pub(crate) fn shape_of_b(&self) -> Vec<usize> {
+        let mut shape = self.shape();
+        if let (None, rank @ 2..) = (self.dtype(), shape.len()) {
+            shape.swap(rank - 2, rank - 1);
+        }
+        shape
+    }
+
+    pub(crate) fn format(&self) -> Format {
+        match self {
+            RightOperand::Dense(b) => Format::Dense(b.dtype()),
+            RightOperand::Quantized(w) => Format::Quantized(w.format),
+            RightOperand::Shards(shards) => shards.first().format(),
+        }
+    }
+
+    /// Of a prepared operand.
+    pub(crate) fn copy(&self) -> Option<&PackedCopy> {
+        match self {
+            RightOperand::Dense(b) => b.copy.as_deref(),
+            RightOperand::Quantized(w) => w.copy.as_deref(),
+            RightOperand::Shards(_) => None,
+        }
+    }
+
+    /// The type of its elements; none of quantized weights.
+    pub(crate) fn dtype(&self) -> Option<DType> {
+        self.format().element()
+    }
+}
+
+/// The entries of a grouped product's right operand in several buffers, such as one for each
+/// expert: for weights that are too many for one buffer of the device, or that come one by one.
+///
+/// The entries of the first shard serve the first groups, those of the next the groups behind
+/// them. A shard is \[K,N\] for one group, or \[n,K,N\] for n of them; of quantized weights \[N,K\]
+/// or \[n,N,K\]. All have one type and matrices of one shape; their strides may differ, and so may
+/// the factors of quantized weights. [`Gemm::grouped`](crate::Gemm::grouped) takes shards,
+/// [`Gemm::ragged_n`](crate::Gemm::ragged_n), [`MoeLayer`](crate::MoeLayer) and
+/// [`moe::gather_matmul`](crate::moe::gather_matmul) too. Each shard is a product on the device,
+/// which computes the rows of its groups; nothing is copied.
+///
+/// ```
+/// use tilewise::{Context, Gemm, GroupOffsets, Shards, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[3, 1])?;
+/// let one = Tensor::upload(&ctx, &[1.0f32], &[1, 1])?; // [K, N]
+/// let more = Tensor::upload(&ctx, &[10.0f32, 100.0], &[2, 1, 1])?; // [2, K, N]
+/// let w = Shards::new([&one, &more])?;
+/// assert_eq!(w.shape(), [3, 1, 1]);
+/// let ends = GroupOffsets::upload(&ctx, &[1, 2, 3])?;
+/// let y = Gemm::grouped(&x, &w, &ends).run()?;
+/// assert_eq!(y.read_blocking::<f32>()?, [1.0, 20.0, 300.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Shards {
+    /// Each with its number of groups. One at least; none has shards.
+    parts: Arc<[(RightOperand, usize)]>,
+    shape: [usize; 3],
+}
+
+impl Shards {
+    /// Of parts in the order of their groups; shards among them are taken apart.
+    ///
+    /// # Errors
+    /// `Shape` when there is none, for a part that is neither a matrix nor a stack, and for parts
+    /// of unlike type or shape; `WrongContext` for parts of different contexts.
+    pub fn new<B: Into<RightOperand>>(parts: impl IntoIterator<Item = B>) -> Result<Self> {
+        let mut all = Vec::new();
+        for part in parts {
+            match part.into() {
+                RightOperand::Shards(shards) => all.extend_from_slice(&shards.parts),
+                part => all.push((part, 0)),
+            }
+        }
+        let Some((first, _)) = all.first().cloned() else {
+            return Err(Error::Shape("0 shards, wanted one or more".into()));
+        };
+        let (mut groups, mut wanted) = (0, None);
+        for (at, (part, count)) in all.iter_mut().enumerate() {
+            first.context().same(part.context(), "a shard")?;
+            let shape = part.shape();
+            let own = match *shape {
+                [rows, columns] => {
+                    *count = 1;
+                    [rows, columns]
+                }
+                [entries, rows, columns] => {
+                    *count = entries;
+                    [rows, columns]
+                }
+                _ => {
+                    return Err(Error::Shape(format!(
+                        "shard {at} has shape {shape:?}, wanted [K,N] or [n,K,N]"
+                    )));
+                }
+            };
+            let wanted = *wanted.get_or_insert(own);
+            if (own, part.format()) != (wanted, first.format()) {
+                return Err(Error::Shape(format!(
+                    "shard {at} has matrices {own:?} of {}, the first {wanted:?} of {}",
+                    part.format(),
+                    first.format()
+                )));
+            }
+            groups += *count;
+        }
+        let [rows, columns] = wanted.unwrap_or_default();
+        Ok(Shards { parts: all.into(), shape: [groups, rows, columns] })
+    }
+
+    /// Entries of all, and the shape of each as it was given: \[groups,K,N\], of quantized weights
+    /// \[groups,N,K\].
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// The context that they belong to.
+    pub fn context(&self) -> &Context {
+        self.first().context()
+    }
+
+    pub(crate) fn shape_of_b(&self) -> [usize; 3] {
+        let [groups, rows, columns] = self.shape;
+        match self.first().format() {
+            Format::Dense(_) => self.shape,
+            Format::Quantized(_) => [groups, columns, rows],
+        }
+    }
+
+    pub(crate) fn first(&self) -> &RightOperand {
+        &self.parts[0].0
+    }
+
+    /// Each with its number of groups.
+    pub(crate) fn parts(&self) -> &[(RightOperand, usize)] {
+        &self.parts
+    }
+
+    /// As [`RightOperand::of_weights`].
+    fn of_weights(&self) -> Self {
+        let turned = |(part, groups): &(RightOperand, usize)| {
+            (RightOperand::of_weights(part.clone()), *groups)
+        };
+        let [groups, rows, columns] = self.shape;
+        let shape = match self.first().format() {
+            Format::Dense(_) => [groups, columns, rows],
+            Format::Quantized(_) => self.shape,
+        };
+        Shards { parts: self.parts.iter().map(turned).collect(), shape }
+    }
+
+    /// The error of what takes no shards.
+    pub(crate) fn refused(&self, what: &str) -> Error {
+        Error::Unsupported(format!(
+            "{what} in {} shards, which products with groups of rows alone take",
+            self.parts.len()
+        ))
+    }
 }
 
 impl From<Tensor> for RightOperand {
@@ -35,5 +249,17 @@ impl From<QuantizedTensor> for RightOperand {
 impl From<&QuantizedTensor> for RightOperand {
     fn from(weights: &QuantizedTensor) -> Self {
         RightOperand::Quantized(weights.clone())
+    }
+}
+
+impl From<Shards> for RightOperand {
+    fn from(shards: Shards) -> Self {
+        RightOperand::Shards(shards)
+    }
+}
+
+impl From<&Shards> for RightOperand {
+    fn from(shards: &Shards) -> Self {
+        RightOperand::Shards(shards.clone())
     }
 }

@@ -163,7 +163,7 @@ impl Take {
     fn of_decoded(&self, numbers: Tensor) -> Take {
         let places = match &self.table {
             RightOperand::Quantized(w) => w.order.as_ref().map(|order| order.places.clone()),
-            RightOperand::Dense(_) => None,
+            _ => None,
         };
         Take {
             table: numbers.into(),
@@ -175,18 +175,11 @@ impl Take {
     }
 
     fn context(&self) -> &Context {
-        match &self.table {
-            RightOperand::Dense(table) => table.context(),
-            RightOperand::Quantized(table) => &table.context,
-        }
+        self.table.context()
     }
 
     fn dtype(&self) -> DType {
-        let own = match &self.table {
-            RightOperand::Dense(table) => table.dtype(),
-            RightOperand::Quantized(_) => DType::F32,
-        };
-        self.dtype.unwrap_or(own)
+        self.dtype.or(self.table.dtype()).unwrap_or(DType::F32)
     }
 
     /// Of a quantized table.
@@ -206,6 +199,7 @@ impl Take {
                 ));
             }
             RightOperand::Quantized(table) => table.shape(),
+            RightOperand::Shards(shards) => return Err(shards.refused("a table")),
         };
         let (Some(row), 2..=4) = (shape.len().checked_sub(2), shape.len()) else {
             return Err(Error::Shape(format!(
@@ -267,6 +261,7 @@ impl Take {
                 }
                 w.table()
             }
+            RightOperand::Shards(shards) => return Err(shards.refused("a table")),
         };
         let mut index = |role: Role, name: &'static str, indices: Option<&'s Tensor>| {
             let Some(indices) = indices else { return Ok(None) };

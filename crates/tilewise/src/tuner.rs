@@ -10,7 +10,7 @@ pub use report::{Trial, Tuned};
 
 use crate::context::Context;
 use crate::winners::class;
-use tilewise_core::{Problem, Result};
+use tilewise_core::{Error, Problem, Result};
 
 impl Context {
     /// Times every kernel that serves the problem and might be fast, on operands of its own, and
@@ -72,6 +72,10 @@ impl Context {
     /// As `tune_blocking`; `MissingFeature` in a browser without timestamps.
     pub async fn tune(&self, problem: &Problem) -> Result<Tuned> {
         let class = class(problem, self.caps())?;
+        if problem.grouping.is_listed() {
+            let text = "tuning for a list of products, whose sizes the device alone knows";
+            return Err(Error::Unsupported(text.into()));
+        }
         let mut tuned = Tuned {
             class,
             winner: None,

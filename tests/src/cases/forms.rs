@@ -13,6 +13,12 @@ pub fn forms(table: Table) -> Vec<Case> {
     ends.retain(|ends| ends.len() <= 64);
     let mut cases = themes::on(&kernels, &themes::masked());
     cases.extend(themes::on(&kernels, &themes::along_k(&ends, true)));
+    let lists = themes::listed(&themes::lists());
+    cases.extend(themes::on(&kernels[..1], &lists));
+    cases.extend(themes::on(&kernels[1..], &lists[..5]));
+    // As many elements as a line has.
+    let row = Case::new([1, 3, 2], F32).listed(&[[1, 3, 2, 0, 2, 0, 3, 0, 3]], [2, 6, 3]);
+    cases.push(row.kernel(table.floor()));
     for kernel in kernels.iter().filter(|kernel| kernel.splits) {
         let size = [9, 6, 2 * kernel.variant.bk as usize + 3];
         let case = Case::new(size, [DType::F32, DType::F32, DType::F16]).masked(vec![9, 0, 4]);
@@ -30,6 +36,17 @@ pub fn forms(table: Table) -> Vec<Case> {
         let case = Case { groups: Some(groups), ..Case::new([9, 12, 12], F32) };
         cases.push(case.kernel(&kernel.name));
         if kernel.variant.begins_anywhere() {
+            let [m, n, k] = [bm + 4, bn + 3, bk + 1];
+            let elements = [1 + m * k, 2 + k * n, 3 + m * n + bm * n];
+            // Where storage runs along the tile, those beyond a product's last would leave it.
+            for [a, b] in [[true, false], layout] {
+                let (lda, ldb) = (if a { m } else { k }, if b { k } else { n });
+                let edge = [m, n, k, 1, lda, 2, ldb, 3, n];
+                let after = [bm, bn, k, 0, lda, 0, ldb, 3 + m * n, n];
+                let case = Case::new([m, n, k].map(|size| size as usize), F32).layout([a, b]);
+                let case = case.listed(&[edge, after], elements.map(|count| count as usize));
+                cases.push(case.kernel(&kernel.name));
+            }
             let ends = vec![1, bk, 2 * bk, 2 * bk, 4 * bk + 1];
             let size = [bm as usize + 4, bn as usize + 4, 4 * bk as usize + 2];
             let case = Case::new(size, F32).layout(layout);

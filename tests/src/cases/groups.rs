@@ -17,6 +17,10 @@ pub fn groups(table: Table) -> Vec<Case> {
         &themes::grouped(&themes::bad_ends()[..2], true),
     ));
     cases.extend(group_splits(table));
+    let shards = themes::in_shards(themes::grouped(&themes::ends(), true));
+    let shards: Vec<_> = shards.into_iter().step_by(3).collect();
+    cases.extend(themes::on(&table.one_of_each()[..1], &shards));
+    cases.extend(themes::in_shards(group_splits(table)).into_iter().take(2));
     // As many tiles as are launched; and biases by group in a finishing pass.
     for (ends, out) in
         [(vec![3, 5, 8, 9], DType::F32), (vec![2, 2, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]

@@ -21,9 +21,26 @@ impl Job {
         own.map(|segment| segment.rows.end).max().unwrap_or(0)
     }
 
+    /// The elements of an operand of each product of a list.
+    fn listed(&self, role: Role) -> Vec<Elements> {
+        let numbers = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
+        let all = self.plan.problem.listed(numbers).into_iter().map(|one| {
+            let (operand, shape) = match role {
+                Role::A => (one.a, [one.m, one.k]),
+                Role::C => (one.c, [one.m, one.n]),
+                _ => (one.b, if one.m == 0 { [0, 0] } else { [one.k, one.n] }),
+            };
+            Elements::new(operand, 0, vec![operand.offset], shape)
+        });
+        all.collect()
+    }
+
     /// The elements of an operand, of so many `rows` of each entry if it is A or goes with C.
     pub(super) fn elements(&self, role: Role, rows: impl Fn(u64) -> u64) -> Vec<Elements> {
         let problem = &self.plan.problem;
+        if problem.grouping.is_listed() {
+            return self.listed(role);
+        }
         let (n, batch, entries) = (problem.n, problem.batch, problem.entries());
         let k = self.segments().into_iter().map(|segment| segment.k.end).max().unwrap_or(0);
         // Groups of rows share the only entry of A and C.

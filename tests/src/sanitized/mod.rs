@@ -7,22 +7,25 @@
 //! element of it must be written. So a clean run shows what the library's unchecked shaders stand
 //! on.
 
+mod check;
 mod conversions;
 mod logical;
 mod ranges;
 mod shaders;
+mod shards;
 mod written;
 
 use crate::case::Indices;
 use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
 use crate::{Case, Filled, Outcome};
+pub use check::{check, plans};
 pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
 use logical::declare;
 use ranges::Elements;
 pub use shaders::Shaders;
+use shards::in_shards;
 use std::collections::HashMap;
-use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Pass, prepare};
 use tilewise_core::{Caps, DeviceClass, Gathered, Grouping, Params, Plan, Problem, convert, plan};
@@ -95,7 +98,11 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
     if case.written {
         (problem.epilogue.alpha, problem.epilogue.beta) = (1.0, 1.0);
     }
-    let mut plan = plan(&problem, caps, &library, forced.as_ref()).map_err(refused)?;
+    let plan = |problem: &Problem| plan(problem, caps, &library, forced.as_ref()).map_err(refused);
+    let mut plan = match &case.shards[..] {
+        [] => plan(&problem)?,
+        shards => in_shards(&problem, shards, plan)?,
+    };
     if case.written {
         plan.problem.epilogue = own;
         for Params { alpha, beta, .. } in plan.passes.iter_mut().map(|pass| &mut pass.params) {
@@ -324,7 +331,9 @@ impl Job {
             }
             Role::Offsets => {
                 let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
-                cut(bytemuck::cast_slice(ends)).range(0..4 * ends.len() as u64)
+                // A shard binds those up to its last.
+                let bytes = binding.bytes.min(4 * ends.len() as u64);
+                cut(bytemuck::cast_slice(ends)).range(0..bytes)
             }
             Role::RowIndex => {
                 let words = self.indices();
@@ -444,51 +453,4 @@ fn cut(bytes: &[u8], start: u64, len: u64) -> Vec<u8> {
     let mut bytes = bytes[..bytes.len().min(len as usize)].to_vec();
     bytes.resize(len as usize, 0xff);
     bytes
-}
-
-/// Every case with its plan on each of the devices; once where the plans are the same.
-///
-/// # Panics
-/// When a case has no plan.
-pub fn plans<'a>(
-    devices: &'a [Caps],
-    cases: &'a [Case],
-) -> impl Iterator<Item = (&'a Case, &'a Caps, Plan)> {
-    cases.iter().flat_map(move |case| {
-        let mut known: Vec<Plan> = Vec::new();
-        devices.iter().filter(|caps| case.is_for(caps)).filter_map(move |caps| {
-            let plan =
-                planned(case, caps).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
-            // Of rows that are copied before, all but that copy is a product as any other.
-            let new = !known.contains(&plan) && !plan.copies_rows;
-            known.push(plan.clone());
-            new.then_some((case, caps, plan))
-        })
-    })
-}
-
-/// Runs cases on devices and fails with what went wrong in the first few of them.
-///
-/// # Panics
-/// When any case failed.
-pub fn check(devices: &[Caps], cases: &[Case], options: &Options, rounded: bool) {
-    let start = Instant::now();
-    let shaders = Shaders::of_library();
-    let (mut ran, mut worst, mut failures) = (0, 0f64, Vec::new());
-    for (case, caps, plan) in plans(devices, cases) {
-        let filled = Filled::new(case, caps).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
-        let outcome = Job { filled, plan, rounded }.run(shaders, options);
-        ran += 1;
-        match outcome {
-            Ok(outcome) => worst = worst.max(outcome.worst),
-            Err(failure) => failures.push(format!("{failure}\n    {case:?} {}", caps.name)),
-        }
-    }
-    let seconds = start.elapsed().as_secs_f64();
-    println!(
-        "{ran} runs of {} cases in {seconds:.1} s, worst error {worst:.2} of its bound",
-        cases.len()
-    );
-    let shown = failures.iter().take(4).cloned().collect::<Vec<_>>().join("\n");
-    assert!(failures.is_empty(), "{} of {ran} failed:\n{shown}", failures.len());
 }

@@ -56,6 +56,64 @@ pub fn along_k(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     cases
 }
 
+/// Lists of products up to 40×22×12 in 900 elements of A, 520 of B and 1,500 of C: of any sizes,
+/// empty ones, none; then ones that only a device can hold, each between right ones: larger than
+/// the largest, beyond an operand by one element, just within it, by far, in rows that overlap.
+pub fn lists() -> Vec<Vec<[u32; 9]>> {
+    let right = [40, 22, 12, 5, 13, 7, 23, 30, 25];
+    let with = |changes: &[(usize, u32)]| {
+        let mut numbers = right;
+        changes.iter().for_each(|&(at, number)| numbers[at] = number);
+        vec![[3, 5, 2, 600, 3, 400, 6, 0, 6], numbers, [1, 1, 12, 700, 0, 450, 1, 20, 0]]
+    };
+    let mut all = vec![
+        vec![right, [1, 1, 1, 899, 9, 519, 9, 1499, 9], [9, 20, 0, 0, 0, 0, 0, 1100, 21]],
+        // Without K, A and B lie anywhere; one line or element leaves A; rows of C that are one or
+        // overlap.
+        vec![
+            [9, 20, 0, u32::MAX, 9, u32::MAX, 9, 1100, 21],
+            [1, 1, 5, 897, 9, 0, 9, 1400, 9],
+            [2, 1, 1, 899, 1, 0, 9, 1410, 9],
+            [1, 3, 2, 0, 9, 0, 9, 1420, 0],
+            [2, 1, 1, 0, 9, 0, 9, 1430, 0],
+            [2, 3, 1, 0, 9, 0, 9, 1440, 2],
+        ],
+        vec![],
+        vec![
+            [0, 7, 5, 0, 9, 0, 9, 0, 9],
+            [7, 0, 5, 0, 9, 0, 9, 0, 9],
+            [8, 8, 12, 0, 9, 0, 9, 0, 8],
+        ],
+        (0..20).map(|i| [1 + i % 3, 1 + i % 5, i % 13, i, 13, i, 13, 60 * i, 7]).collect(),
+        with(&[(0, u32::MAX), (1, 23), (2, 1 << 31)]),
+        with(&[(8, u32::MAX / 39 + 1)]),
+        with(&[(6, u32::MAX / 11)]),
+    ];
+    // The last place of each operand that fits, and the next; of B also where it is transposed.
+    let places = [(3, 381), (5, 25), (5, 245), (7, 503)].into_iter();
+    all.extend(places.flat_map(|(at, place)| [place, place + 1].map(|place| with(&[(at, place)]))));
+    let others =
+        [(3, u32::MAX), (4, u32::MAX), (4, 1 << 31), (5, 1 << 31), (8, 21), (8, 22), (8, 39)];
+    all.extend(others.map(|change| with(&[change])));
+    all
+}
+
+/// Each of these lists, in every layout by turns.
+pub fn listed(lists: &[Vec<[u32; 9]>]) -> Vec<Case> {
+    let case = |(i, list): (usize, &Vec<[u32; 9]>)| {
+        // Neighbours differ in one number, and have the same layout.
+        let turn = i / 2;
+        let types = [DType::FLOATS[i % 3], DType::FLOATS[(i / 3) % 3], DType::F32];
+        let case = Case::new([40, 22, 12], types).layout(LAYOUTS[turn % 4]);
+        // A and B begin at different places.
+        let b = case.b;
+        let case = if i % 2 == 0 { case } else { Case { b, ..case.odd() } };
+        let beta = [0.0, -1.5][i / 2 % 2];
+        Case { beta, ..case.listed(list, [900, 520, 1500]) }
+    };
+    lists.iter().enumerate().map(case).collect()
+}
+
 /// Pieces of a masked batch, along entries and rows, and of ranges of K, for bindings of 4 KiB.
 pub fn large_forms() -> Vec<Case> {
     let mut cases = Vec::new();

@@ -400,7 +400,7 @@ fn group_offsets() {
     }
     let problem = Problem {
         batch: 2,
-        grouping: Grouping::RaggedM { groups: 2, offset: 0, expected: None },
+        grouping: Grouping::RaggedM { groups: 2, first: 0, offset: 0, expected: None },
         ..Problem::dense(DType::F32, 4, 4, 4)
     };
     refused(plan(&problem, &Caps::webgpu_default(), &LIBRARY, None), kind!(Shape), &["batch", "2"]);

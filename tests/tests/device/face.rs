@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tilewise::wgpu::{self, BindingResource, BufferBinding};
 use tilewise::{
     Axis, Call, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Kernel,
-    PreparedQuantizedTensor, PreparedTensor, Quantize, QuantizedTensor, RightOperand, Switch, Take,
-    Tensor, Weights,
+    PreparedQuantizedTensor, PreparedTensor, Quantize, QuantizedTensor, RightOperand, Shards,
+    Switch, Take, Tensor, Weights,
 };
 use tilewise_tests::adapters;
 
@@ -34,6 +34,7 @@ fn everything_is_send_and_sync() {
     holds::<PreparedQuantizedTensor>();
     holds::<GroupOffsets>();
     holds::<RightOperand>();
+    holds::<Shards>();
     holds::<Gemm>();
     holds::<Take>();
     holds::<Quantize>();

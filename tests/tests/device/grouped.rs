@@ -1,10 +1,13 @@
 //! Grouped products: ragged segments of rows, dense and quantized, with ends that are right and
 //! ends that are not.
 
-use tilewise::{DType, Error, Gemm, GroupOffsets, QuantFormat, Tensor};
+use tilewise::{
+    Context, DType, Error, Gemm, GroupOffsets, ProductList, ProductShape, QuantFormat, Result,
+    RightOperand, Shards, Take, Tensor,
+};
 use tilewise_core::{Caps, Format, Grouping, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
-use tilewise_tests::case::Groups;
+use tilewise_tests::case::{Form, Groups};
 use tilewise_tests::{Case, Rng, Suite, contexts, floor, kernels, themes};
 
 #[test]
@@ -39,6 +42,221 @@ fn ranges_of_k() {
         let all = [known, themes::along_k(&themes::bad_ends(), true)].concat();
         themes::sampled(adapter, &all, 3)
     });
+}
+
+/// As many groups as models of fine experts have, empty ones and long ones among them, with the
+/// planner's kernel.
+#[test]
+fn thousands_of_groups() {
+    let rows = |group: u32| if group % 500 == 3 { 90 } else { group % 3 / 2 };
+    let ends = (0..4000).scan(0, |end, group| {
+        *end += rows(group);
+        Some(*end)
+    });
+    let ends: Vec<u32> = ends.collect();
+    let size = [*ends.last().unwrap() as usize + 2, 5, 8];
+    let groups = Some(Groups { ends, on_device: true });
+    let case = Case { groups, ..Case::new(size, [DType::F32; 3]) };
+    Suite::on_every_adapter(|_| vec![case.clone()]);
+}
+
+/// Sums over ranges of K are those of MLX 0.32.4:
+/// `mx.segmented_mm(a, b, [[0, 2], [2, 2], [2, 6], [6, 7]])`.
+#[test]
+fn segments_of_mlx() {
+    let wanted = [
+        [25.0, -7.0, 5.0, -20.0, 8.0, -8.0],
+        [0.0; 6],
+        [-7.0, -7.0, 4.0, -17.0, -1.0, 4.0],
+        [0.0, 4.0, -3.0, 0.0, 8.0, -6.0],
+    ];
+    for context in contexts() {
+        let numbers = |shape: &[usize; 2], step: usize, modulus: usize, less: f32| {
+            let all = (0..shape[0] * shape[1]).map(|i| (i * step % modulus) as f32 - less);
+            Tensor::upload(&context, &all.collect::<Vec<_>>(), shape).unwrap()
+        };
+        let (a, b) = (numbers(&[2, 7], 5, 9, 4.0), numbers(&[7, 3], 7, 11, 5.0));
+        let ends = GroupOffsets::upload(&context, &[2, 2, 6, 7]).unwrap();
+        let c = Gemm::ragged_k(&a, &b, &ends).run().unwrap();
+        assert_eq!(c.shape(), [4, 2, 3]);
+        assert_eq!(c.read_blocking::<f32>().unwrap(), wanted.concat(), "{context:?}");
+    }
+}
+
+/// Products of any sizes in one launch, with lists that a faulty shader left, too.
+#[test]
+fn lists_of_products() {
+    let cases = themes::listed(&themes::lists());
+    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &cases, 3));
+}
+
+/// A list from the host, and what products of a list refuse.
+#[test]
+fn lists_from_the_host() -> Result<()> {
+    for context in contexts() {
+        let upload = |count: usize| {
+            let numbers: Vec<f32> = (0..count).map(|i| (i * 5 % 7) as f32 - 3.0).collect();
+            Ok::<_, Error>((Tensor::upload(&context, &numbers, &[count])?, numbers))
+        };
+        let ((a, a_numbers), (b, b_numbers)) = (upload(200)?, upload(150)?);
+        let one = ProductShape { m: 7, n: 9, k: 11, lda: 12, ldb: 10, c: 3, ldc: 9, ..CUBE };
+        let two = ProductShape { a: 140, b: 120, c: 70, ..CUBE };
+        let list = |shapes: &[ProductShape]| ProductList::upload(&context, shapes);
+        let mut wanted = vec![0.0f32; 70 + 25];
+        for ProductShape { m, n, k, a, lda, b, ldb, c, ldc } in [one, two] {
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let term = |l| {
+                    a_numbers[(a + i * lda + l) as usize] * b_numbers[(b + l * ldb + j) as usize]
+                };
+                wanted[(c + i * ldc + j) as usize] = (0..k).map(term).sum();
+            }
+        }
+        let both = list(&[one, two])?;
+        let gemm = Gemm::list(&a, &b, &both);
+        assert_eq!(gemm.output_shape()?, [95]);
+        assert_eq!(gemm.run()?.read_blocking::<f32>()?, wanted, "{context:?}");
+        context.warm_up(&[gemm.problem()?])?;
+        assert!(gemm.explain()?.contains("batch 2 of products of a list"), "{}", gemm.explain()?);
+        let halves = gemm.clone().out_dtype(DType::F16).run();
+        match context.is_cpu() || context.caps().f16 {
+            true => assert_eq!(halves?.read_f32_blocking()?, wanted),
+            false => assert!(matches!(halves, Err(Error::NoKernel(text)) if text.contains("f16"))),
+        }
+        let numbers = Tensor::zeros(&context, DType::U32, &[2, 9])?;
+        let written = |numbers: &Tensor| ProductList::from_tensor(numbers, [9, 9, 11]);
+        let (bias, wide) = (Tensor::zeros(&context, DType::F32, &[9])?, a.reshape(&[10, 20])?);
+        for (gemm, kind, words) in [
+            (
+                list(&[one, ProductShape { a: 177, ..two }]).map(|list| Gemm::list(&a, &b, &list)),
+                "Shape",
+                ["product 1 of the list takes 202 elements of A", "200"],
+            ),
+            (
+                list(&[ProductShape { ldb: 15, ..one }]).map(|list| Gemm::list(&a, &b, &list)),
+                "Shape",
+                ["takes 159 elements of B", "150"],
+            ),
+            (
+                list(&[ProductShape { ldc: 8, ..one }]).map(|list| Gemm::list(&a, &b, &list)),
+                "Strides",
+                ["product 0", "9 columns, 8 apart"],
+            ),
+            (Ok(gemm.clone().bias(&bias)), "Unsupported", ["a bias", "list"]),
+            (Ok(gemm.clone().residual(&wide)), "Unsupported", ["a residual", "list"]),
+            (Ok(Gemm::list(&wide.t(), &b, &both)), "Strides", ["A with strides", "[1, 20]"]),
+            (
+                written(&numbers).map(|list| Gemm::list(&a, &b, &list)),
+                "Misuse",
+                ["run_into", "long"],
+            ),
+            (written(&wide).map(|list| Gemm::list(&a, &b, &list)), "Misuse", ["f32", "u32"]),
+            (
+                written(&numbers.t()).map(|list| Gemm::list(&a, &b, &list)),
+                "Shape",
+                ["[9, 2]", "[products, 9]"],
+            ),
+            (
+                Tensor::zeros(&context, DType::U32, &[9, 2])
+                    .and_then(|numbers| written(&numbers.t()))
+                    .map(|list| Gemm::list(&a, &b, &list)),
+                "Strides",
+                ["[1, 2]", "contiguous"],
+            ),
+        ] {
+            let error = gemm.and_then(|gemm| gemm.run()).unwrap_err();
+            let named = format!("{error:?}").starts_with(kind);
+            let text = error.to_string();
+            assert!(named && words.iter().all(|word| text.contains(word)), "{error:?}");
+        }
+        // Of a list on the device plans do not depend on the length of the output.
+        assert!(Gemm::list(&a, &b, &written(&numbers)?).explain()?.contains("of a list"));
+        let tuned = context.tune_blocking(&gemm.problem()?);
+        assert!(matches!(tuned, Err(Error::Unsupported(text)) if text.contains("list")));
+    }
+    Ok(())
+}
+
+/// 5×5×5, row by row.
+const CUBE: ProductShape =
+    ProductShape { m: 5, n: 5, k: 5, a: 0, lda: 5, b: 0, ldb: 5, c: 0, ldc: 5 };
+
+/// Entries of B in several buffers, and groups of columns, whose transpose is one of rows. Both are
+/// made of products that other tests try on each kernel.
+#[test]
+fn shards_and_columns() {
+    let known = themes::grouped(&themes::ends(), false);
+    let all = [known, themes::grouped(&themes::bad_ends(), true)].concat();
+    let columns: Vec<_> = all.iter().skip(1).step_by(4).cloned().collect();
+    let mut cases = themes::in_shards(all.into_iter().step_by(4).collect());
+    let shards = themes::in_shards(columns.clone()).into_iter().step_by(4);
+    let columns = columns.into_iter().chain(shards);
+    cases.extend(columns.map(|case| Case { form: Form::Columns, ..case }));
+    Suite::on_every_adapter(|adapter| themes::on(&[floor(adapter)], &cases));
+}
+
+/// Each shard has a problem, which may be planned and compiled before, and all have one output.
+#[test]
+fn shards_are_products_by_themselves() -> Result<()> {
+    for context in contexts() {
+        let upload = |numbers: &[f32], shape: &[usize]| Tensor::upload(&context, numbers, shape);
+        let x = upload(&[1.0, 2.0, 3.0, 4.0, 5.0], &[5, 1])?;
+        let one = |number: f32| upload(&[number], &[1, 1]);
+        let stack = upload(&[3.0, 4.0], &[2, 1, 1])?;
+        let w =
+            Shards::new([Shards::new([one(1.0)?, one(2.0)?])?.into(), RightOperand::from(stack)])?;
+        assert_eq!(w.shape(), [4, 1, 1]);
+        let ends = GroupOffsets::upload(&context, &[0, 1, 1, 3, 5])?; // a start before them
+        let bias = upload(&[10.0, 20.0, 30.0, 40.0], &[4, 1])?;
+        let gemm = Gemm::grouped(&x, &w, &ends).bias(&bias);
+        let wanted = vec![11.0, 36.0, 39.0, 56.0, 60.0];
+        assert_eq!(gemm.run()?.read_blocking::<f32>()?, wanted, "{context:?}");
+        for error in [gemm.problem().map(drop), gemm.plan().map(drop)] {
+            assert!(matches!(error, Err(Error::Misuse(text)) if text.contains("problems()")));
+        }
+        let firsts = gemm.problems()?.into_iter().map(|problem| match problem.grouping {
+            Grouping::RaggedM { groups, first, offset, expected } => {
+                (groups, first, offset, expected)
+            }
+            other => panic!("{other:?}"),
+        });
+        let firsts: Vec<_> = firsts.collect();
+        assert_eq!(firsts, [(1, 0, 1, Some(2)), (1, 1, 1, Some(2)), (2, 2, 1, Some(2))]);
+        context.warm_up(&gemm.problems()?)?;
+        assert_eq!(gemm.plans()?.len(), 3);
+        let text = gemm.explain()?;
+        for part in ["groups 0 to 2, of 3 shards", "groups 2 to 4, of 3 shards"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(context.is_cpu(), gemm.choices()?.is_empty());
+        for choice in gemm.choices()?.iter().take(1) {
+            let forced = gemm.clone().kernel(choice.to_string());
+            assert_eq!(forced.run()?.read_blocking::<f32>()?, wanted, "{choice}");
+        }
+        if let (Some(device), Some(queue)) = (context.device(), context.queue()) {
+            let y = Tensor::zeros(&context, DType::F32, &[5, 1])?;
+            let mut encoder = device.create_command_encoder(&Default::default());
+            gemm.record(&mut encoder.begin_compute_pass(&Default::default()), &y)?;
+            queue.submit([encoder.finish()]);
+            assert_eq!(y.read_blocking::<f32>()?, wanted);
+        }
+        let (half, line) = (Tensor::zeros(&context, DType::F16, &[1, 1])?, upload(&[1.0], &[1])?);
+        for (parts, words) in [
+            (vec![], ["0 shards", "one or more"]),
+            (vec![one(1.0)?, x.clone()], ["shard 1 has matrices [5, 1] of f32", "[1, 1] of f32"]),
+            (vec![one(1.0)?, half], ["shard 1 has matrices [1, 1] of f16", "[1, 1] of f32"]),
+            (vec![line], ["shard 0 has shape [1]", "[n,K,N]"]),
+        ] {
+            let error = Shards::new(parts).unwrap_err();
+            let text = error.to_string();
+            let fits = words.iter().all(|word| text.contains(word));
+            assert!(matches!(error, Error::Shape(_)) && fits, "{text}");
+        }
+        assert!(matches!(Take::new(&w).run(), Err(Error::Unsupported(text)) if text.contains("3")));
+        let elsewhere = Tensor::zeros(&Context::cpu(), DType::F32, &[1, 1])?;
+        let mixed = Shards::new([one(1.0)?, elsewhere]);
+        assert!(matches!(mixed, Err(Error::WrongContext(_))), "{mixed:?}");
+    }
+    Ok(())
 }
 
 /// Segments that begin and end around the edges of every kernel's tile.
@@ -164,7 +382,34 @@ fn other_forms_that_do_not_fit() {
         let (x, y) = (zeros(&[5, 9]), zeros(&[9, 7]));
         let long = [zeros(&[5, 90]), zeros(&[90, 7])];
         let kernel = |name: &str| Gemm::ragged_k(&long[0], &long[1], &ends(&[4, 9])).kernel(name);
+        let shards = Shards::new([zeros(&[9, 7]), zeros(&[9, 7])]).unwrap();
+        let (stack, row_major) = (zeros(&[2, 7, 9]), zeros(&[7, 5]));
+        let columns = |a: &Tensor, b: &Tensor| Gemm::ragged_n(a, b, &ends(&[1, 5]));
         for (gemm, kind, words) in [
+            (Gemm::new(&x, &shards), "Unsupported", ["B in 2 shards", "rows"]),
+            (
+                Gemm::grouped(&x, &shards, &ends(&[5])),
+                "Shape",
+                ["1 group offsets", "2 entries of B"],
+            ),
+            (
+                Gemm::grouped(&x, &shards, &ends(&[4, 5])).bias(&zeros(&[3, 7])),
+                "Shape",
+                ["[3, 7]", "[2, 7]"],
+            ),
+            (Gemm::grouped(&x, &shards, &ends(&[4, 6])), "GroupOffsets", ["is 6", "A has 5 rows"]),
+            (columns(&stack, &zeros(&[9, 4])), "GroupOffsets", ["is 5", "B has 4 columns"]),
+            (columns(&stack, &zeros(&[8, 5])), "Shape", ["A is 7×9", "B is 8×5"]),
+            (columns(&zeros(&[3, 7, 9]), &x.t()), "Shape", ["2 group offsets", "3 entries of A"]),
+            (columns(&stack, &zeros(&[2, 9, 5])), "Shape", ["B [K,N]", "[2, 9, 5]"]),
+            (columns(&stack, &x.t()).residual(&row_major), "Strides", ["residual", "columns"]),
+            (columns(&stack, &x.t()).residual(&y), "Shape", ["[9, 7]", "[7, 5]"]),
+            (columns(&stack, &x.t()).bias(&zeros(&[7])), "Shape", ["[7]", "[5]"]),
+            (
+                columns(&stack, &x.t()).beta(1.0).c(&row_major),
+                "Shape",
+                ["the transpose of C", "[5, 7]"],
+            ),
             (Gemm::masked(&a, &b, &numbers(2)), "Shape", ["2 row counts", "batch of 3"]),
             (Gemm::masked(&a, &b, &zeros(&[3])), "Misuse", ["row counts in f32", "u32"]),
             (

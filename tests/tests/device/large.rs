@@ -222,7 +222,7 @@ fn beyond_32_bits() {
     let mut strided = Problem::dense(DType::F32, 2, 64, 64);
     strided.a = Operand { ld: 1 << 34, len: 1 << 40, ..strided.a };
     let mut experts = Problem {
-        grouping: Grouping::RaggedM { groups: 256, offset: 0, expected: None },
+        grouping: Grouping::RaggedM { groups: 256, first: 0, offset: 0, expected: None },
         ..Problem::dense(DType::F16, 1024, 4096, 8192)
     };
     experts.b = Operand::packed(Format::Dense(DType::F16), 256, 8192, 4096);
@@ -314,7 +314,7 @@ fn refused() {
     let dense = Problem::dense(DType::F32, 8, 8, 8);
     assert_eq!(refused(&dense, 2), Error::TooLarge { operand: "A", bytes: 4, limit: 2, which });
     let grouped = Problem {
-        grouping: Grouping::RaggedM { groups: 2000, offset: 0, expected: None },
+        grouping: Grouping::RaggedM { groups: 2000, first: 0, offset: 0, expected: None },
         b: Operand::packed(Format::Dense(DType::F32), 2000, 8, 8),
         ..dense
     };

@@ -173,7 +173,7 @@ fn every_kind_of_product() {
         ..half(DType::F32)
     };
     let grouped = Problem {
-        grouping: Grouping::RaggedM { groups: 3, offset: 0, expected: None },
+        grouping: Grouping::RaggedM { groups: 3, first: 0, offset: 0, expected: None },
         b: packed(DType::F16, 3, 64, 40),
         ..half(DType::F16)
     };
@@ -437,7 +437,7 @@ fn options() {
 fn groups_behind_others() {
     if let Some(adapter) = any() {
         let experts = Operand::packed(Format::Dense(DType::F32), 3, 32, 16);
-        let grouping = Grouping::RaggedM { groups: 3, offset: 200, expected: None };
+        let grouping = Grouping::RaggedM { groups: 3, first: 0, offset: 200, expected: None };
         let problem = Problem { b: experts, grouping, ..dense(24, 16, 32) };
         let tuned = adapter.another().tune_blocking(&problem).unwrap();
         assert!(!tuned.times.is_empty(), "{tuned}");

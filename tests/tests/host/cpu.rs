@@ -1,7 +1,7 @@
 //! The CPU executor under the cases of the kernels.
 
 use tilewise::{Context, DType};
-use tilewise_tests::case::{LAYOUTS, mixtures};
+use tilewise_tests::case::{Form, LAYOUTS, mixtures};
 use tilewise_tests::{Case, Data, Suite, themes};
 
 fn check(cases: Vec<Case>) {
@@ -59,6 +59,11 @@ fn quantized_and_grouped() {
     check(themes::gathered());
     check(themes::along_k(&themes::ends(), false));
     check(themes::along_k(&themes::bad_ends(), true));
+    check(themes::listed(&themes::lists()));
+    let rows = themes::grouped(&themes::ends(), false);
+    let columns = rows.iter().map(|case| Case { form: Form::Columns, ..case.clone() });
+    check(columns.step_by(2).collect());
+    check(themes::in_shards(themes::grouped(&themes::bad_ends(), true)));
 }
 
 #[test]

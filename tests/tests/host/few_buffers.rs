@@ -36,7 +36,7 @@ fn problems() -> Vec<(String, Problem)> {
                 b: Operand::packed(format, entries, n, k).t(),
                 c: packed(c, m, n),
                 grouping: if grouped {
-                    Grouping::RaggedM { groups: entries, offset: 0, expected: None }
+                    Grouping::RaggedM { groups: entries, first: 0, offset: 0, expected: None }
                 } else {
                     Grouping::Batched
                 },

@@ -61,7 +61,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
     };
     let grouped = |groups, m, n, k| Problem {
         b: Operand::packed(Format::Dense(DType::F16), groups, k, n),
-        grouping: Grouping::RaggedM { groups, offset: 0, expected: None },
+        grouping: Grouping::RaggedM { groups, first: 0, offset: 0, expected: None },
         ..f16(m, n, k)
     };
     let by_index = |problem: Problem, rows| {
@@ -249,7 +249,7 @@ fn prepared_operands() {
     let b = Operand::packed(format, 8, 4096, 4096).t();
     let experts = Problem {
         b,
-        grouping: Grouping::RaggedM { groups: 8, offset: 0, expected: None },
+        grouping: Grouping::RaggedM { groups: 8, first: 0, offset: 0, expected: None },
         ..weights(4096)
     };
     for (problem, packed, copied) in [

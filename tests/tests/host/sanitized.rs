@@ -427,8 +427,9 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
         along_k: None,
     };
     let takes = |schedule: &&ScheduleDef| {
-        let along_k = Grouping::RaggedK { groups: 1, offset: 0 };
-        !(schedule.serves)(along_k) || kernel.variant.begins_anywhere()
+        let [along_k, list] =
+            [Grouping::RaggedK { groups: 1, offset: 0 }, Grouping::Listed { groups: 1, offset: 0 }];
+        !((schedule.serves)(along_k) || (schedule.serves)(list)) || kernel.variant.begins_anywhere()
     };
     let schedules = KIT.schedules.iter().filter(takes);
     wanted.extend(

@@ -28,7 +28,7 @@ fn plans_keep_to_a_bound() {
     let split = Problem { precision: Precision::SplitF32, ..dense(DType::F32, 1024, 1024, 1024) };
     let grouped = Problem {
         b: packed(DType::F16, 8, 511, 1027),
-        grouping: Grouping::RaggedM { groups: 8, offset: 0, expected: None },
+        grouping: Grouping::RaggedM { groups: 8, first: 0, offset: 0, expected: None },
         ..dense(DType::F16, 513, 1027, 511)
     };
     let batched = Problem {

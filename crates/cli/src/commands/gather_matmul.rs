@@ -28,9 +28,9 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     let [lhs, rhs] = lhs.joined(rhs)?;
 
     let context = product::open(args.execution.adapter.as_deref())?;
-    let w_tensor = match w.on(&context)? {
-        RightOperand::Dense(w) if args.transpose_b => w.t().into(),
-        w => w,
+    let w_tensor = match (w.on(&context)?, args.transpose_b) {
+        (w, true) => RightOperand::of_weights(w),
+        (w, false) => w,
     };
     let x_tensor = product::upload(&context, &x)?;
     let [lhs_tensor, rhs_tensor] =

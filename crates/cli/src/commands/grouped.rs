@@ -19,9 +19,9 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
 
     let context = product::open(args.execution.adapter.as_deref())?;
     let a_tensor = product::upload(&context, &a)?;
-    let b_tensor = match b.on(&context)? {
-        RightOperand::Dense(b) if args.transpose_b => b.t().into(),
-        b => b,
+    let b_tensor = match (b.on(&context)?, args.transpose_b) {
+        (b, true) => RightOperand::of_weights(b),
+        (b, false) => b,
     };
     let ends = GroupOffsets::upload(&context, &offsets)?;
     let gemm =

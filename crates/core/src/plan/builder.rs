@@ -55,7 +55,7 @@ impl Builder {
             beside_c: false,
         };
         let mut builder = Builder { pass, kit, windows };
-        for file in kit.common {
+        for file in std::iter::once(&kit.params).chain(kit.common) {
             builder.part(file, None, Vec::new());
         }
         builder
@@ -268,6 +268,9 @@ impl Builder {
 
     /// The schedule, which reads the buffers of the whole product's grouping, or a table of them.
     pub(super) fn schedule(&mut self, setup: &Setup, whole: Grouping, table: Option<GroupTable>) {
+        if setup.schedule.has_params {
+            self.pass.parts.retain(|part| part.file != self.kit.params);
+        }
         for file in std::iter::once(&setup.schedule.file).chain(setup.schedule.extents) {
             self.part(file, None, Vec::new());
         }

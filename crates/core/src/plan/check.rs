@@ -59,7 +59,9 @@ pub fn check(problem: &Problem) -> Result<Problem> {
         (checked.k, checked.gathered) = (0, None);
     }
     let normal = normal(&checked.collapsed());
-    no_overlap(&normal)?;
+    if !problem.grouping.is_listed() {
+        no_overlap(&normal)?;
+    }
     Ok(normal)
 }
 
@@ -96,6 +98,9 @@ pub(super) fn span(
     strides: &[(Dimension, u64); 3],
 ) -> Option<u64> {
     let mut last = operand.offset;
+    if problem.grouping.is_listed() {
+        return last.checked_add(operand.batch_stride);
+    }
     if let (Role::A, Some(Gathered { rows, .. })) = (role, problem.gathered) {
         let Some(steps) = rows.checked_sub(1) else { return Some(0) };
         last = last.checked_add(operand.ld.checked_mul(steps)?)?;
@@ -135,6 +140,9 @@ fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<(
 /// runs along K, whichever way its matrix is written.
 pub(super) fn normal(problem: &Problem) -> Problem {
     let mut normal = *problem;
+    if problem.grouping.is_listed() {
+        return normal;
+    }
     if problem.m == 1 && problem.a.ld == 1 {
         normal.a.transposed = false;
     }
@@ -221,6 +229,9 @@ fn grouped(problem: &Problem) -> Result<()> {
         }
         _ => {}
     }
+    if grouping.is_listed() {
+        return listed(problem);
+    }
     if grouping.has_whole_k() {
         return Ok(());
     }
@@ -236,6 +247,29 @@ fn grouped(problem: &Problem) -> Result<()> {
         Format::Dense(_) => Ok(()),
         Format::Quantized(format) => Err(Error::Unsupported(format!(
             "B in {format}: groups along K begin anywhere, also inside its blocks of {}",
+            format.block()
+        ))),
+    }
+}
+
+/// Products of a list take elements one by one, and no operand that has the shape of one of them.
+fn listed(problem: &Problem) -> Result<()> {
+    let Problem { b, epilogue, gathered, .. } = problem;
+    for (name, given) in [
+        ("row indices", gathered.is_some()),
+        ("a bias", epilogue.bias.is_some()),
+        ("a residual", epilogue.residual.is_some()),
+    ] {
+        if given {
+            return Err(Error::Unsupported(format!(
+                "{name} beside products of a list, which have a shape each"
+            )));
+        }
+    }
+    match b.format {
+        Format::Dense(_) => Ok(()),
+        Format::Quantized(format) => Err(Error::Unsupported(format!(
+            "B in {format}: products of a list begin anywhere, also inside its blocks of {}",
             format.block()
         ))),
     }

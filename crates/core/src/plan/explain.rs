@@ -120,6 +120,7 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
         match problem.grouping {
             Grouping::Masked { .. } => out.push_str(" of masked rows"),
             Grouping::RaggedK { .. } => out.push_str(" of ranges of K"),
+            Grouping::Listed { .. } => out.push_str(" of products of a list"),
             _ => {}
         }
     } else {

@@ -40,11 +40,14 @@ impl Fetches {
             };
         }
         // Where the storage of an operand runs along the tile, vectors must not straddle the tile's
-        // start either, nor, where it runs along K, the start of a range of K.
+        // start either, nor, where it runs along K, the start of a range of K. Products of a list
+        // begin anywhere.
         let row_step = if problem.grouping.has_aligned_rows() { variant.bm.into() } else { 1 };
         let k_step = if problem.grouping.has_whole_k() { 0 } else { 1 };
         let a_step = if problem.a.transposed { row_step } else { k_step };
         let b_step = if problem.b.transposed { k_step } else { variant.bn.into() };
+        let listed = problem.grouping.is_listed();
+        let [a_step, b_step] = [a_step, b_step].map(|step| if listed { 1 } else { step });
         let [a_side, b_side] = Side::both(problem);
         let decoded = decoded(problem, caps);
         let at = |start| Place { start, problem, splits, decoded };

@@ -20,7 +20,8 @@ pub(super) struct Piece {
 
 impl Piece {
     pub(super) fn whole(problem: &Problem) -> Self {
-        Piece { problem: *problem, k_step: problem.k, first_row: 0, first_group: 0 }
+        let first_group = problem.grouping.first();
+        Piece { problem: *problem, k_step: problem.k, first_row: 0, first_group }
     }
 
     /// Passes over K.

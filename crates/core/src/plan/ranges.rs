@@ -103,7 +103,8 @@ impl Cutter<'_> {
         let Excess { operand, bytes, dimension: Some(dimension), .. } = excess else {
             return Err(self.error(&excess));
         };
-        if dimension == Dimension::K && !self.whole.has_whole_k() {
+        let is_whole = dimension == Dimension::K && !self.whole.has_whole_k();
+        if is_whole || self.whole.is_listed() {
             return Err(self.error(&excess));
         }
         self.note(dimension, operand, bytes);

@@ -90,6 +90,9 @@ impl Setup {
         let directly = direct_buffers(&fetches, problem) <= caps.max_storage_buffers.into();
         let two_passes = scratch_splits > 1 || piece.steps() > 1 || !by_tiles || !directly;
         let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
+        if grouping.is_listed() && two_passes {
+            return Err(Reject(format!("elements of C in {dtype} are not stored one by one here")));
+        }
         let store =
             direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
 
@@ -163,6 +166,11 @@ pub(super) fn tile_store(
 fn stores_tiles(store: &StoreDef, problem: &Problem) -> bool {
     let c = &problem.c;
     let numbers = [c.offset, c.ld];
-    numbers.iter().chain(&c.entry_strides()).all(|number| number.is_multiple_of(store.vector))
+    // Products of a list begin anywhere.
+    (store.vector == 1 || !problem.grouping.is_listed())
+        && numbers
+            .iter()
+            .chain(&c.entry_strides())
+            .all(|number| number.is_multiple_of(store.vector))
         && (!store.whole || problem.n.is_multiple_of(store.vector))
 }

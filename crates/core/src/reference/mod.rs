@@ -172,11 +172,19 @@ pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
     let mut value = inputs.c.to_vec();
     value.resize(len, 0.0);
     let mut result = Reference { value, bound: vec![0.0; len], written: vec![false; len] };
-    let Problem { m, k, batch, grouping, .. } = *problem;
-    for Segment { entry, group, rows, k } in grouping.segments([m, k], batch, inputs.offsets) {
-        product_of(&problem.range(Dimension::K, k), inputs, entry, group, rows, &mut result);
-    }
+    add(problem, inputs, &mut result);
     result
+}
+
+/// Writes what a problem writes.
+fn add(problem: &Problem, inputs: &Inputs<'_>, result: &mut Reference) {
+    let Problem { m, k, batch, grouping, .. } = *problem;
+    if grouping.is_listed() {
+        return problem.listed(inputs.offsets).iter().for_each(|one| add(one, inputs, result));
+    }
+    for Segment { entry, group, rows, k } in grouping.segments([m, k], batch, inputs.offsets) {
+        product_of(&problem.range(Dimension::K, k), inputs, entry, group, rows, result);
+    }
 }
 
 /// Writes rows `rows` of batch entry `entry`, multiplied by entry `b_entry` of B.

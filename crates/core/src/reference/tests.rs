@@ -81,7 +81,7 @@ fn offsets_strides_batches_and_broadcast() {
 #[test]
 fn ragged_rows_meet_their_group() {
     let mut problem = Problem::dense(DType::F32, 5, 1, 1);
-    problem.grouping = Grouping::RaggedM { groups: 3, offset: 0, expected: None };
+    problem.grouping = Grouping::RaggedM { groups: 3, first: 0, offset: 0, expected: None };
     problem.b = Operand::packed(F32, 3, 1, 1);
     let bias = Operand { batch_stride: 1, ..Operand::packed(F32, 3, 1, 1) };
     problem.epilogue.bias = Some(Bias { axis: Axis::N, operand: bias });

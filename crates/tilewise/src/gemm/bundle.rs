@@ -32,28 +32,48 @@ impl Gemm {
     fn right(&self) -> Result<([usize; 2], [usize; 2])> {
         match &self.b {
             RightOperand::Dense(b) => {
-                Ok((b.batch(2).map(|(size, _)| size), b.rows_and_columns("B")?))
+                let [_, name] = self.names();
+                Ok((b.batch(2).map(|(size, _)| size), b.rows_and_columns(name)?))
             }
             RightOperand::Quantized(w) => {
                 let [entries, k, n] = w.matrix()?;
                 Ok(([1, entries], [k, n]))
             }
+            RightOperand::Shards(shards) => {
+                let [groups, k, n] = shards.shape_of_b();
+                Ok(([1, groups], [k, n]))
+            }
         }
     }
 
+    /// Whether it is computed as its transpose: A and B stand exchanged then, and so do rows and
+    /// columns of all operands.
+    pub(super) fn is_turned(&self) -> bool {
+        matches!(self.groups, Some(Groups::Rows { along: Axis::N, .. }))
+    }
+
+    /// The left and the right operand in errors.
+    fn names(&self) -> [&'static str; 2] {
+        if self.is_turned() { ["B", "A"] } else { ["A", "B"] }
+    }
+
     /// Batch, and M, N, K.
-    fn sizes(&self) -> Result<(Batch, [usize; 3])> {
-        let [rows, k] = self.a.rows_and_columns("A")?;
+    pub(super) fn sizes(&self) -> Result<(Batch, [usize; 3])> {
+        let [name, _] = self.names();
+        let [rows, k] = self.a.rows_and_columns(name)?;
         let m = self.count_of_rows(rows)?;
         let (b_batch, [b_k, n]) = self.right()?;
         if k != b_k {
-            let hint = match (k == n, m == b_k) {
-                (true, _) => "; B.t() would fit",
-                (_, true) => "; A.t() would fit",
-                _ => "",
+            let ([a, b], hint) = match (self.is_turned(), k == n, m == b_k) {
+                (true, ..) => ([[n, b_k], [k, m]], ""),
+                (_, true, _) => ([[m, k], [b_k, n]], "; B.t() would fit"),
+                (_, _, true) => ([[m, k], [b_k, n]], "; A.t() would fit"),
+                _ => ([[m, k], [b_k, n]], ""),
             };
-            let text = format!("A is {m}×{k} and B is {b_k}×{n}: K differs{hint}");
-            return Err(Error::Shape(text));
+            return Err(Error::Shape(format!(
+                "A is {}×{} and B is {}×{}: K differs{hint}",
+                a[0], a[1], b[0], b[1]
+            )));
         }
         let batch = match &self.groups {
             None => Batch::of(&self.a, b_batch)?,
@@ -62,31 +82,42 @@ impl Gemm {
         Ok((batch, [m, n, k]))
     }
 
+    /// Type of the output that `run` allocates.
+    pub(super) fn output_dtype(&self) -> DType {
+        let own = self.a.dtype();
+        let shared = if self.b.dtype().is_none_or(|b| b == own) { own } else { DType::F32 };
+        self.out_dtype.or(self.c.as_ref().map(Tensor::dtype)).unwrap_or(shared)
+    }
+
     /// Type and shape of the output that `run` allocates, before vectors lose an axis.
     fn output_kind(&self) -> Result<(DType, Vec<usize>)> {
+        let dtype = self.output_dtype();
+        if let Some(Groups::Listed(list)) = &self.groups {
+            return Ok((dtype, vec![list.c_elements()?]));
+        }
         let (batch, [m, n, _]) = self.sizes()?;
         let rank = match &self.b {
             RightOperand::Dense(b) => b.shape().len(),
             RightOperand::Quantized(w) => 2 + usize::from(w.stacked),
+            RightOperand::Shards(_) => 3,
         };
         let rank = match &self.groups {
-            Some(Groups::Rows(_)) => 2,
+            Some(Groups::Rows { .. }) => 2,
             Some(Groups::AlongK(_)) => 3,
             _ => rank.max(self.a.shape().len()),
         };
         let [outer, inner] = batch.sizes();
         let shape = [outer, inner, m, n][4 - rank..].to_vec();
-        let shared = match &self.b {
-            RightOperand::Dense(b) if b.dtype() != self.a.dtype() => DType::F32,
-            _ => self.a.dtype(),
-        };
-        Ok((self.out_dtype.or(self.c.as_ref().map(Tensor::dtype)).unwrap_or(shared), shape))
+        Ok((dtype, shape))
     }
 
     /// A tensor of the output's shape with an axis for the rows of a vector A, or for the columns
-    /// of a vector B.
+    /// of a vector B; its transpose where that is computed.
     pub(super) fn as_matrix<'c>(&self, tensor: &'c Tensor) -> Cow<'c, Tensor> {
-        let mut tensor = Cow::Borrowed(tensor);
+        let mut tensor = match self.is_turned() {
+            true => Cow::Owned(tensor.t()),
+            false => Cow::Borrowed(tensor),
+        };
         let [no_rows, no_columns] = self.vectors;
         if no_columns {
             tensor = Cow::Owned(tensor.with_axis(tensor.shape().len()));
@@ -114,6 +145,15 @@ impl Gemm {
     /// # Errors
     /// `Shape`, `GroupOffsets` for operands that do not fit together.
     pub fn output_shape(&self) -> Result<Vec<usize>> {
+        let mut shape = self.stored_shape()?;
+        if let (true, rank @ 2..) = (self.is_turned(), shape.len()) {
+            shape.swap(rank - 2, rank - 1);
+        }
+        Ok(shape)
+    }
+
+    /// The same of the output as it is computed, perhaps as its transpose.
+    fn stored_shape(&self) -> Result<Vec<usize>> {
         let (_, mut shape) = self.output_kind()?;
         let [no_rows, no_columns] = self.vectors;
         let rank = shape.len();
@@ -126,8 +166,15 @@ impl Gemm {
 
     /// The output that `run` allocates.
     pub(crate) fn output(&self) -> Result<Tensor> {
-        let ((dtype, _), shape) = (self.output_kind()?, self.output_shape()?);
-        let Some(c) = &self.c else {
+        let stored = self.stored_output()?;
+        Ok(if self.is_turned() { stored.t() } else { stored })
+    }
+
+    /// The same as it is computed, perhaps as its transpose.
+    fn stored_output(&self) -> Result<Tensor> {
+        let ((dtype, _), shape) = (self.output_kind()?, self.stored_shape()?);
+        let turned = self.is_turned();
+        let Some(c) = self.c.as_ref().map(|c| if turned { c.t() } else { c.clone() }) else {
             let beta = self.beta.planned();
             if beta != 0.0 {
                 return Err(Error::Misuse(format!(
@@ -139,8 +186,9 @@ impl Gemm {
         self.context().same(c.context(), "C")?;
         if c.shape() != shape || c.dtype() != dtype || !c.is_contiguous() {
             let (kind, got, strides) = (c.dtype(), c.shape(), c.strides());
+            let which = if turned { "the transpose of C" } else { "C" };
             return Err(Error::Shape(format!(
-                "C to start from must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, \
+                "{which} to start from must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, \
                  strides {strides:?}"
             )));
         }
@@ -150,7 +198,11 @@ impl Gemm {
     /// The problem and its operands' storage, for the output `c`, or for a packed one that is not
     /// there yet.
     pub(crate) fn bundle<'s>(&'s self, c: Option<&'s Tensor>) -> Result<Bundle<'s>> {
+        if let Some(Groups::Listed(list)) = &self.groups {
+            return self.bundle_of_list(list, c);
+        }
         let context = self.context();
+        let ([a_name, b_name], turned) = (self.names(), self.is_turned());
         let (batch, [m, n, k]) = self.sizes()?;
         let (nested, entries) = batch.grouping()?;
         let (mut buffers, mut beside_c) = (Buffers::default(), false);
@@ -165,13 +217,13 @@ impl Gemm {
             buffers[role as usize] = Some(bound);
             Ok(())
         };
-        let (a, bound) = self.a.operand("A", batch.shared("A", self.a.batch(2))?)?;
-        add(Role::A, "A", context, bound, Some(&self.a))?;
+        let (a, bound) = self.a.operand(a_name, batch.shared(a_name, self.a.batch(2))?)?;
+        add(Role::A, a_name, context, bound, Some(&self.a))?;
         let gathered = match &self.rows {
             Some(indices) => {
                 let (Operand { offset, ld, len, .. }, bound) = indices.vector([0; 4]);
                 add(Role::RowIndex, "row indices", indices.context(), bound, Some(indices))?;
-                let [rows, _] = self.a.rows_and_columns("A")?;
+                let [rows, _] = self.a.rows_and_columns(a_name)?;
                 Some(Gathered { rows: rows as u64, offset, step: ld, len })
             }
             None => None,
@@ -181,24 +233,29 @@ impl Gemm {
                 let own = b.batch(2);
                 let strides = match self.rows() {
                     Some(_) => [0, 0, 0, own[1].1 as u64],
-                    None => batch.shared("B", own)?,
+                    None => batch.shared(b_name, own)?,
                 };
-                let (operand, bound) = b.operand("B", strides)?;
-                add(Role::B, "B", b.context(), bound, Some(b))?;
+                let (operand, bound) = b.operand(b_name, strides)?;
+                add(Role::B, b_name, b.context(), bound, Some(b))?;
                 operand
             }
             RightOperand::Quantized(w) => {
                 let (operand, planes) = w.operand();
                 for (role, bound) in planes {
-                    add(role, "B", &w.context, bound, None)?;
+                    add(role, b_name, &w.context, bound, None)?;
                 }
                 match self.rows() {
                     Some(_) => operand,
                     None => {
                         let own = [(1, 0), (w.entries as usize, operand.batch_stride as usize)];
-                        operand.with_entry_strides(batch.shared("B", own)?)
+                        operand.with_entry_strides(batch.shared(b_name, own)?)
                     }
                 }
+            }
+            RightOperand::Shards(_) => {
+                return Err(Error::Misuse(format!(
+                    "{b_name} in shards has a problem and a plan for each: problems(), plans()"
+                )));
             }
         };
         let bias = match &self.bias {
@@ -214,11 +271,11 @@ impl Gemm {
         let residual = match &self.residual {
             Some(residual) => {
                 let name = if self.gate.is_some() { "gate" } else { "residual" };
-                same_shape(name, residual.rows_and_columns(name)?, [m, n])?;
+                same_shape(name, residual.rows_and_columns(name)?, [m, n], turned)?;
                 let strides = batch.each(name, residual.batch(2))?;
                 let (operand, bound) = residual.operand(name, strides)?;
                 add(Role::Residual, name, residual.context(), bound, Some(residual))?;
-                Some(along_rows(name, operand, m, n)?)
+                Some(along_rows(name, operand, [m, n], turned)?)
             }
             None => None,
         };
@@ -236,7 +293,7 @@ impl Gemm {
         let c = match c {
             Some(c) => {
                 context.same(c.context(), "C")?;
-                same_shape("C", c.rows_and_columns("C")?, [m, n])?;
+                same_shape("C", c.rows_and_columns("C")?, [m, n], turned)?;
                 let own = c.batch(2);
                 let strides = batch.each("C", own)?;
                 if own.map(|(size, _)| size) != batch.sizes() {
@@ -247,16 +304,13 @@ impl Gemm {
                 }
                 let (operand, bound) = c.operand("C", strides)?;
                 buffers[Role::C as usize] = Some(bound);
-                along_rows("C", operand, m, n)?
+                along_rows("C", operand, [m, n], turned)?
             }
             None => packed(self.output_kind()?.0, &batch, [m, n])?,
         };
-        let b_copy = match &self.b {
-            RightOperand::Dense(b) => &b.copy,
-            RightOperand::Quantized(w) => &w.copy,
-        };
-        let copies = [(Role::A, &self.a.copy), (Role::B, b_copy)].map(|(role, copy)| {
-            let copy = copy.as_deref().filter(|copy| copy.role == role)?;
+        let copies = [(Role::A, self.a.copy.as_deref()), (Role::B, self.b.copy())];
+        let copies = copies.map(|(role, copy)| {
+            let copy = copy.filter(|copy| copy.role == role)?;
             let (storage, copied) = copy.packed.as_ref()?;
             buffers[role.copy() as usize] = Some(Bound::whole(storage));
             Some(*copied)
@@ -291,23 +345,29 @@ impl Gemm {
         Ok(Bundle { problem, buffers })
     }
 
-    /// The ends of groups of rows, if it has such groups.
-    fn rows(&self) -> Option<&GroupOffsets> {
+    /// The ends of groups of rows, if it has such groups, and the first of them.
+    pub(super) fn rows(&self) -> Option<(&GroupOffsets, usize)> {
         match &self.groups {
-            Some(Groups::Rows(ends)) => Some(ends),
+            Some(Groups::Rows { ends, first, .. }) => Some((ends, *first)),
             _ => None,
         }
     }
 
-    /// Groups of rows with these ends, and how many offsets lie before the end of the first.
-    fn groups_of(&self, ends: &GroupOffsets) -> Result<(u64, u64)> {
-        let (b_batch, _) = self.right()?;
-        Ok((b_batch[1] as u64, ends.before(b_batch[1])?))
+    /// Groups of rows with these ends, behind so many groups, and how many offsets lie before the
+    /// end of the first of all.
+    pub(super) fn groups_of(&self, (ends, first): (&GroupOffsets, usize)) -> Result<(u64, u64)> {
+        let ([_, groups], _) = self.right()?;
+        Ok((groups as u64, ends.before(self.names()[1], first + groups)?))
     }
 
     /// The strides of a bias: one for all, for each group, or along each dimension of the batch for
     /// all or for each.
-    fn bias_strides(&self, bias: &Tensor, batch: &Batch, length: usize) -> Result<[u64; 4]> {
+    pub(super) fn bias_strides(
+        &self,
+        bias: &Tensor,
+        batch: &Batch,
+        length: usize,
+    ) -> Result<[u64; 4]> {
         let shape = bias.shape();
         let wanted = |groups: String| {
             Error::Shape(format!(
@@ -347,21 +407,32 @@ fn packed(dtype: DType, batch: &Batch, [m, n]: [usize; 2]) -> Result<Operand> {
     Ok(operand.with_entry_strides(batch.each("C", [(outer, inner * m * n), (inner, m * n)])?))
 }
 
-fn same_shape(name: &str, got: [usize; 2], wanted: [usize; 2]) -> Result<()> {
+fn same_shape(name: &str, got: [usize; 2], wanted: [usize; 2], turned: bool) -> Result<()> {
     if got == wanted {
-        Ok(())
-    } else {
-        Err(Error::Shape(format!("{name} is {got:?}, the product {wanted:?}")))
+        return Ok(());
     }
+    let [got, wanted] = [got, wanted].map(|[m, n]| if turned { [n, m] } else { [m, n] });
+    Err(Error::Shape(format!("{name} is {got:?}, the product {wanted:?}")))
 }
 
-/// C and the residual are walked along their rows. A single column that was taken for a row is
-/// turned back.
-fn along_rows(name: &str, mut operand: Operand, m: usize, n: usize) -> Result<Operand> {
+/// C and the residual are walked along their rows, or along their columns where the transpose of a
+/// product is computed. A single column that was taken for a row is turned back.
+fn along_rows(
+    name: &str,
+    mut operand: Operand,
+    [m, n]: [usize; 2],
+    turned: bool,
+) -> Result<Operand> {
     if operand.transposed {
         match (m, n) {
             (_, 0..=1) => operand.ld = 1,
             (0..=1, _) if operand.ld == 1 => operand.ld = 0,
+            _ if turned => {
+                return Err(Error::Strides(format!(
+                    "{name} must run along its columns, as groups along N do: give a tensor \
+                     [N,M], transposed by t()"
+                )));
+            }
             _ => {
                 return Err(Error::Strides(format!(
                     "{name} must run along its rows: give the transposed product instead, Cᵀ = \

@@ -1,51 +1,171 @@
 //! The forms of grouped products, each with the numbers on the device that make its groups.
 
+use super::Gemm;
 use super::batch::Batch;
+use crate::list::ProductList;
 use crate::offsets::{self, GroupOffsets};
+use crate::right::RightOperand;
 use crate::tensor::Tensor;
-use tilewise_core::{Error, Grouping, Result};
+use tilewise_core::{Axis, Error, Grouping, Result};
+
+impl Gemm {
+    /// A grouped product. The rows of A \[M,K\] lie in segments, one for each group; a segment is
+    /// multiplied by the group's entry of B \[groups,K,N\] (or of weights \[groups,N,K\], or of
+    /// [shards](crate::Shards) in several buffers). Rows of the output from the last offset on are
+    /// not written; [`run`](Self::run) leaves zeros there.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2])?;
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 1.0, 10.0, 10.0], &[2, 2, 1])?; // [groups, K, N]
+    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
+    /// let y = Gemm::grouped(&x, &w, &ends).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [3.0, 70.0, 110.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn grouped(a: &Tensor, b: impl Into<RightOperand>, offsets: &GroupOffsets) -> Self {
+        Gemm::along(Axis::M, a, b.into(), offsets)
+    }
+
+    /// A product with groups along N: columns `offsets[g-1] .. offsets[g]` (from 0 on for g = 0) of
+    /// C \[M,N\] are entry g of A \[groups,M,K\] times the same columns of B \[K,N\]. A may be
+    /// quantized weights \[groups,M,K\], or [shards](crate::Shards). Columns of the output from the
+    /// last offset on are not written; [`run`](Self::run) leaves zeros there.
+    ///
+    /// It is the [grouped](Self::grouped) product Cᵀ = Bᵀ·Aᵀ, as which it is planned and
+    /// explained, so that the output runs along its columns: [`run`](Self::run) gives the transpose
+    /// of a tensor \[N,M\], and an output of yours is such a view, and so are a residual and
+    /// [`c`](Self::c). A bias may be \[groups,M\], [along](Self::bias_along) M.
+    ///
+    /// ```
+    /// use tilewise::{Context, DType, Gemm, GroupOffsets, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?; // [groups, M, K]
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[1, 3])?; // [K, N]
+    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // column 0; columns 1 and 2
+    /// let y = Gemm::ragged_n(&w, &x, &ends).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [1.0, 20.0, 30.0]);
+    /// Gemm::ragged_n(&w, &x, &ends).run_into(&Tensor::zeros(&ctx, DType::F32, &[3, 1])?.t())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ragged_n(a: impl Into<RightOperand>, b: &Tensor, offsets: &GroupOffsets) -> Self {
+        Gemm::along(Axis::N, &b.t(), RightOperand::of_weights(a), offsets)
+    }
+
+    /// With groups of rows; along N of the product whose transpose it is.
+    fn along(along: Axis, a: &Tensor, b: RightOperand, offsets: &GroupOffsets) -> Self {
+        let rows = Groups::Rows { ends: offsets.clone(), first: 0, along };
+        Gemm { groups: Some(rows), ..Gemm::new(a, b) }
+    }
+
+    /// A masked product: a batch A \[entries,M,K\] of which entry g has only its first
+    /// `counts[g]` rows, by B \[entries,K,N\] (or weights \[entries,N,K\]). A or B may have one
+    /// entry for all.
+    ///
+    /// `counts` is a vector of u32, one for each entry, at any place of a tensor; the device reads
+    /// it when it computes. A count beyond M counts as M. Rows of the output from the count on are
+    /// not written; [`run`](Self::run) leaves zeros there.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// // Two experts with places for two tokens each, of which the first has one token.
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 9.0, 2.0, 3.0], &[2, 2, 1])?; // [entries, M, K]
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?; // [entries, K, N]
+    /// let counts = Tensor::upload(&ctx, &[1u32, 2], &[2])?;
+    /// let y = Gemm::masked(&x, &w, &counts).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [1.0, 0.0, 20.0, 30.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn masked(a: &Tensor, b: impl Into<RightOperand>, counts: &Tensor) -> Self {
+        Gemm { groups: Some(Groups::Masked(counts.clone())), ..Gemm::new(a, b) }
+    }
+
+    /// A product with groups along K: C \[groups,M,N\] of A \[M,K\] and B \[K,N\], where entry g
+    /// is the sum over `offsets[g-1] .. offsets[g]` of K alone (from 0 on for g = 0). There is one
+    /// end for each group, and no 0 before them ([`GroupOffsets::without_start`]). An empty group
+    /// is a product with K = 0: zeros, or beta·C, and the rest of the epilogue. A bias may be
+    /// \[groups,N\], a residual \[groups,M,N\].
+    ///
+    /// So the slopes of the weights of a [grouped](Self::grouped) product are one product:
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2])?; // [rows, K]
+    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
+    /// let dy = Tensor::upload(&ctx, &[1.0f32, 10.0, 100.0], &[3, 1])?; // [rows, N]
+    /// let dw = Gemm::ragged_k(&x.t(), &dy, &ends).run()?; // X_gᵀ · dY_g: [groups, K, N]
+    /// assert_eq!(dw.shape(), [2, 2, 1]);
+    /// assert_eq!(dw.read_blocking::<f32>()?, [1.0, 2.0, 530.0, 640.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ragged_k(a: &Tensor, b: &Tensor, offsets: &GroupOffsets) -> Self {
+        Gemm { groups: Some(Groups::AlongK(offsets.clone())), ..Gemm::new(a, b) }
+    }
+}
 
 /// A form, with its numbers.
 #[derive(Clone, Debug)]
 pub(super) enum Groups {
-    /// Rows of A and C, one group after the other.
-    Rows(GroupOffsets),
+    /// Rows of A and C, one group after the other, from a group on. Or columns of B and C: then
+    /// the product is computed as its transpose, of Bᵀ and Aᵀ.
+    Rows { ends: GroupOffsets, first: usize, along: Axis },
     /// The first rows of each entry of a batch.
     Masked(Tensor),
     /// Ranges of K, one after the other.
     AlongK(GroupOffsets),
+    /// Products of any sizes.
+    Listed(ProductList),
 }
 
 impl Groups {
     /// The numbers, and their name in errors.
     pub(super) fn numbers(&self) -> (&'static str, &Tensor) {
         match self {
-            Groups::Rows(ends) | Groups::AlongK(ends) => ("group offsets", &ends.tensor),
+            Groups::Rows { ends, .. } | Groups::AlongK(ends) => ("group offsets", &ends.tensor),
             Groups::Masked(counts) => ("row counts", counts),
+            Groups::Listed(list) => ("the list of products", &list.numbers),
         }
     }
 
     /// The batch of the product, if the shapes of A and B and all numbers that are known fit.
     pub(super) fn batch(&self, a: &Tensor, b: [usize; 2], [m, k]: [usize; 2]) -> Result<Batch> {
         match self {
-            Groups::Rows(ends) => {
+            Groups::Rows { ends, first, along } => {
+                let (form, whose, lines, other) = match along {
+                    Axis::M => ("a grouped product takes A [M,K]", "A", "rows", "B"),
+                    Axis::N => ("groups along N take B [K,N]", "B", "columns", "A"),
+                };
                 if a.shape().len() != 2 {
-                    let (shape, groups) = (a.shape(), b[1]);
+                    let (turned, groups) = (a.t(), b[1]);
+                    let shape = if *along == Axis::M { a.shape() } else { turned.shape() };
                     return Err(Error::Shape(format!(
-                        "a grouped product ({groups} groups) takes A [M,K], the rows of all groups \
-                         one after the other; A has shape {shape:?}, of which reshape() may make \
-                         rows"
+                        "{form}, the {lines} of all groups one after the other, {groups} groups \
+                         here; {whose} has shape {shape:?}, of which reshape() may make {lines}"
                     )));
                 }
                 if b[0] != 1 {
                     return Err(Error::Shape(format!(
-                        "a grouped product takes one entry of B for each group, not a batch of \
-                         {}×{}",
+                        "{form}, and one entry of {other} for each group, not a batch of {}×{}",
                         b[0], b[1]
                     )));
                 }
-                ends.before(b[1])?;
-                within(ends, m, "A has", "rows")?;
+                ends.before(other, first + b[1])?;
+                within(ends, m, &format!("{whose} has"), lines)?;
                 Ok(Batch::entries(1))
             }
             Groups::Masked(counts) => {
@@ -80,15 +200,20 @@ impl Groups {
                 within(ends, k, "K is", "long")?;
                 Ok(Batch::entries(ends.count()))
             }
+            Groups::Listed(list) => Ok(Batch::entries(list.count())),
         }
     }
 
     /// With the first number at `offset` of their storage.
     pub(super) fn grouping(&self, offset: u64, groups: u64) -> Grouping {
         match self {
-            Groups::Rows(ends) => Grouping::RaggedM { groups, offset, expected: ends.expected },
+            Groups::Rows { ends, first, .. } => {
+                let (first, expected) = (*first as u64, ends.expected);
+                Grouping::RaggedM { groups, first, offset, expected }
+            }
             Groups::Masked(_) => Grouping::Masked { entries: groups, offset },
             Groups::AlongK(_) => Grouping::RaggedK { groups, offset },
+            Groups::Listed(_) => Grouping::Listed { groups, offset },
         }
     }
 }

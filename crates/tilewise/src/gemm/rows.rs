@@ -40,6 +40,9 @@ impl Gemm {
     /// Rows of the product, for so many in A.
     pub(super) fn count_of_rows(&self, stored: usize) -> Result<usize> {
         let Some(indices) = &self.rows else { return Ok(stored) };
+        if self.is_turned() {
+            return Err(Error::Unsupported("row indices beside groups of columns".into()));
+        }
         if indices.dtype() != DType::U32 {
             return Err(Error::Misuse(format!("row indices in {}, wanted u32", indices.dtype())));
         }
@@ -64,6 +67,10 @@ impl Gemm {
     pub(crate) fn copies_rows(&self, c: &Tensor) -> Result<bool> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => {
+                if let Some(parts) = self.parts()? {
+                    let copies = parts.iter().map(|part| part.gemm.copies_rows(c));
+                    return copies.reduce(|one, other| Ok(one? || other?)).unwrap_or(Ok(false));
+                }
                 let problem = self.bundle(Some(&self.as_matrix(c)))?.problem;
                 Ok(self.context().compile(gpu, &problem, self.kernel.as_ref())?.copies_rows)
             }

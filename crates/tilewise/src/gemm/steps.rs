@@ -15,7 +15,8 @@ impl Gemm {
     /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column. A product has
     /// one bias: it replaces that of an earlier call, along either axis.
     pub fn bias_along(mut self, bias: &Tensor, axis: Axis) -> Self {
-        self.bias = Some((bias.clone(), axis));
+        let turned = if axis == Axis::M { Axis::N } else { Axis::M };
+        self.bias = Some((bias.clone(), if self.is_turned() { turned } else { axis }));
         self
     }
 

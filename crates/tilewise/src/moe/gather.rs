@@ -144,12 +144,8 @@ impl GatherMatmul {
                 return Err(Error::Shape(format!("{name} has shape {shape:?}, wanted a vector")));
             }
         }
-        let (own, shape) = match w {
-            RightOperand::Dense(w) => (w.context(), w.shape().to_vec()),
-            // As B.
-            RightOperand::Quantized(w) => (w.context(), w.t().shape()),
-        };
-        context.same(own, "w")?;
+        context.same(w.context(), "w")?;
+        let shape = w.shape_of_b();
         let (&[m, _], &[experts, k, n]) = (x.shape(), &*shape) else {
             return Err(Error::Shape(format!(
                 "x has shape {:?} and w, as [E, K, N], {shape:?}; wanted [M, K] and a stack",
@@ -170,10 +166,8 @@ impl GatherMatmul {
         if others != count {
             return Err(Error::Shape(format!("{count} indices rhs for {others} {whose}")));
         }
-        let own = match w {
-            RightOperand::Dense(w) if w.dtype() != x.dtype() => DType::F32,
-            _ => x.dtype(),
-        };
+        let shared = w.dtype().is_none_or(|own| own == x.dtype());
+        let own = if shared { x.dtype() } else { DType::F32 };
         Ok(Sizes { count, experts, n, dtype: self.out_dtype.unwrap_or(own) })
     }
 

@@ -178,10 +178,7 @@ pub(super) struct Rows<'a> {
 impl Ways {
     /// x·wᵀ.
     fn product(&self, &Rows { x, indices, ends }: &Rows<'_>, w: &RightOperand) -> Gemm {
-        let b = match w {
-            RightOperand::Dense(w) => w.t().into(),
-            quantized => quantized.clone(),
-        };
+        let b = RightOperand::of_weights(w.clone());
         let gemm = match ends {
             Some(ends) => Gemm::grouped(x, b, ends),
             None => Gemm::new(x, b),
@@ -219,10 +216,7 @@ fn gated(
 
 /// Context and shape.
 fn of(operand: &RightOperand) -> (&Context, Vec<usize>) {
-    match operand {
-        RightOperand::Dense(w) => (w.context(), w.shape().to_vec()),
-        RightOperand::Quantized(w) => (w.context(), w.shape()),
-    }
+    (operand.context(), operand.shape())
 }
 
 /// The error of weights of the wrong shape; `all` are F and H as the weights before have them.

@@ -129,7 +129,7 @@ mod tests {
             of(&Problem { b: problem.b.t(), ..problem }),
             of(&Problem { c: Operand::packed(Format::Dense(DType::F16), 1, 512, 512), ..problem }),
             of(&Problem {
-                grouping: Grouping::RaggedM { groups: 1, offset: 0, expected: None },
+                grouping: Grouping::RaggedM { groups: 1, first: 0, offset: 0, expected: None },
                 ..problem
             }),
             of(&Problem {

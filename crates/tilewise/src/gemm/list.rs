@@ -1,0 +1,124 @@
+//! Products of a list.
+
+use super::Gemm;
+use super::groups::Groups;
+use crate::list::ProductList;
+use crate::right::RightOperand;
+use crate::storage::{Buffers, Bundle};
+use crate::tensor::Tensor;
+use tilewise_core::kernel::Role;
+use tilewise_core::{Epilogue, Error, Format, Grouping, Operand, Problem, Result};
+
+impl Gemm {
+    /// Products of any sizes, each from its place in A, B and C: C_i = A_i·B_i for the sizes,
+    /// places and row strides of a list, which may live on the device. It is one launch, with as
+    /// many workgroups for each product as the largest one needs.
+    ///
+    /// A, B and C are tensors of any shape whose elements follow one another: places count their
+    /// elements. No two products write one element of C. Elements of C that none writes stay as
+    /// they are; [`run`](Self::run), for a list from the host, gives a vector up to the last one,
+    /// with zeros between them. C is f32, or f16 on devices that store single numbers of f16.
+    /// alpha, beta and an activation are those of all; a bias or a residual is an error.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, ProductList, ProductShape, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let a = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[6])?;
+    /// let b = Tensor::upload(&ctx, &[1.0f32, 10.0, 100.0], &[3])?;
+    /// // [1, 2] × [1, 10] as [1,2]×[2,1], and [3, 4, 5]ᵀ × [100] as [3,1]×[1,1].
+    /// let shape = ProductShape { m: 1, n: 1, k: 2, lda: 2, ldb: 1, ldc: 1, ..Default::default() };
+    /// let next = ProductShape { m: 3, k: 1, a: 2, lda: 1, b: 2, c: 1, ..shape };
+    /// let list = ProductList::upload(&ctx, &[shape, next])?;
+    /// let c = Gemm::list(&a, &b, &list).run()?;
+    /// assert_eq!(c.read_blocking::<f32>()?, [21.0, 300.0, 400.0, 500.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list(a: &Tensor, b: &Tensor, list: &ProductList) -> Self {
+        let groups = Some(Groups::Listed(list.clone()));
+        // A tensor of one dimension is no vector here.
+        let [a, b] = [a, b].map(|operand| operand.view());
+        Gemm { a: a.clone(), vectors: [false; 2], groups, b: b.clone().into(), ..Gemm::new(&a, b) }
+    }
+
+    /// As [`bundle`](Self::bundle).
+    pub(super) fn bundle_of_list<'s>(
+        &'s self,
+        list: &'s ProductList,
+        c: Option<&'s Tensor>,
+    ) -> Result<Bundle<'s>> {
+        let RightOperand::Dense(b) = &self.b else {
+            return Err(Error::Unsupported("a list of products of quantized weights".into()));
+        };
+        let given = [
+            ("row index", self.rows.is_some()),
+            ("bias", self.bias.is_some()),
+            ("gate", self.gate.is_some()),
+            ("residual", self.residual.is_some()),
+        ];
+        if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {
+            return Err(Error::Unsupported(format!(
+                "a {name} beside products of a list, which have a shape each"
+            )));
+        }
+        let context = self.context();
+        let (mut buffers, mut beside_c) = (Buffers::default(), false);
+        let mut add = |role: Role, name: &'static str, tensor: &'s Tensor, turned: bool| {
+            context.same(tensor.context(), name)?;
+            if role != Role::Offsets && !tensor.is_contiguous() {
+                return Err(Error::Strides(format!(
+                    "{name} with strides {:?}: products of a list lie in a tensor whose elements \
+                     follow one another",
+                    tensor.strides()
+                )));
+            }
+            let (operand, bound) = tensor.vector([0, 0, 0, tensor.elem_count() as u64]);
+            let own = (role != Role::Offsets).then_some(tensor);
+            if role != Role::C {
+                beside_c |= c.map_or(Ok(false), |c| c.lies_beside(name, bound, own))?;
+            }
+            buffers[role as usize] = Some(bound);
+            Ok(Operand { ld: 1, transposed: turned, ..operand })
+        };
+        let [a_turned, b_turned] = list.transposed;
+        let numbers = add(Role::Offsets, "the list of products", &list.numbers, false)?;
+        let a = add(Role::A, "A", &self.a, a_turned)?;
+        let b_operand = add(Role::B, "B", b, b_turned)?;
+        let c_operand = match c {
+            Some(c) => add(Role::C, "C", c, false)?,
+            None => {
+                // Of a length that the device alone knows, plans do not depend on.
+                let elements = list.c_elements().unwrap_or(0) as u64;
+                let format = Format::Dense(self.output_dtype());
+                Operand { ld: 1, ..Operand::packed(format, 1, 1, elements) }
+            }
+        };
+        list.check([&a, &b_operand, &c_operand].map(|operand| operand.batch_stride as usize))?;
+        let [m, n, k] = list.most.map(|size| size as u64);
+        let groups = list.count() as u64;
+        let problem = Problem {
+            m,
+            n,
+            k,
+            batch: groups,
+            a,
+            b: b_operand,
+            c: c_operand,
+            grouping: Grouping::Listed { groups, offset: numbers.offset },
+            epilogue: Epilogue {
+                alpha: self.alpha.planned(),
+                beta: self.beta.planned(),
+                activation: self.activation,
+                ..Epilogue::default()
+            },
+            gathered: None,
+            precision: self.precision,
+            copies: [None; 2],
+            beside_c,
+        };
+        self.check_factors(1.0)?;
+        Ok(Bundle { problem, buffers })
+    }
+}

@@ -1,0 +1,153 @@
+//! Products of any sizes, as a list.
+
+use crate::context::Context;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+use tilewise_core::problem::LISTED;
+use tilewise_core::{DType, Error, Result};
+
+/// A product of a [list](ProductList): its sizes, and for A \[M,K\], B \[K,N\] and C \[M,N\] the
+/// place of the first element and how many elements lie from one row to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProductShape {
+    /// Rows of A and C.
+    pub m: u32,
+    /// Columns of B and C.
+    pub n: u32,
+    /// The summed dimension.
+    pub k: u32,
+    /// Place of A's first element.
+    pub a: u32,
+    /// Row stride of A.
+    pub lda: u32,
+    /// Place of B's first element.
+    pub b: u32,
+    /// Row stride of B.
+    pub ldb: u32,
+    /// Place of C's first element.
+    pub c: u32,
+    /// Row stride of C.
+    pub ldc: u32,
+}
+
+impl ProductShape {
+    fn numbers(&self) -> [u32; LISTED as usize] {
+        let Self { m, n, k, a, lda, b, ldb, c, ldc } = *self;
+        [m, n, k, a, lda, b, ldb, c, ldc]
+    }
+
+    /// For each operand, of which A and B may be stored as their transposes, the elements from the
+    /// start of its storage to the end.
+    fn ends(&self, [a_turned, b_turned]: [bool; 2]) -> [u64; 3] {
+        let end = |at: u32, ld: u32, rows: u32, columns: u32, turned| {
+            let (lines, width) = if turned { (columns, rows) } else { (rows, columns) };
+            let [at, ld, lines, width] = [at, ld, lines, width].map(u64::from);
+            if lines == 0 || width == 0 { 0 } else { at + (lines - 1) * ld + width }
+        };
+        let Self { m, n, k, a, lda, b, ldb, c, ldc } = *self;
+        [end(a, lda, m, k, a_turned), end(b, ldb, k, n, b_turned), end(c, ldc, m, n, false)]
+    }
+}
+
+/// Products of any sizes for [`Gemm::list`](crate::Gemm::list), on the device.
+#[derive(Clone, Debug)]
+pub struct ProductList {
+    /// Nine numbers each.
+    pub(crate) numbers: Tensor,
+    /// The largest M, N and K.
+    pub(crate) most: [usize; 3],
+    /// Whether A, and B, is stored as its transpose.
+    pub(crate) transposed: [bool; 2],
+    /// Known if they came from the host.
+    shapes: Option<Arc<[ProductShape]>>,
+}
+
+impl ProductList {
+    /// Uploads a list.
+    ///
+    /// # Errors
+    /// `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`. The product that uses it checks that all
+    /// lies in its operands.
+    pub fn upload(context: &Context, shapes: &[ProductShape]) -> Result<Self> {
+        let numbers: Vec<u32> = shapes.iter().flat_map(ProductShape::numbers).collect();
+        let numbers = Tensor::upload(context, &numbers, &[shapes.len(), LISTED as usize])?;
+        let most = |size: fn(&ProductShape) -> u32| shapes.iter().map(size).max().unwrap_or(0);
+        let most = [most(|one| one.m), most(|one| one.n), most(|one| one.k)];
+        Ok(ProductList {
+            numbers,
+            most: most.map(|size| size as usize),
+            transposed: [false; 2],
+            shapes: Some(shapes.into()),
+        })
+    }
+
+    /// A list in a tensor of u32 \[products, 9\], such as a kernel of the caller's writes: the
+    /// numbers of a [`ProductShape`] in their order. Nothing is read back. A size beyond the
+    /// largest M, N or K, `most`, counts as that: workgroups are started for it. A product that
+    /// would leave A, B or C, or whose rows of C overlap, is left out.
+    ///
+    /// # Errors
+    /// `Misuse` for another type than u32, `Shape` for another shape, `Strides` for a tensor that
+    /// is not contiguous.
+    pub fn from_tensor(numbers: &Tensor, most: [usize; 3]) -> Result<Self> {
+        let (dtype, shape) = (numbers.dtype(), numbers.shape());
+        if dtype != DType::U32 {
+            return Err(Error::Misuse(format!("a list of products in {dtype}, wanted u32")));
+        }
+        if shape.len() != 2 || shape[1] != LISTED as usize {
+            return Err(Error::Shape(format!(
+                "a list of products of shape {shape:?}, wanted [products, {LISTED}]"
+            )));
+        }
+        if !numbers.is_contiguous() {
+            let strides = numbers.strides();
+            let text = format!("a list of products with strides {strides:?}, not contiguous");
+            return Err(Error::Strides(text));
+        }
+        let numbers = numbers.clone();
+        Ok(ProductList { numbers, most, transposed: [false; 2], shapes: None })
+    }
+
+    /// Says whether A is stored as \[K,M\], and B as \[N,K\], in all products: their strides then
+    /// lead from one such row to the next.
+    #[must_use]
+    pub fn transposed(self, a: bool, b: bool) -> Self {
+        ProductList { transposed: [a, b], ..self }
+    }
+
+    /// How many products there are.
+    pub fn count(&self) -> usize {
+        self.numbers.shape()[0]
+    }
+
+    /// Elements of C up to the last one that a product writes.
+    pub(crate) fn c_elements(&self) -> Result<usize> {
+        let shapes = self.shapes.as_deref().ok_or_else(|| {
+            let text = "the device alone knows how long the output is: use run_into()";
+            Error::Misuse(text.into())
+        })?;
+        let ends = shapes.iter().map(|shape| shape.ends(self.transposed)[2]);
+        Ok(ends.max().unwrap_or(0) as usize)
+    }
+
+    /// Whether all lies in operands of so many elements, as far as it is known.
+    pub(crate) fn check(&self, elements: [usize; 3]) -> Result<()> {
+        for (at, shape) in self.shapes.iter().flat_map(|shapes| shapes.iter().enumerate()) {
+            let ends = shape.ends(self.transposed).into_iter().zip(elements);
+            for (name, (end, len)) in ["A", "B", "C"].into_iter().zip(ends) {
+                if end > len as u64 {
+                    return Err(Error::Shape(format!(
+                        "product {at} of the list takes {end} elements of {name}, which has {len}"
+                    )));
+                }
+            }
+            let ProductShape { m, n, ldc, .. } = *shape;
+            if m > 1 && ldc < n {
+                return Err(Error::Strides(format!(
+                    "rows of C overlap in product {at} of the list: {n} columns, {ldc} apart"
+                )));
+            }
+        }
+        Ok(())
+    }
+}

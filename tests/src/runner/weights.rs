@@ -1,0 +1,93 @@
+//! Quantized weights of cases.
+
+use crate::generators::rescaled;
+use crate::{Case, Rng};
+use tilewise::{DType, QuantFormat, Quantized};
+use tilewise_core::{Caps, quant};
+
+/// Quantized weights, one matrix per entry of B; for exact results of integers.
+pub(super) fn weights(
+    case: &Case,
+    format: QuantFormat,
+    rng: &mut Rng,
+) -> Result<Vec<Quantized>, String> {
+    let [n, k] = stored_shape(case, format);
+    let mut matrix = |_| {
+        // Scales of a sample are negative, too.
+        if !case.exact && (!format.quantizes() || rng.bits().is_multiple_of(2)) {
+            let sampled = Quantized::sample(format, n, k, || rng.bits() as u32)?;
+            // Some are zero in f16 and subnormal in f32, or subnormal in f16.
+            let small = |i: usize| (i % 13 == 5).then(|| [1e-40, 5.960_464_5e-8][i / 13 % 2]);
+            return Ok(rescaled(&sampled, |i| small(i).map(|small| [small, -small])));
+        }
+        if !case.exact {
+            // Blocks of different magnitude, so that their scales differ in every format; and a few
+            // of zeros, which have the least.
+            let block = format.block() as usize;
+            let mut magnitude = 1.0;
+            let values: Vec<_> = (0..n * k)
+                .map(|i| {
+                    if i % block == 0 {
+                        let bits = rng.bits() as usize;
+                        magnitude =
+                            if bits % 17 == 1 { 0.0 } else { [0.25, 0.5, 1.0, 2.0, 4.0][bits % 5] };
+                    }
+                    magnitude * rng.number()
+                })
+                .collect();
+            return quant::quantize(&values, n, k, format);
+        }
+        let blocks = n * k / format.block() as usize;
+        let mut random = || rng.bits() as u32;
+        let planes = format.encode_blocks(blocks, |_, block| {
+            format.def().codec.integers(&mut random, block);
+            Ok(())
+        })?;
+        Quantized::from_planes(format, n, k, planes)
+    };
+    let all =
+        (0..case.right().stored(case.entries())).map(&mut matrix).collect::<tilewise::Result<_>>();
+    all.map_err(|error| error.to_string())
+}
+
+/// Rows and columns of quantized weights.
+pub(super) fn weights_shape(case: &Case) -> [usize; 2] {
+    let [_, n, k] = case.size;
+    if case.across { [k, n] } else { [n, k] }
+}
+
+/// Rows and columns of the matrices that they lie in.
+pub(super) fn stored_shape(case: &Case, format: QuantFormat) -> [usize; 2] {
+    let [rows, columns] = weights_shape(case);
+    [rows + 2 * case.margin(), columns + 2 * case.margin() * format.block() as usize]
+}
+
+/// How far the kernel of a case may be from the weights. Those on matrix units round them to a
+/// 16-bit type of A, and `rows` multiplies scales with sums; where the planner chooses, it may
+/// choose any.
+pub(super) fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
+    let simdgroups =
+        |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
+    let (own, half) = ([case.a.dtype], [DType::F16]);
+    let units = caps.coop.iter().any(|unit| unit.operands == DType::F16);
+    let types = match &case.kernel {
+        _ if case.a.dtype == DType::F32 => vec![],
+        Some(kernel) if simdgroups(kernel) => own.to_vec(),
+        Some(_) if case.unit().is_some() => half.to_vec(),
+        Some(_) => vec![],
+        None => [
+            if caps.msl_version.is_some() { &own[..] } else { &[] },
+            if units { &half } else { &[] },
+        ]
+        .concat(),
+    };
+    let errors = weights.rounded_error(&types);
+    if case.kernel.as_ref().is_some_and(|kernel| !kernel.starts_with("rows")) {
+        return errors;
+    }
+    errors
+        .into_iter()
+        .zip(weights.summed_error())
+        .map(|(rounded, summed)| rounded.max(summed))
+        .collect()
+}
