@@ -256,6 +256,7 @@ fn everything_is_reached() {
         few_texts::edges(MSL, 1),
         few_texts::edges(MSL, 2),
         cases::splits(MSL),
+        cases::epilogues(MSL),
         few_texts::of_every_kind(MSL),
         cases::group_edges(MSL),
     ]
