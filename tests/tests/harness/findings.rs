@@ -240,7 +240,10 @@ fn lanes_that_do_not_meet() {
         "if (lane < 16) { simd_sum(1.0f); } else { simd_sum(2.0f); }",
         &["line 6, column 18", "line 6, column 43"],
     );
-    diverges("x[lane] = lane < 31 ? simd_shuffle(1.0f, 0) : 0;", &["simd_shuffle in line 6"]);
+    diverges(
+        "x[thread_index] = lane < 31 ? simd_shuffle(1.0f, 0) : 0;",
+        &["simd_shuffle in line 6"],
+    );
     diverges(
         "simdgroup_float8x8 m;\n\
          if (lane == 1) { simdgroup_load(m, x); }\n\
