@@ -147,15 +147,15 @@ impl Groups {
         match self {
             Groups::Rows { ends, first, along } => {
                 let (form, whose, lines, other) = match along {
-                    Axis::M => ("a grouped product takes A [M,K]", "A", "rows", "B"),
-                    Axis::N => ("groups along N take B [K,N]", "B", "columns", "A"),
+                    Axis::M => ("a grouped product takes A [M,K]", "A has", "rows", "B"),
+                    Axis::N => ("groups along N take B [K,N]", "B has", "columns", "A"),
                 };
                 if a.shape().len() != 2 {
                     let (turned, groups) = (a.t(), b[1]);
                     let shape = if *along == Axis::M { a.shape() } else { turned.shape() };
                     return Err(Error::Shape(format!(
                         "{form}, the {lines} of all groups one after the other, {groups} groups \
-                         here; {whose} has shape {shape:?}, of which reshape() may make {lines}"
+                         here; {whose} shape {shape:?}, of which reshape() may make {lines}"
                     )));
                 }
                 if b[0] != 1 {
@@ -165,7 +165,7 @@ impl Groups {
                     )));
                 }
                 ends.before(other, first + b[1])?;
-                within(ends, m, &format!("{whose} has"), lines)?;
+                within(ends, m, whose, lines)?;
                 Ok(Batch::entries(1))
             }
             Groups::Masked(counts) => {
