@@ -1,5 +1,6 @@
 //! Work by turns: what takes too long for every run, a part of it at each commit.
 
+use crate::Case;
 use std::env;
 
 /// Which of `turns` parts is to be done: the number `TILEWISE_TURN` decides, which `cargo xtask
@@ -13,6 +14,14 @@ pub fn turn(turns: usize) -> Option<usize> {
         number.parse().unwrap_or_else(|why| panic!("TILEWISE_TURN={number}: {why}"));
     Some(number % turns)
 }
+
+/// A third of the cases, if there are many, by turns.
+pub fn some(cases: &[Case]) -> Vec<Case> {
+    of(cases.iter().cloned(), if cases.len() > MANY { 3 } else { 1 }).collect()
+}
+
+/// Cases that are run whatever the turn.
+const MANY: usize = 100;
 
 /// Every so many-th entry of a list, from the one whose turn it is.
 pub fn of<T>(entries: impl IntoIterator<Item = T>, turns: usize) -> impl Iterator<Item = T> {

@@ -36,7 +36,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     /// Run everything: formatting, lints, docs, public API, packages, tests on every adapter, a
-    /// third of the mutants, demo, crate budget, other platforms.
+    /// part of the mutants, demo, crate budget, other platforms.
     Test(test::Options),
     /// Type-check for macOS, iOS, Windows and the browser.
     CheckTargets(check_targets::Options),

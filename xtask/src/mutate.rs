@@ -5,18 +5,6 @@
 
 use crate::clang;
 use crate::process::{Result, run};
-use crate::test::TURN;
-
-/// A third of the mutants, by turns; all without a number.
-pub(crate) fn some(turn: Option<u32>) -> Result {
-    match turn {
-        Some(turn) => {
-            let mut program = clang::program("mutants")?;
-            run(program.args(["--every", "3"]).env(TURN, turn.to_string()))
-        }
-        None => main(&[]),
-    }
-}
 
 /// Builds the program and runs it with `args`.
 pub(crate) fn main(args: &[String]) -> Result {

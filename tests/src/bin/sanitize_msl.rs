@@ -6,12 +6,12 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use tilewise_msl::assemble;
-use tilewise_tests::Case;
 use tilewise_tests::cases::{MSL, WGSL};
 use tilewise_tests::few_texts::{all, translated, watched};
 use tilewise_tests::harness::{Lanes, Mode, available};
 use tilewise_tests::msl::{Options, PLAIN, device, early_device, run_all};
 use tilewise_tests::sanitized::planned;
+use tilewise_tests::{Case, turns};
 
 /// Runs every MSL kernel, and naga's MSL of every WGSL kernel, with ThreadSanitizer (races in
 /// threadgroup and device memory, between the lanes of a simdgroup too), then with AddressSanitizer
@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     let nagas = if args.texts.is_some() { Vec::new() } else { translated(WGSL) };
     let all = [ours, nagas].concat();
     let device = device();
-    let cases: Vec<_> =
-        all.into_iter().filter(|case| of(&case.kernel) && case.is_for(&device)).collect();
+    let cases = all.into_iter().filter(|case| of(&case.kernel) && case.is_for(&device));
+    let cases: Vec<_> = turns::of(cases, 3).collect();
     if cases.is_empty() {
         eprintln!("error: no kernel's name contains {:?}", args.kernel);
         return ExitCode::FAILURE;

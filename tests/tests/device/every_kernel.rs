@@ -14,7 +14,7 @@ use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::WGSL;
 use tilewise_tests::kernels::{Kernel, even_sizes, odd_sizes};
 use tilewise_tests::{
-    Adapter, Case, Data, Suite, all_kernels, counted, kernels, one_of_each, scaled,
+    Adapter, Case, Data, Suite, all_kernels, counted, kernels, one_of_each, scaled, turns,
 };
 
 #[test]
@@ -74,7 +74,9 @@ fn all(adapter: &Adapter, a: usize) -> Vec<Case> {
         let everywhere = smallest.contains(&kernel.name);
         cases(kernel, a, |i| everywhere || adapter.has_turn(number + i))
     };
-    kernels(adapter).iter().flat_map(cases).collect()
+    let (small, others): (Vec<_>, Vec<_>) =
+        kernels(adapter).into_iter().partition(|kernel| smallest.contains(&kernel.name));
+    small.iter().chain(turns::of(&others, 2)).flat_map(cases).collect()
 }
 
 /// In the layouts that are wanted, with A in the type of this index; B and C take their turns.
