@@ -1,6 +1,6 @@
 // Epilogue with a gate, in place of linear.wgsl: y = (alpha · x + beta · C + bias) ·
-// activation(gate), where the gate takes the residual's place. It is a file of its own because a
-// branch that is never taken may cost registers (undivided.wgsl).
+// activation(gate), where the gate takes the residual's place. In linear.wgsl it would be a branch,
+// and a branch that is never taken may cost registers (undivided.wgsl).
 // needs: activation bias_base bias_load c_base c_load4_masked params residual_base
 //        residual_load4_masked
 // provides: BIAS_ALONG_M USE_BETA USE_BIAS c_index epilogue

@@ -1,5 +1,5 @@
-// The end of a mainloop that stores its result (direct.wgsl), of rows by index: those that do not
-// exist sum to 0.
+// The end of a mainloop that stores its result (direct.wgsl), for rows by index. A row that does
+// not exist sums to 0.
 // needs: Tile a_exists c_index c_store4 epilogue params
 // provides: store
 

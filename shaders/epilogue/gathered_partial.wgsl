@@ -1,5 +1,5 @@
-// The end of a mainloop that leaves the rest to a finishing pass (partial.wgsl), of rows by index:
-// those that do not exist sum to 0.
+// The end of a mainloop that leaves the rest to a finishing pass (partial.wgsl), for rows by
+// index. A row that does not exist sums to 0.
 // needs: Tile a_exists c_entries params
 // provides: ADD C_STEP partial_sums store
 

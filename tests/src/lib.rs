@@ -21,7 +21,7 @@
 //! - [`random`](mod@random): cases drawn at random.
 //! - [`mutants`](mod@mutants): plants mistakes in the library's kernels and looks whether the suite
 //!   notices.
-//! - [`turns`](mod@turns): what takes too long for every run.
+//! - [`turns`](mod@turns): work that takes too long for every run.
 //! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges
 //!   of all operands declared.
 

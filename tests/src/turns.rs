@@ -1,4 +1,4 @@
-//! Work by turns: what takes too long for every run, a part of it at each commit.
+//! Work by turns: each commit does another part of the work that takes too long for every run.
 
 use crate::Case;
 use std::env;

@@ -84,8 +84,8 @@ pub(crate) fn main(options: &Options) -> Result {
     Ok(())
 }
 
-/// What takes too long for every run is done by turns, which the commit decides through a number in
-/// this variable.
+/// Work that takes too long for every run is done by turns. The commit decides whose turn it is,
+/// through a number in this variable.
 const TURN: &str = "TILEWISE_TURN";
 
 fn turn() -> u32 {

@@ -220,7 +220,7 @@ impl Grouping {
         let even =
             |groups, size| (1..=groups).map(|group| (group * size / groups) as u32).collect();
         match self {
-            // Nobody measures a list, of which just the device knows what it asks for.
+            // A list is not measured: the device alone knows its products.
             Grouping::Batched | Grouping::Nested { .. } | Grouping::Listed { .. } => Vec::new(),
             Grouping::RaggedM { groups, first, .. } => {
                 [vec![0; first as usize], even(groups, m)].concat()

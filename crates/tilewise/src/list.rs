@@ -130,7 +130,7 @@ impl ProductList {
         Ok(ends.max().unwrap_or(0) as usize)
     }
 
-    /// Whether all lies in operands of so many elements, as far as it is known.
+    /// Whether all lies in operands of so many elements, as far as known.
     pub(crate) fn check(&self, elements: [usize; 3]) -> Result<()> {
         for (at, shape) in self.shapes.iter().flat_map(|shapes| shapes.iter().enumerate()) {
             let ends = shape.ends(self.transposed).into_iter().zip(elements);

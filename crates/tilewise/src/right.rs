@@ -219,7 +219,7 @@ impl Shards {
         Shards { parts: self.parts.iter().map(turned).collect(), shape }
     }
 
-    /// The error of what takes no shards.
+    /// The error where shards are not taken.
     pub(crate) fn refused(&self, what: &str) -> Error {
         Error::Unsupported(format!(
             "{what} in {} shards, which products with groups of rows alone take",

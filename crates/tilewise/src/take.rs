@@ -67,7 +67,7 @@ impl Take {
         Take { columns: Some(indices.clone()), ..self }
     }
 
-    /// Zeros in place of what an index beyond the table gives.
+    /// Gives zeros for an index beyond the table.
     ///
     /// ```
     /// use tilewise::{Context, Take, Tensor};

@@ -152,7 +152,7 @@ impl Gemm {
         Ok(shape)
     }
 
-    /// The same of the output as it is computed, perhaps as its transpose.
+    /// The shape of the computed output, which may be the transpose.
     fn stored_shape(&self) -> Result<Vec<usize>> {
         let (_, mut shape) = self.output_kind()?;
         let [no_rows, no_columns] = self.vectors;
@@ -170,7 +170,7 @@ impl Gemm {
         Ok(if self.is_turned() { stored.t() } else { stored })
     }
 
-    /// The same as it is computed, perhaps as its transpose.
+    /// The computed output, which may be the transpose.
     fn stored_output(&self) -> Result<Tensor> {
         let ((dtype, _), shape) = (self.output_kind()?, self.stored_shape()?);
         let turned = self.is_turned();

@@ -35,9 +35,8 @@ impl Gemm {
     }
 
     /// Multiplies by a function of a matrix of the output's shape, last: C = function(gate) ·
-    /// (alpha · A·B + beta · C + bias), element by element. The gate is taken as it is stored;
-    /// function and product are f32. It has the place and the shapes of a
-    /// [residual](Self::residual), and replaces that of an earlier call.
+    /// (alpha · A·B + beta · C + bias), element by element, in f32. The gate has the place and the
+    /// shapes of a [residual](Self::residual), and replaces that of an earlier call.
     ///
     /// So a gated layer needs no pass over its hidden rows:
     ///

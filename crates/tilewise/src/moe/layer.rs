@@ -78,8 +78,7 @@ struct Sizes {
 struct Memory {
     sizes: Sizes,
     routing: Routing,
-    /// A row for each slot: what comes out of the experts, and before, if it must be copied, what
-    /// goes in.
+    /// A row for each slot: the experts' output, and before it their input, where that is copied.
     rows: Tensor,
     hidden: Hidden,
     shared: Option<Hidden>,
