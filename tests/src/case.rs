@@ -272,7 +272,7 @@ impl Case {
         Case { groups, form: Form::Listed(elements), ..self }
     }
 
-    /// The shapes of A, B and C as they are stored.
+    /// The stored shapes of A, B and C.
     pub(crate) fn shapes(&self) -> [[usize; 2]; 3] {
         let [m, n, k] = self.size;
         match self.form {

@@ -84,7 +84,7 @@ const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 /// Which targets to check.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Not those that compile nearly the same as another.
+    /// Skip a target if another one compiles nearly the same code.
     #[arg(long)]
     some: bool,
 }

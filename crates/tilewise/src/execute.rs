@@ -114,8 +114,8 @@ fn indices(bundle: &Bundle<'_>, Gathered { offset, step, .. }: Gathered) -> Resu
     Ok((0..bundle.problem.m).map(|row| words[(offset + row * step) as usize]).collect())
 }
 
-/// Rows by index, one after the other, from a matrix of so many; zeros for those that it lacks. All
-/// entries share them.
+/// Copies the rows of A that the indices name, in their order. A has `rows` rows; an index beyond
+/// them gives a row of zeros. All entries share the copy.
 fn rows_of(a: &Widened<'_>, indices: &[u32], rows: u64, k: u64) -> Result<(Vec<f32>, Operand)> {
     let operand = Operand::packed(a.operand.format, 1, indices.len() as u64, k);
     let operand = operand.with_entry_strides([0; 4]);

@@ -233,8 +233,8 @@ impl Frontend {
         let place = Path::new(OUT).join("headers").join(name(&prefix, mode, more));
         let read = || fs::read_to_string(place.join("calls")).ok();
         if read().is_none() {
-            // Other processes may make the same: each does in a folder of its name, because headers
-            // that are written again are no longer those that were compiled.
+            // Several processes may do this at once, so each uses its own folder. clang rejects a
+            // precompiled header when the header's file has been written again.
             let unique = format!("tmp.{}.{:?}", std::process::id(), std::thread::current().id());
             let own = place.join(unique);
             let headers = own.join("prefix.pch");
