@@ -2,8 +2,8 @@
 //! ends that are not.
 
 use tilewise::{
-    Context, DType, Error, Gemm, GroupOffsets, ProductList, ProductShape, QuantFormat, Result,
-    RightOperand, Shards, Take, Tensor,
+    Activation, Context, DType, Error, Gemm, GroupOffsets, ProductList, ProductShape, QuantFormat,
+    Result, RightOperand, Shards, Take, Tensor,
 };
 use tilewise_core::{Caps, Format, Grouping, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
@@ -58,6 +58,31 @@ fn thousands_of_groups() {
     let groups = Some(Groups { ends, on_device: true });
     let case = Case { groups, ..Case::new(size, [DType::F32; 3]) };
     Suite::on_every_adapter(|_| vec![case.clone()]);
+}
+
+/// Rows by index by experts in several buffers are those by one stack, to the bit.
+#[test]
+fn rows_by_index_and_shards() {
+    for context in contexts() {
+        let upload = |shape: &[usize]| {
+            let numbers = (0..shape.iter().product()).map(|i: usize| (i * 5 % 11) as f32 - 4.5);
+            Tensor::upload(&context, &numbers.collect::<Vec<_>>(), shape).unwrap()
+        };
+        let (x, stack) = (upload(&[5, 12]), upload(&[3, 12, 9]));
+        let parts = [0..1, 1..3].map(|part| stack.narrow(0, part.start, part.len()).unwrap());
+        let shards = Shards::new(parts).unwrap();
+        let indices = Tensor::upload(&context, &[4u32, 0, 9, 1, 1, 3, 2], &[7]).unwrap();
+        let ends = GroupOffsets::upload(&context, &[2, 3, 7]).unwrap();
+        let read = |b: RightOperand| {
+            let y = Gemm::grouped(&x, b, &ends).gather_rows(&indices).run().unwrap();
+            y.read_blocking::<f32>().unwrap()
+        };
+        let (got, wanted) = (read((&shards).into()), read((&stack).into()));
+        assert_eq!(got, wanted, "{context:?}");
+        // Row 2 is of no row of x; all others are of some.
+        let is_zero = |row: &[f32]| row.iter().all(|number| *number == 0.0);
+        assert!(got.chunks(9).enumerate().all(|(i, row)| is_zero(row) == (i == 2)), "{got:?}");
+    }
 }
 
 /// Sums over ranges of K are those of MLX 0.32.4:
@@ -143,6 +168,8 @@ fn lists_from_the_host() -> Result<()> {
             ),
             (Ok(gemm.clone().bias(&bias)), "Unsupported", ["a bias", "list"]),
             (Ok(gemm.clone().residual(&wide)), "Unsupported", ["a residual", "list"]),
+            (Ok(gemm.clone().gated_by(&wide, Activation::Silu)), "Unsupported", ["a gate", "list"]),
+            (Ok(gemm.clone().gather_rows(&numbers)), "Unsupported", ["a row index", "list"]),
             (Ok(Gemm::list(&wide.t(), &b, &both)), "Strides", ["A with strides", "[1, 20]"]),
             (
                 written(&numbers).map(|list| Gemm::list(&a, &b, &list)),
@@ -405,6 +432,11 @@ fn other_forms_that_do_not_fit() {
             (columns(&stack, &x.t()).residual(&row_major), "Strides", ["residual", "columns"]),
             (columns(&stack, &x.t()).residual(&y), "Shape", ["[9, 7]", "[7, 5]"]),
             (columns(&stack, &x.t()).bias(&zeros(&[7])), "Shape", ["[7]", "[5]"]),
+            (
+                columns(&stack, &x.t()).gather_rows(&numbers(3)),
+                "Unsupported",
+                ["row indices", "groups of columns"],
+            ),
             (
                 columns(&stack, &x.t()).beta(1.0).c(&row_major),
                 "Shape",
