@@ -60,31 +60,6 @@ fn thousands_of_groups() {
     Suite::on_every_adapter(|_| vec![case.clone()]);
 }
 
-/// Rows by index by experts in several buffers are those by one stack, to the bit.
-#[test]
-fn rows_by_index_and_shards() {
-    for context in contexts() {
-        let upload = |shape: &[usize]| {
-            let numbers = (0..shape.iter().product()).map(|i: usize| (i * 5 % 11) as f32 - 4.5);
-            Tensor::upload(&context, &numbers.collect::<Vec<_>>(), shape).unwrap()
-        };
-        let (x, stack) = (upload(&[5, 12]), upload(&[3, 12, 9]));
-        let parts = [0..1, 1..3].map(|part| stack.narrow(0, part.start, part.len()).unwrap());
-        let shards = Shards::new(parts).unwrap();
-        let indices = Tensor::upload(&context, &[4u32, 0, 9, 1, 1, 3, 2], &[7]).unwrap();
-        let ends = GroupOffsets::upload(&context, &[2, 3, 7]).unwrap();
-        let read = |b: RightOperand| {
-            let y = Gemm::grouped(&x, b, &ends).gather_rows(&indices).run().unwrap();
-            y.read_blocking::<f32>().unwrap()
-        };
-        let (got, wanted) = (read((&shards).into()), read((&stack).into()));
-        assert_eq!(got, wanted, "{context:?}");
-        // Row 2 is of no row of x; all others are of some.
-        let is_zero = |row: &[f32]| row.iter().all(|number| *number == 0.0);
-        assert!(got.chunks(9).enumerate().all(|(i, row)| is_zero(row) == (i == 2)), "{got:?}");
-    }
-}
-
 /// Sums over ranges of K are those of MLX 0.32.4:
 /// `mx.segmented_mm(a, b, [[0, 2], [2, 2], [2, 6], [6, 7]])`.
 #[test]

@@ -15,6 +15,7 @@ mod exact;
 mod examples;
 mod face;
 mod factors;
+mod gathered;
 mod grouped;
 mod kernel;
 mod kernel_check;
