@@ -183,9 +183,10 @@ fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
 // Name, ROWS, LANES, STRIPES, TURNS; and as measured, the share of the bandwidth and the
 // microseconds that a workgroup takes before and after its weights.
 const DOT: &[Variant] = &[
-    dot("1x32x32", 1, 8, 32, 1, [0.97, 3.4]),
-    dot("1x64x32", 1, 8, 32, 2, [0.90, 1.5]),
-    dot("1x32x64", 1, 8, 64, 1, [0.75, 2.5]),
+    dot("1x32x16", 1, 8, 16, 1, [0.90, 2.5]),
+    dot("1x32x32", 1, 8, 32, 1, [0.70, 1.5]),
+    dot("1x64x32", 1, 8, 32, 2, [0.90, 3.75]),
+    dot("1x32x64", 1, 8, 64, 1, [0.70, 1.5]),
     dot("2x64x32", 2, 16, 32, 1, [0.80, 2.5]),
 ];
 

@@ -35,6 +35,7 @@ pub(super) const COOP: &[Variant] = &[
     // it.
     chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
     // Fewer subgroups, so that each invocation has 32 codes of quantized weights, which are bytes.
+    coop("16x64x64", &F16_16, [16, 64, 64], [1, 1, 4], 2, [1.65, 480.0]),
     coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0]),
     coop("16x32x128", &F16_16, [16, 32, 128], [1, 1, 8], 2, [1.25, 480.0]),
     // Sums in f16 leave registers for larger subtiles and for more loads.
