@@ -68,8 +68,12 @@ pub fn cases(table: Table) -> Vec<Case> {
             cases.push(Case { precision, ..case([bm, bn + 1, 2048], DType::BF16, format) });
         }
         cases.push(tiny(case([3, 5, 256], DType::F32, "q4_k".parse().expect("a format"))));
-        // One group to a load, for whole steps.
-        cases.push(case([bm, 5, 1024], DType::F16, "q4_k".parse().expect("a format")));
+        // One group to a load, for whole steps: an odd number of them.
+        if let Access::Bytes { stripes, .. } = kernel.variant.access {
+            let step = 32 * stripes as usize;
+            let k = step * (1024_usize.div_ceil(step) | 1);
+            cases.push(case([bm, 5, k], DType::F16, "q4_k".parse().expect("a format")));
+        }
         for precision in [FEWER[0], FEWER[1], Precision::F32] {
             cases
                 .push(Case { precision, ..ends(case([18, 5, 32], DType::F32, QuantFormat::Q8_0)) });
