@@ -409,3 +409,37 @@ fn not_a_number() -> Result<()> {
     }
     Ok(())
 }
+
+/// Rows of gate and up that alternate are two views, without a copy.
+#[test]
+fn interleaved_weights() -> Result<()> {
+    let (tokens, experts, f, h) = (5, 3, 7, 16);
+    for context in contexts() {
+        let mut rng = Rng::new(77);
+        let [gate, up, down] = [0; 3].map(|_| numbers(&mut rng, DType::F16, experts * f * h, 0.5));
+        let x = upload(&context, DType::F16, &numbers(&mut rng, DType::F16, 80, 1.0), &[tokens, h]);
+        let logits = upload(
+            &context,
+            DType::F32,
+            &numbers(&mut rng, DType::F32, 15, 2.0),
+            &[tokens, experts],
+        );
+        let rows = gate.chunks(h).zip(up.chunks(h));
+        let alternate: Vec<f32> = rows.flat_map(|(gate, up)| [gate, up].concat()).collect();
+        let both = upload(&context, DType::F16, &alternate, &[experts, f, 2, h]);
+        let half = |i| both.narrow(2, i, 1)?.squeeze(2);
+        let stack = |numbers: &[f32], [n, k]: [usize; 2]| {
+            upload(&context, DType::F16, numbers, &[experts, n, k])
+        };
+        let down = stack(&down, [h, f]);
+        let [apart, views] = [
+            MoeLayer::new(&stack(&gate, [f, h]), &stack(&up, [f, h]), &down, 2),
+            MoeLayer::new(&half(0)?, &half(1)?, &down, 2),
+        ]
+        .map(|layer| layer.forward(&x, &logits).and_then(|y| y.read_bytes_blocking()));
+        let apart = apart?;
+        assert!(apart.iter().any(|&byte| byte != 0), "nothing was computed");
+        assert_eq!(apart, views?, "{}", context.info().name);
+    }
+    Ok(())
+}
