@@ -152,6 +152,13 @@ impl Stack {
         if self.is_transposed(arrays_transposed) { [columns, rows] } else { [rows, columns] }
     }
 
+    /// The right operand of a product, of matrices that may hold their transposes if they are
+    /// arrays.
+    pub(crate) fn as_b(&self, context: &Context, arrays_transposed: bool) -> Result<RightOperand> {
+        let b = self.on(context)?;
+        Ok(if arrays_transposed { RightOperand::of_weights(b) } else { b })
+    }
+
     /// Uploads the stack without transposing it, as shards where one buffer does not hold it.
     /// Quantized weights keep their shape, \[E,N,K\].
     pub(crate) fn on(&self, context: &Context) -> Result<RightOperand> {
