@@ -253,8 +253,7 @@ impl Gemm {
             Backend::Cpu => {
                 self.fits(c)?;
                 if let Some(parts) = self.parts()? {
-                    Self::all_possible(&parts, c)?;
-                    return parts.iter().try_for_each(|part| part.gemm.run_into(c));
+                    return self.by_parts(&parts, c, |gemm, c| gemm.run_into(c));
                 }
                 let matrix = self.as_matrix(c);
                 let mut bundle = self.bundle(Some(&matrix))?;
@@ -317,8 +316,7 @@ impl Gemm {
         let gpu = self.context().gpu_backend()?;
         self.fits(c)?;
         if let Some(parts) = self.parts()? {
-            Self::all_possible(&parts, c)?;
-            return parts.iter().try_for_each(|part| part.gemm.record(pass, c));
+            return self.by_parts(&parts, c, |gemm, c| gemm.record(pass, c));
         }
         let matrix = self.as_matrix(c);
         let bundle = self.bundle(Some(&matrix))?;

@@ -24,6 +24,7 @@ mod kernel_pointers;
 mod large;
 mod layers;
 mod limits;
+mod masked;
 mod metamorphic;
 mod moe;
 mod ndarray;
