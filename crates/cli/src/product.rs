@@ -153,17 +153,23 @@ impl Measured {
     }
 }
 
-/// The problem of all shards: matrices of B follow one another, as in the host's stack.
+/// The problem of all shards: matrices of B follow one another, as in the host's stack, and so do
+/// those of A and C in a masked product.
 fn whole(plans: &[Plan]) -> Result<Problem> {
     let mut shards = plans.iter().map(|plan| plan.problem);
     let mut problem = shards.next().ok_or_else(|| Failure::other("no shards given"))?;
     for shard in shards {
-        let (Grouping::RaggedM { groups, .. }, more) = (&mut problem.grouping, shard.entries())
-        else {
-            continue;
-        };
-        *groups += more;
-        problem.b.batch_stride = problem.k * problem.n;
+        let Problem { m, n, k, .. } = problem;
+        match &mut problem.grouping {
+            Grouping::RaggedM { groups, .. } => *groups += shard.entries(),
+            Grouping::Masked { entries, .. } => {
+                *entries += shard.entries();
+                problem.batch = *entries;
+                (problem.a.batch_stride, problem.c.batch_stride) = (m * k, m * n);
+            }
+            _ => continue,
+        }
+        problem.b.batch_stride = k * n;
     }
     Ok(problem)
 }

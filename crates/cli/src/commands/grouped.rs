@@ -50,7 +50,7 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// The ends of the groups, or the counts of their rows, of which none exceeds the rows of an entry.
+/// The ends of the groups, or a count for each entry of A, none of them beyond its rows.
 fn numbers(args: &GroupedArgs, a: &Array) -> Result<Vec<u32>> {
     if let Some(ends) = &args.offsets {
         return ends.read_offsets();
@@ -58,7 +58,13 @@ fn numbers(args: &GroupedArgs, a: &Array) -> Result<Vec<u32>> {
     let Some(masked) = &args.masked else {
         return Err(Failure::other("neither --offsets nor --masked is given"));
     };
-    let (counts, rows) = (masked.read_counts()?, a.shape[1]);
+    let (counts, entries, rows) = (masked.read_counts()?, a.shape[0], a.shape[1]);
+    if counts.len() != entries {
+        return Err(Failure::Other(format!(
+            "{masked} has {} counts; A has {entries} entries, and there is one for each",
+            counts.len()
+        )));
+    }
     match counts.iter().position(|&count| count as usize > rows) {
         Some(at) => Err(Failure::Other(format!(
             "{masked}: count {at} is {}; an entry of A has {rows} rows",

@@ -115,7 +115,7 @@ fn bad_counts() {
     bench.npy("bt.npy", &[2, 3, 4], &numbers(24, 2));
     for (operands, counts, parts) in [
         ("a.npy b.npy", &[5, 6][..], ["u32.npy: count 1 is 6", "5 rows"]),
-        ("a.npy b.npy", &[5, 5, 5], ["3 row counts", "batch of 2"]),
+        ("a.npy b.npy", &[5, 5, 5], ["3 counts", "2 entries"]),
         ("a.npy b3.npy", &[5, 5], ["2", "3"]),
         ("a.npy bt.npy", &[5, 5], ["5×4", "3×4"]),
         ("matrix.npy b.npy", &[5, 5], ["matrix.npy: shape [10,4]", "[groups, rows, columns]"]),
