@@ -253,6 +253,9 @@ impl Gemm {
             Backend::Cpu => {
                 self.fits(c)?;
                 if let Some(parts) = self.parts()? {
+                    if let Some(gemm) = self.of_copied_factors(c, Take::run_into)? {
+                        return gemm.run_into(c);
+                    }
                     return self.by_parts(&parts, c, |gemm, c| gemm.run_into(c));
                 }
                 let matrix = self.as_matrix(c);
@@ -316,6 +319,9 @@ impl Gemm {
         let gpu = self.context().gpu_backend()?;
         self.fits(c)?;
         if let Some(parts) = self.parts()? {
+            if let Some(gemm) = self.of_copied_factors(c, |take, copy| take.record(pass, copy))? {
+                return gemm.record(pass, c);
+            }
             return self.by_parts(&parts, c, |gemm, c| gemm.record(pass, c));
         }
         let matrix = self.as_matrix(c);

@@ -1,11 +1,11 @@
-//! Masked products whose matrices lie in several buffers.
+//! Products whose matrices lie in several buffers: masked ones, and factors in their output.
 
-use tilewise::{Activation, DType, Error, Gemm, Result, Shards, Tensor};
+use tilewise::{Activation, DType, Error, Gemm, GroupOffsets, Result, Shards, Tensor};
 use tilewise_tests::contexts;
 
 /// Shards give what one stack gives, to the bit, with whatever stands beside them.
 #[test]
-fn shards_are_as_one_stack() -> Result<()> {
+fn masked_by_shards_and_by_one_stack() -> Result<()> {
     for context in contexts() {
         let upload = |shape: &[usize]| {
             let numbers = (0..shape.iter().product()).map(|i: usize| (i * 5 % 11) as f32 - 4.5);
@@ -67,6 +67,29 @@ fn shards_are_as_one_stack() -> Result<()> {
             let text = found.as_ref().map_or_else(ToString::to_string, |()| String::new());
             let fits = words.iter().all(|word| text.contains(word));
             assert!(matches!(found, Err(Error::Shape(_))) && fits, "{text}");
+        }
+    }
+    Ok(())
+}
+
+/// The first shard's product writes where the factors lie, and the second's has them all the same.
+#[test]
+fn factors_in_the_output() -> Result<()> {
+    for context in contexts() {
+        let upload = |numbers: &[f32], shape: &[usize]| Tensor::upload(&context, numbers, shape);
+        let (x, one) = (upload(&[5.0, 7.0], &[2, 1])?, upload(&[1.0], &[1, 1])?);
+        let shards = Shards::new([&one, &one])?;
+        let ends = GroupOffsets::upload(&context, &[1, 2])?;
+        let counts = Tensor::upload(&context, &[1u32, 1], &[2])?;
+        let grouped = Gemm::grouped(&x, &shards, &ends);
+        let masked = Gemm::masked(&x.unsqueeze(1)?, &shards, &counts);
+        for (gemm, shape) in [(grouped, &[2, 1][..]), (masked, &[2, 1, 1])] {
+            let c = upload(&[3.0, 2.0], shape)?;
+            let factor = c.narrow(0, 0, 1)?;
+            gemm.clone().alpha_tensor(&factor).run_into(&c)?;
+            assert_eq!(c.read_blocking::<f32>()?, [15.0, 21.0], "{context:?}");
+            gemm.alpha_tensor(&factor).beta_tensor(&factor).run_into(&c)?;
+            assert_eq!(c.read_blocking::<f32>()?, [300.0, 420.0], "{context:?}");
         }
     }
     Ok(())
