@@ -4,7 +4,7 @@ use clap::{ArgAction, Parser};
 use std::path::PathBuf;
 use tilewise::{ContextOptions, Precision};
 use tilewise_benches::ceiling::Given;
-use tilewise_benches::shapes::{self, DEFAULT, GROUPS, Shape};
+use tilewise_benches::shapes::{self, DEFAULT, GRAMMAR, GROUPS, Shape};
 use tilewise_core::kernel::Language;
 
 /// Times matrix products on a device and prints a table; each shape is checked against f64 sums
@@ -17,8 +17,7 @@ use tilewise_core::kernel::Language;
 #[derive(Parser)]
 #[command(name = "bench")]
 pub(crate) struct Args {
-    /// Groups and shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the
-    /// format of quantized weights), separated by commas
+    /// Groups and shapes, separated by commas
     #[arg(long, value_delimiter = ',', help = shapes_help())]
     pub(crate) shapes: Vec<String>,
     /// A few of the default shapes of every group
@@ -171,9 +170,8 @@ fn shapes_help() -> String {
         GROUPS.iter().map(|group| group.name).filter(|name| !DEFAULT.contains(name)).collect();
     format!(
         "Groups ({}; {}) and shapes \
-         (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of \
-         quantized weights), separated by commas. By default the first {} groups; tiny on a \
-         software adapter",
+         ({GRAMMAR}, with the format of quantized weights), separated by commas. By default the \
+         first {} groups; tiny on a software adapter",
         names(&DEFAULT),
         names(&others),
         DEFAULT.len()

@@ -343,7 +343,7 @@ fn timed(bench: &mut Bench, shape: &str, ends: &[u32], by: By, samples: usize) -
         By::Kernel(name) => bench.measured(&operands, Some(name), samples),
         By::Language(language) => bench.measured_in(language, &operands, samples),
     }?;
-    let Measured { kernel, language, edges, seconds, method, choices: _ } = measured;
+    let Measured { kernel, language, edges, seconds, method, .. } = measured;
     let figures = Figures {
         kernel,
         language: language.map_or("", language_name).into(),

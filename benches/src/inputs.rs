@@ -1,149 +1,49 @@
 //! Random operands, made once and used by every shape.
 
-use crate::shapes::Shape;
-use tilewise::{
-    Context, DType, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor, PreparedTensor,
-    QuantFormat, QuantizedTensor, Result, RightOperand, Tensor, wgpu,
-};
-use tilewise_core::Problem;
-use tilewise_core::convert;
-use tilewise_core::kernel::Language;
-use tilewise_core::quant::{Quantized, dequantize};
+mod expected;
+mod storage;
 
-/// Elements of each timed product that are compared with an f64 sum.
-const CHECKED: usize = 64;
+use crate::shapes::{Experts, Part, Place, Shape, Sharing};
+use expected::{Expected, Sources, expected};
+pub(crate) use storage::random;
+use storage::{Pool, Values, Weights};
+use tilewise::{
+    Activation, Context, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor,
+    PreparedTensor, ProductList, ProductShape, QuantizedTensor, Result, RightOperand, Tensor, wgpu,
+};
+use tilewise_core::kernel::Language;
+
 /// Inputs are rotated among sets that together exceed any cache by far.
 const ROTATED_BYTES: f64 = 256e6;
-/// Words of random data. A prime: no stride of a matrix is a multiple of it, so that no two rows
-/// are equal.
-const BLOCK_WORDS: usize = 1_048_573;
-/// Blocks of random quantized weights. A prime, for the same reason.
-const QUANTIZED_BLOCKS: usize = 16_381;
 /// Sets begin at multiples of this, which suits every device's bindings and vectors.
 const ALIGNMENT: usize = 1024;
 
-/// Numbers in [−1, 1).
-pub(crate) fn random(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let number = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(number).collect()
-}
-
-/// Storage for all sets of one operand: random data that repeats after a block.
-#[derive(Debug)]
-struct Pool {
-    tensor: Tensor,
-    block: Vec<f32>,
-}
-
-impl Pool {
-    fn new(ctx: &Context, dtype: DType, elements: usize, seed: u64) -> Result<Self> {
-        let period = BLOCK_WORDS * 4 / dtype.bytes() as usize;
-        let bytes = convert::encode(dtype, &random(period, seed));
-        let block = convert::decode(dtype, &bytes)?;
-        let (Some(device), Some(queue)) = (ctx.device(), ctx.queue()) else {
-            let needed = elements * dtype.bytes() as usize;
-            let mut all = Vec::new();
-            all.try_reserve_exact(needed)
-                .map_err(|why| Error::OutOfMemory(format!("{needed} bytes: {why}")))?;
-            all.extend(bytes.iter().copied().cycle().take(needed));
-            return Ok(Pool { tensor: Tensor::from_bytes(ctx, dtype, &all, &[elements])?, block });
-        };
-        let source = Tensor::from_bytes(ctx, dtype, &bytes, &[period])?;
-        let tensor = Tensor::zeros(ctx, dtype, &[elements])?;
-        if let (Some((from, _)), Some((to, _))) = (source.buffer(), tensor.buffer()) {
-            let mut encoder =
-                device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            for at in (0..to.size()).step_by(bytes.len()) {
-                encoder.copy_buffer_to_buffer(
-                    from,
-                    0,
-                    to,
-                    at,
-                    (to.size() - at).min(bytes.len() as u64),
-                );
-            }
-            queue.submit([encoder.finish()]);
-        }
-        Ok(Pool { tensor, block })
-    }
-
-    fn view(
-        &self,
-        start: usize,
-        [batch, rows, cols]: [usize; 3],
-        transposed: bool,
-    ) -> Result<Tensor> {
-        let stored = if transposed { [batch, cols, rows] } else { [batch, rows, cols] };
-        let all = start..start + batch * rows * cols;
-        let matrix = self.tensor.slice(std::slice::from_ref(&all))?;
-        let matrix =
-            if batch == 1 { matrix.reshape(&stored[1..]) } else { matrix.reshape(&stored) }?;
-        Ok(if transposed { matrix.t() } else { matrix })
-    }
-}
-
-/// Random quantized weights that repeat after some blocks.
-struct Weights {
-    /// A matrix for each entry of B.
-    entries: Vec<Quantized>,
-    values: Values,
-}
-
-impl Weights {
-    fn new(
-        format: QuantFormat,
-        entries: usize,
-        [n, k]: [usize; 2],
-        activations: DType,
-    ) -> Result<Self> {
-        let period = QUANTIZED_BLOCKS * format.block() as usize;
-        let mut words = random(period, 2).into_iter().cycle().map(f32::to_bits);
-        let repeated = Quantized::sample(format, 1, period, || {
-            words.next().unwrap_or_default().wrapping_mul(0x9e37_79b1) >> 8
-        })?;
-        let blocks = n * k / format.block() as usize;
-        let entry = |entry: usize| {
-            let plane = |(plane, bytes): (&Vec<u8>, usize)| {
-                let first = entry * blocks % QUANTIZED_BLOCKS * (plane.len() / QUANTIZED_BLOCKS);
-                plane.iter().copied().cycle().skip(first).take(bytes).collect()
-            };
-            let planes = repeated.planes().iter().zip(format.sizes(n, k)?).map(plane).collect();
-            Quantized::from_planes(format, n, k, planes)
-        };
-        let errors = [repeated.summed_error(), repeated.rounded_error(&[activations, DType::F16])];
-        let values = Values { numbers: dequantize(&repeated), errors: Some(errors) };
-        Ok(Weights { entries: (0..entries).map(entry).collect::<Result<_>>()?, values })
-    }
-}
-
-/// What the storage of B repeats.
-struct Values {
-    numbers: Vec<f32>,
-    /// Of quantized weights, how far a kernel's may lie from them; of a kernel that rounds them to
-    /// the type of the activations, as those in MSL and on matrix units do.
-    errors: Option<[Vec<f64>; 2]>,
-}
-
-/// Storage for A and B, kept from one shape to the next while it is large enough.
+/// Storage for A, B and the gate, kept from one shape to the next while it is large enough.
 #[derive(Debug, Default)]
 pub struct Inputs {
-    pools: [Option<Pool>; 2],
+    pools: [Option<Pool>; 3],
 }
 
 /// The operands of one shape, and what some elements of the first set's product must be.
 #[derive(Debug)]
 pub struct Operands {
-    sets: Vec<(A, B)>,
+    sets: Vec<(A, B, Option<Tensor>)>,
     c: Tensor,
-    offsets: Option<GroupOffsets>,
+    groups: Groups,
+    /// The row of A for each row of the product.
+    rows: Option<Tensor>,
     precision: Precision,
     expected: Vec<Expected>,
+}
+
+/// What makes the groups, on the device.
+#[derive(Debug)]
+enum Groups {
+    None,
+    Rows(GroupOffsets),
+    Masked(Tensor),
+    AlongK(GroupOffsets),
+    List(ProductList),
 }
 
 #[derive(Debug)]
@@ -169,15 +69,6 @@ enum B {
     PreparedQuantized(PreparedQuantizedTensor),
 }
 
-#[derive(Debug)]
-struct Expected {
-    row: usize,
-    col: usize,
-    sum: f64,
-    /// For kernels that take weights exactly, and for kernels that round them.
-    bounds: [f64; 2],
-}
-
 impl Inputs {
     /// Operands for `shape`, in as many sets as exceed the caches.
     ///
@@ -185,11 +76,12 @@ impl Inputs {
     /// `TooLarge` for the device's buffers, `Overflow`, `Device` when its memory is spent,
     /// `DeviceLost`.
     pub fn operands(&mut self, ctx: &Context, shape: &Shape, software: bool) -> Result<Operands> {
-        self.ragged(ctx, shape, &shape.ends(), software)
+        self.ragged(ctx, shape, &shape.numbers(), software)
     }
 
-    /// As [`operands`](Self::operands). With `ends` it is a grouped product: each group of A's rows
-    /// ends there and has its own B, and the last end is the last row.
+    /// As [`operands`](Self::operands), with other numbers of groups than the shape's. For a shape
+    /// without groups they are ends: each group of A's rows ends there and has its own B, and the
+    /// last end is the last row.
     ///
     /// # Errors
     /// As [`operands`](Self::operands); `GroupOffsets` for ends that decrease.
@@ -197,40 +89,46 @@ impl Inputs {
         &mut self,
         ctx: &Context,
         shape: &Shape,
-        ends: &[u32],
+        numbers: &[u32],
         software: bool,
     ) -> Result<Operands> {
-        let [m, n, k] = shape.mnk;
-        let entries = if ends.is_empty() { shape.batch } else { ends.len() };
-        let sizes = [[shape.batch, m, k], [entries, k, n]];
+        let sizes = shape.storage(numbers.len());
+        let [_, [entries, ..], [outputs, rows, columns]] = sizes;
         let strides = sizes.map(|size| size.iter().product::<usize>().next_multiple_of(ALIGNMENT));
-        let most =
-            ctx.caps().max_buffer_bytes / shape.dtype.bytes() / strides[0].max(strides[1]) as u64;
+        let largest = strides.into_iter().max().unwrap_or(1);
+        let most = ctx.caps().max_buffer_bytes / shape.dtype.bytes() / largest as u64;
         // Of experts without rows nothing is read.
         let bytes = match shape.experts {
             Some(_) => shape.bytes(),
-            None => shape.bytes() + (entries - shape.batch) as f64 * shape.b_bytes(),
+            None => {
+                let [_, n, k] = shape.mnk;
+                shape.bytes() + (entries - shape.batch) as f64 * shape.b_bytes([n, k])
+            }
         };
         let sets = if software { 1 } else { (ROTATED_BYTES / bytes) as usize };
         let sets = sets.clamp(1, 256).min(most.max(1) as usize);
         let quantized = shape
             .quantized
-            .map(|format| Weights::new(format, entries, [n, k], shape.dtype))
+            .map(|format| Weights::new(format, entries, [shape.mnk[1], shape.mnk[2]], shape.dtype))
             .transpose()?;
-        let needed =
-            [0, 1].map(|at| if at == 1 && quantized.is_some() { 0 } else { strides[at] * sets });
+        let pooled = [true, quantized.is_none(), shape.gated];
+        let needed = [0, 1, 2].map(|at| if pooled[at] { strides[at] * sets } else { 0 });
         // What is too small is given back before more is asked for.
         for (pool, needed) in self.pools.iter_mut().zip(needed) {
-            pool.take_if(|pool| needed > 0 && !serves(pool, shape.dtype, needed));
+            pool.take_if(|pool| needed > 0 && !pool.serves(shape.dtype, needed));
         }
-        for at in (0..2).filter(|&at| needed[at] > 0) {
+        for at in (0..3).filter(|&at| needed[at] > 0) {
             if self.pools[at].is_none() {
                 self.pools[at] = Some(Pool::new(ctx, shape.dtype, needed[at], at as u64 + 1)?);
             }
         }
         let pool = |at: usize| self.pools[at].as_ref().expect("it was made");
+        let [a_turned, b_turned] = shape.transposed();
+        let turned = [a_turned, b_turned, false];
+        // Products of a list lie one after the other, each stored as the layout has it.
+        let listed = shape.experts.is_some_and(|experts| experts.sharing == Sharing::Halves);
         let view = |at: usize, set: usize| {
-            pool(at).view(set * strides[at], sizes[at], shape.transposed()[at])
+            pool(at).view(set * strides[at], sizes[at], turned[at] && !listed)
         };
         let precision = shape.precision.unwrap_or_default();
         let a = |set: usize| match shape.prepared {
@@ -252,89 +150,77 @@ impl Inputs {
                 view(1, set).and_then(|b| PreparedTensor::right_for(&b, precision)).map(B::Prepared)
             }
         };
-        let sets = (0..sets).map(|set| Ok((a(set)?, b(set)?))).collect::<Result<_>>()?;
-        let c = if shape.batch == 1 { vec![m, n] } else { vec![shape.batch, m, n] };
+        let gate = |set: usize| shape.gated.then(|| view(2, set)).transpose();
+        let sets =
+            (0..sets).map(|set| Ok((a(set)?, b(set)?, gate(set)?))).collect::<Result<_>>()?;
+        let c = match outputs {
+            1 => vec![rows, columns],
+            _ => vec![outputs, rows, columns],
+        };
         let c = Tensor::zeros(ctx, shape.dtype, &c)?;
-        let problem = Problem { precision, ..shape.problem() };
+        let indices = shape.gathered.then(|| shuffled(rows));
         let dense = || Values { numbers: pool(1).block.clone(), errors: None };
-        let b = quantized.map_or_else(dense, |weights| weights.values);
-        let expected = expected(shape, ends, &problem, &pool(0).block, &b);
-        let offsets = if ends.is_empty() { None } else { Some(GroupOffsets::upload(ctx, ends)?) };
-        Ok(Operands { sets, c, offsets, precision, expected })
+        let sources = Sources {
+            a: &pool(0).block,
+            rows: indices.as_deref(),
+            b: &quantized.map_or_else(dense, |weights| weights.values),
+            gate: shape.gated.then(|| &*pool(2).block),
+        };
+        let expected = expected(shape, numbers, precision, &sources);
+        let rows = indices.map(|all| Tensor::upload(ctx, &all, &[all.len()])).transpose()?;
+        let groups = Groups::new(ctx, shape, numbers)?;
+        Ok(Operands { sets, c, groups, rows, precision, expected })
     }
 }
 
-fn serves(pool: &Pool, dtype: DType, elements: usize) -> bool {
-    pool.tensor.dtype() == dtype && pool.tensor.elem_count() >= elements
-}
-
-/// Elements spread over the output, all corners among them, as sums in f64. The bound is that of a
-/// sum of K products in the type of the problem's sums and one rounding, as in the oracle, and of
-/// activations that are taken in bytes.
-fn expected(
-    shape: &Shape,
-    ends: &[u32],
-    problem: &Problem,
-    a: &[f32],
-    b: &Values,
-) -> Vec<Expected> {
-    let [m, n, k] = shape.mnk;
-    let (sums, lost) = (problem.accumulation(), problem.activation_error());
-    let [a_transposed, b_transposed] = shape.transposed();
-    let rows = m.saturating_mul(shape.batch);
-    let tried_rows = rows.min((CHECKED / n).max(8));
-    let tried_cols = n.min(CHECKED / tried_rows);
-    let spread = |at: usize, tried: usize, len: usize| {
-        if tried < 2 { 0 } else { at * (len - 1) / (tried - 1) }
-    };
-    let period = b.numbers.len();
-    let mut expected = Vec::new();
-    for i in 0..tried_rows {
-        let row = spread(i, tried_rows, rows);
-        let (entry, own) = (row / m, row % m);
-        let b_entry =
-            if ends.is_empty() { entry } else { ends.partition_point(|&end| end as usize <= row) };
-        for j in 0..tried_cols {
-            let col = spread(j, tried_cols, n);
-            let a_at =
-                |l: usize| entry * m * k + if a_transposed { l * m + own } else { own * k + l };
-            let b_at =
-                |l: usize| b_entry * k * n + if b_transposed { col * k + l } else { l * n + col };
-            let (mut sum, mut size, mut errors) = (0.0, 0.0, [0.0; 2]);
-            let a_of = |l: usize| f64::from(a[a_at(l) % a.len()]);
-            let mut largest = 0.0;
-            for l in 0..k {
-                if lost > 0.0 && l % 32 == 0 {
-                    largest = (l..k.min(l + 32)).map(|l| a_of(l).abs()).fold(0.0, f64::max);
-                }
-                let (a, at) = (a_of(l), b_at(l) % period);
-                let term = a * f64::from(b.numbers[at]);
-                (sum, size) = (sum + term, size + f64::abs(term));
-                if let Some(of) = &b.errors {
-                    let weight = f64::from(b.numbers[at].abs());
-                    errors = [0, 1].map(|which| {
-                        errors[which] + a.abs() * of[which][at] + lost * largest * weight
-                    });
-                }
+impl Groups {
+    fn new(ctx: &Context, shape: &Shape, numbers: &[u32]) -> Result<Self> {
+        Ok(match shape.experts.map(|Experts { sharing, .. }| sharing) {
+            None if numbers.is_empty() => Groups::None,
+            None | Some(Sharing::Even | Sharing::Zipf) => {
+                Groups::Rows(GroupOffsets::upload(ctx, numbers)?)
             }
-            let gamma = (k as f64).min(8.0 * (k as f64).sqrt()) * 2.0 * sums.unit_roundoff();
-            let bound = gamma * size + shape.dtype.unit_roundoff() * f64::abs(sum) + 1e-30;
-            let grown = 1.0 + shape.dtype.unit_roundoff() + gamma;
-            expected.push(Expected {
-                row,
-                col,
-                sum,
-                bounds: errors.map(|error| bound + grown * error),
-            });
-        }
+            Some(Sharing::Masked(_)) => {
+                Groups::Masked(Tensor::upload(ctx, numbers, &[numbers.len()])?)
+            }
+            Some(Sharing::AlongK) => Groups::AlongK(GroupOffsets::upload(ctx, numbers)?),
+            Some(Sharing::Halves) => {
+                let [a, b] = shape.transposed();
+                let all: Vec<ProductShape> = shape.parts(&[]).iter().map(listed).collect();
+                Groups::List(ProductList::upload(ctx, &all)?.transposed(a, b))
+            }
+        })
     }
-    expected
+}
+
+/// A product of a list.
+fn listed(Part { mnk, places }: &Part) -> ProductShape {
+    let [m, n, k] = mnk.map(|size| size as u32);
+    let [[a, lda], [b, ldb], [c, ldc]] =
+        places.map(|Place { first, row, col }| [first as u32, row.max(col) as u32]);
+    ProductShape { m, n, k, a, lda, b, ldb, c, ldc }
+}
+
+/// The numbers below `count`, each once, neighbours far apart.
+fn shuffled(count: usize) -> Vec<u32> {
+    let shares = |step: usize| {
+        let (mut one, mut other) = (count, step);
+        while other > 0 {
+            (one, other) = (other, one % other);
+        }
+        one > 1
+    };
+    let mut step = count * 5 / 8;
+    while step > 1 && shares(step) {
+        step -= 1;
+    }
+    (0..count).map(|i| (i * step.max(1) % count) as u32).collect()
 }
 
 impl Operands {
     /// The product of one of the sets, by the kernel of this name, or by the planner's choice.
     pub fn product(&self, set: usize, kernel: Option<&str>) -> Gemm {
-        let (a, b) = &self.sets[set % self.sets.len()];
+        let (a, b, gate) = &self.sets[set % self.sets.len()];
         let a = a.tensor();
         let b = match b {
             B::Dense(tensor) => RightOperand::from(tensor),
@@ -342,9 +228,21 @@ impl Operands {
             B::Quantized(weights) => RightOperand::from(weights),
             B::PreparedQuantized(weights) => RightOperand::from(weights),
         };
-        let gemm = match &self.offsets {
-            Some(offsets) => Gemm::grouped(a, b, offsets),
-            None => Gemm::new(a, b),
+        let gemm = match (&self.groups, b) {
+            (Groups::None, b) => Gemm::new(a, b),
+            (Groups::Rows(ends), b) => Gemm::grouped(a, b, ends),
+            (Groups::Masked(counts), b) => Gemm::masked(a, b, counts),
+            (Groups::AlongK(ends), RightOperand::Dense(b)) => Gemm::ragged_k(a, &b, ends),
+            (Groups::List(list), RightOperand::Dense(b)) => Gemm::list(a, &b, list),
+            (Groups::AlongK(_) | Groups::List(_), _) => unreachable!("they are dense"),
+        };
+        let gemm = match &self.rows {
+            Some(rows) => gemm.gather_rows(rows),
+            None => gemm,
+        };
+        let gemm = match gate {
+            Some(gate) => gemm.gated_by(gate, Activation::Silu),
+            None => gemm,
         };
         let gemm = gemm.precision(self.precision);
         match kernel {
@@ -361,7 +259,7 @@ impl Operands {
     /// A and B of one of the sets. A quantized B is not there.
     pub fn dense(&self, set: usize) -> Option<[&Tensor; 2]> {
         match &self.sets[set % self.sets.len()] {
-            (a, B::Dense(b)) => Some([a.tensor(), b]),
+            (a, B::Dense(b), _) => Some([a.tensor(), b]),
             _ => None,
         }
     }
@@ -416,12 +314,12 @@ impl Operands {
         for same in self.expected.chunk_by(|one, other| one.row == other.row) {
             let row = same[0].row;
             let computed = rows.slice(&[row..row + 1, 0..n])?.read_f32_blocking()?;
-            for &Expected { col, sum, bounds, .. } in same {
+            for &Expected { col, value, bounds, .. } in same {
                 let (got, bound) = (f64::from(computed[col]), bounds[usize::from(rounds)]);
-                let error = (got - sum).abs();
+                let error = (got - value).abs();
                 if error.is_nan() || error > bound {
                     return Err(Error::Malformed(format!(
-                        "C[{row},{col}] is {got}, expected {sum} within {bound:e}"
+                        "C[{row},{col}] is {got}, expected {value} within {bound:e}"
                     )));
                 }
             }
@@ -432,7 +330,9 @@ impl Operands {
 
 #[cfg(test)]
 mod tests {
+    use super::expected::CHECKED;
     use super::*;
+    use tilewise_core::Problem;
 
     #[test]
     fn what_is_wrong_is_found() {
@@ -465,6 +365,75 @@ mod tests {
                     && places.len() >= CHECKED.min((last_row + 1) * (last_col + 1)) / 2,
                 "{name}: {places:?}"
             );
+        }
+    }
+
+    /// Every form of groups; each passes, and not when it is left out or has other numbers.
+    #[test]
+    fn forms_are_told_apart() {
+        let ctx = Context::cpu();
+        let mut inputs = Inputs::default();
+        let upload = |numbers: &[u32]| Tensor::upload(&ctx, numbers, &[numbers.len()]).unwrap();
+        let ends = |numbers: &[u32]| GroupOffsets::upload(&ctx, numbers).unwrap();
+        for (name, wrong) in [
+            ("7x6x16:masked3-4", Groups::Masked(upload(&[5, 5, 5]))),
+            ("7x6x16:TN:f16:masked3-4", Groups::Masked(upload(&[4, 4, 7]))),
+            ("7x6x16:masked1-4", Groups::Masked(upload(&[5]))),
+            ("5x40x16:f16:affine-4bit-g64-f16:masked3", Groups::Masked(upload(&[5, 5, 4]))),
+            ("9x6x50:TN:f16:ragged-k4", Groups::AlongK(ends(&[12, 25, 36, 50]))),
+            ("9x6x50:NT:ragged-k4", Groups::AlongK(ends(&[12, 25, 37, 49]))),
+            ("9x6x2:TN:ragged-k4", Groups::AlongK(ends(&[1, 1, 1, 2]))),
+            ("16x24x40:f16:list3", Groups::List(ProductList::upload(&ctx, &[]).unwrap())),
+            ("30x6x32:f16:e3:gated", Groups::Rows(ends(&[9, 20, 30]))),
+            ("30x6x32:e3:gathered", Groups::Rows(ends(&[9, 20, 30]))),
+            ("30x6x32:gathered:gated:zipf3", Groups::Rows(ends(&[17, 24, 30]))),
+        ] {
+            let shape: Shape = match name.contains("affine") {
+                true => name.replace("x16", "x64").parse().unwrap(),
+                false => name.parse().unwrap(),
+            };
+            let mut operands = inputs.operands(&ctx, &shape, true).unwrap();
+            assert!(matches!(operands.compare(true), Err(Error::Malformed(_))), "{name}");
+            operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let problem = operands.product(0, None).problem().unwrap();
+            let own = shape.problem();
+            assert_eq!((problem.batch, problem.entries()), (own.batch, own.entries()), "{name}");
+            assert_eq!(problem.gathered, own.gathered, "{name}");
+            let end = |problem: &Problem| (problem.epilogue.gated, problem.epilogue.activation);
+            assert_eq!(end(&problem), end(&own), "{name}");
+            let right = std::mem::replace(&mut operands.groups, wrong);
+            // The CPU executor leaves what is there.
+            operands.c = Tensor::zeros(&ctx, shape.dtype, operands.c.shape()).unwrap();
+            let found = operands.check(None);
+            assert!(matches!(found, Err(Error::Malformed(_))), "{name}: {found:?}");
+            operands.groups = right;
+            if operands.rows.take().is_some() {
+                let found = operands.check(None);
+                assert!(matches!(found, Err(Error::Malformed(_))), "{name}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_gate_is_not_left_out() {
+        let ctx = Context::cpu();
+        let mut inputs = Inputs::default();
+        for name in ["9x6x32:f16:gated", "9x6x32:x3:gated", "9x6x32:gated:gathered"] {
+            let mut operands = inputs.operands(&ctx, &name.parse().unwrap(), true).unwrap();
+            operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
+            operands.sets[0].2 = None;
+            assert!(matches!(operands.check(None), Err(Error::Malformed(_))), "{name}");
+        }
+    }
+
+    #[test]
+    fn shuffled_rows_are_each_there_once() {
+        for count in [1, 2, 3, 8, 64, 97, 2048] {
+            let mut rows = shuffled(count);
+            let moved = rows.iter().enumerate().filter(|(at, row)| *at != **row as usize).count();
+            assert!(moved >= count.saturating_sub(2) / 2, "{count}: {moved}");
+            rows.sort_unstable();
+            assert!(rows.iter().enumerate().all(|(at, row)| at == *row as usize), "{count}");
         }
     }
 

@@ -45,6 +45,8 @@ pub struct Measured {
     pub language: Option<Language>,
     /// The kernels of the edges, where they are products of their own.
     pub edges: Vec<String>,
+    /// Whether rows by index are copied before.
+    pub copies_rows: bool,
     /// Seconds of one product: median, least, greatest.
     pub seconds: [f64; 3],
     /// How they were measured.
@@ -89,12 +91,12 @@ impl Bench {
         &self.ctx
     }
 
-    /// Operands of a shape, of a grouped product where there are `ends` ([`Inputs::ragged`]).
+    /// Operands of a shape with these numbers of groups ([`Inputs::ragged`]).
     ///
     /// # Errors
     /// Those of [`Inputs::ragged`].
-    pub fn operands(&mut self, shape: &Shape, ends: &[u32]) -> Result<Operands> {
-        self.inputs.ragged(&self.ctx, shape, ends, is_software(&self.ctx))
+    pub fn operands(&mut self, shape: &Shape, numbers: &[u32]) -> Result<Operands> {
+        self.inputs.ragged(&self.ctx, shape, numbers, is_software(&self.ctx))
     }
 
     /// Times a shape by the kernel of this name, or by the planner's choice: a check against f64
@@ -110,7 +112,7 @@ impl Bench {
         kernel: Option<&str>,
         samples: usize,
     ) -> Result<Measured> {
-        let operands = self.operands(shape, &shape.ends())?;
+        let operands = self.operands(shape, &shape.numbers())?;
         self.measured(&operands, kernel, samples)
     }
 
@@ -125,7 +127,7 @@ impl Bench {
         shape: &Shape,
         samples: usize,
     ) -> Result<Measured> {
-        let operands = self.operands(shape, &shape.ends())?;
+        let operands = self.operands(shape, &shape.numbers())?;
         self.measured_in(language, &operands, samples)
     }
 
@@ -177,7 +179,7 @@ impl Bench {
         factor: f64,
         mut progress: impl FnMut(&str),
     ) -> Result<Measured> {
-        let operands = self.operands(shape, &shape.ends())?;
+        let operands = self.operands(shape, &shape.numbers())?;
         let mut measured = self.measured(&operands, None, samples)?;
         let planned = operands.product(0, None);
         let (choices, plan) = (planned.choices()?, planned.plan()?);
@@ -242,7 +244,8 @@ impl Bench {
         let edges = plan.edges.iter().map(ToString::to_string).collect();
         let language = plan.passes.first().map(|pass| pass.language);
         let (seconds, method) = self.timed(&recorded(operands, kernel), samples)?;
-        Ok(Measured { kernel: choice, language, edges, seconds, method, choices: Vec::new() })
+        let (copies_rows, choices) = (plan.copies_rows, Vec::new());
+        Ok(Measured { kernel: choice, language, edges, copies_rows, seconds, method, choices })
     }
 
     /// Seconds of one product, median, least and greatest, after warm-up; nothing is checked.

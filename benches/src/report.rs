@@ -74,13 +74,16 @@ pub struct Row {
     /// Format of B, where it is quantized; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub weights: String,
-    /// How the rows are shared among experts, by the name of [`Experts`](crate::shapes::Experts);
-    /// else empty.
+    /// How it is shared among groups, by the name of [`Experts`](crate::shapes::Experts); else
+    /// empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub experts: String,
     /// Which operands are prepared, as in [`PREPARED`](crate::shapes::PREPARED); else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prepared: String,
+    /// Whether it takes rows by index, and has a gate: [`Shape::extras`]; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub extras: String,
     /// The precision that it was permitted, by its name or for the whole run; empty for f32.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub precision: String,
@@ -92,6 +95,9 @@ pub struct Row {
     /// The kernels of the edges, where they are products of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<String>,
+    /// Whether rows by index are copied before, because the kernel cannot take them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copies_rows: bool,
     /// Median time of one product in milliseconds.
     pub ms: f64,
     /// (greatest − least) / median.
@@ -145,10 +151,12 @@ impl Row {
             weights: shape.weights().to_owned(),
             experts: shape.experts(),
             prepared: shape.prepared.to_owned(),
+            extras: shape.extras().to_owned(),
             precision: shape.precision().to_owned(),
             kernel: measured.kernel.clone(),
             language: measured.language.map_or("", language_name).to_owned(),
             edges: measured.edges.clone(),
+            copies_rows: measured.copies_rows,
             ms,
             spread: (greatest - least) / median,
             tflops: shape.flops() / median * 1e-12,
@@ -162,14 +170,15 @@ impl Row {
 
     /// What tells shapes apart.
     pub fn key(&self) -> Key<'_> {
-        let words = [&self.layout, &self.dtype, &self.weights, &self.prepared, &self.precision];
+        let [layout, dtype, weights] = [&self.layout, &self.dtype, &self.weights];
+        let words = [layout, dtype, weights, &self.prepared, &self.extras, &self.precision];
         ([self.batch, self.m, self.n, self.k], words.map(String::as_str), self.experts.clone())
     }
 
     /// What tells shapes apart but for the precision.
     pub(crate) fn but_precision(&self) -> Key<'_> {
-        let (sizes, [layout, dtype, weights, prepared, _], experts) = self.key();
-        (sizes, [layout, dtype, weights, prepared, ""], experts)
+        let (sizes, [layout, dtype, weights, prepared, extras, _], experts) = self.key();
+        (sizes, [layout, dtype, weights, prepared, extras, ""], experts)
     }
 
     /// Operations per byte, A, B and C counted once.
@@ -177,10 +186,12 @@ impl Row {
         1e3 * self.tflops / self.gbs
     }
 
-    /// The kernel that ran, for people: with a word on edges that are products of their own.
+    /// The kernel that ran, for people: with a word on edges that are products of their own, and on
+    /// rows that are copied before.
     pub fn ran(&self) -> String {
         let edges = if self.edges.is_empty() { "" } else { " and edges" };
-        format!("{}{edges}", self.kernel)
+        let copied = if self.copies_rows { " of copied rows" } else { "" };
+        format!("{}{edges}{copied}", self.kernel)
     }
 
     /// The fastest of what was timed.

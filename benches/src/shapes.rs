@@ -1,15 +1,16 @@
-//! Shapes worth measuring, in named groups, and any other as
-//! `MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:prepared][:precision]`.
+//! Shapes worth measuring, in named groups, and any other by its name ([`GRAMMAR`]).
 
 mod experts;
 mod groups;
+mod parts;
 
-pub use experts::Experts;
+pub use experts::{Experts, Sharing};
 pub use groups::{DEFAULT, GROUPS, Group};
 
 use groups::QUICK;
+pub(crate) use parts::{Part, Place};
 use tilewise::{DType, Precision, QuantFormat};
-use tilewise_core::{Format, Grouping, Operand, Problem};
+use tilewise_core::Format;
 
 /// A product to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +29,12 @@ pub struct Shape {
     pub quantized: Option<QuantFormat>,
     /// Products of these sizes, one beside the other.
     pub batch: usize,
-    /// How the rows are shared among experts, each with a B; none if it is no grouped product.
+    /// How it is shared among groups; none if it is no grouped product.
     pub experts: Option<Experts>,
+    /// Whether the rows of A are taken by index.
+    pub gathered: bool,
+    /// Whether it is multiplied by silu of a gate.
+    pub gated: bool,
     /// Which operands are prepared: a name of [`PREPARED`], or none.
     pub prepared: &'static str,
     /// How exact it must be; none if its name does not say it, and then it is f32 unless the run
@@ -39,6 +44,13 @@ pub struct Shape {
 
 /// Which operands are prepared: A and B, or B alone.
 pub const PREPARED: [&str; 2] = ["prepared", "prepared-b"];
+
+/// How shapes are named.
+pub const GRAMMAR: &str = "MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:gathered][:gated]\
+                           [:prepared][:precision]";
+
+/// Rows of A by index, and a gate.
+const EXTRAS: [&str; 2] = ["gathered", "gated"];
 
 /// Names of layouts.
 const LAYOUTS: [&str; 4] = ["NN", "NT", "TN", "TT"];
@@ -57,15 +69,17 @@ impl std::str::FromStr for Shape {
         let sizes: Option<Vec<usize>> =
             fields.next().unwrap_or("").split('x').map(|size| size.parse().ok()).collect();
         let mnk = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
-        let mnk = mnk.ok_or_else(|| {
-            format!(
-                "{text:?}: wanted \
-                 MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:prepared][:precision]"
-            )
-        })?;
+        let mnk = mnk.ok_or_else(|| format!("{text:?}: wanted {GRAMMAR}"))?;
         let (mut layouts, mut dtypes, mut formats, mut batches) = (None, None, None, None);
         let (mut prepareds, mut precisions, mut experts) = (None, None, None);
+        let mut extras = [false; 2];
         for field in fields {
+            if let Some(at) = EXTRAS.iter().position(|extra| *extra == field) {
+                if std::mem::replace(&mut extras[at], true) {
+                    return Err(format!("{text:?}: {field:?} is said twice"));
+                }
+                continue;
+            }
             if let Ok(shared) = field.parse::<Experts>() {
                 if experts.replace(shared).is_some() {
                     return Err(format!("{text:?}: {field:?} is a second number of experts"));
@@ -100,7 +114,7 @@ impl std::str::FromStr for Shape {
         let layout = layouts.unwrap_or(if formats.is_some() { "NT" } else { "NN" });
         let (dtype, batch) = (dtypes.unwrap_or(DType::F32), batches.unwrap_or(1));
         let (name, prepared) = (text.to_owned(), prepareds.unwrap_or_default());
-        let (quantized, precision) = (formats, precisions);
+        let (quantized, precision, [gathered, gated]) = (formats, precisions, extras);
         let shape = Shape {
             name,
             group: "",
@@ -110,13 +124,13 @@ impl std::str::FromStr for Shape {
             quantized,
             batch,
             experts,
+            gathered,
+            gated,
             prepared,
             precision,
         };
-        if experts.is_some() && (batch > 1 || prepared == PREPARED[0]) {
-            return Err(format!(
-                "{text:?}: experts have no batch, and their rows are not prepared"
-            ));
+        if let Some(why) = shape.misfit() {
+            return Err(format!("{text:?}: {why}"));
         }
         if let Some(format) = formats {
             if !shape.transposed()[1] {
@@ -151,6 +165,7 @@ fn unknown_field(field: &str) -> String {
         ("dtypes", DTYPES.map(DType::name).to_vec()),
         ("formats of quantized weights", formats),
         ("kinds of preparation", PREPARED.to_vec()),
+        ("extras", EXTRAS.to_vec()),
         ("precisions", std::iter::once(F32_SUMS).chain(permissions).collect()),
     ];
     if !field.is_empty() && field.chars().all(|letter| letter == 'x' || letter.is_ascii_digit()) {
@@ -220,30 +235,70 @@ pub fn about(group: &str) -> &'static str {
 }
 
 /// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights, prepared
-/// operands, precision, experts.
-pub type Key<'a> = ([usize; 4], [&'a str; 5], String);
+/// operands, extras, precision, experts.
+pub type Key<'a> = ([usize; 4], [&'a str; 6], String);
 
 impl Shape {
     /// What tells it apart, however it is written.
     pub fn key(&self) -> Key<'_> {
         let [m, n, k] = self.mnk;
-        let words =
-            [self.layout, self.dtype.name(), self.weights(), self.prepared, self.precision()];
+        let [layout, dtype, weights] = [self.layout, self.dtype.name(), self.weights()];
+        let words = [layout, dtype, weights, self.prepared, self.extras(), self.precision()];
         ([self.batch, m, n, k], words, self.experts())
     }
 
-    /// How the rows are shared among experts, as its name says it; empty for one that is not
-    /// grouped.
+    /// Why there is no such product, or none that this program measures.
+    fn misfit(&self) -> Option<String> {
+        let Shape { experts, batch, prepared, quantized, gathered, gated, .. } = *self;
+        let sharing = experts.map(|experts| experts.sharing);
+        let listed = sharing == Some(Sharing::Halves);
+        let one_a = matches!(sharing, None | Some(Sharing::Even | Sharing::Zipf));
+        let whole_b = listed || sharing == Some(Sharing::AlongK);
+        let why = if experts.is_some() && (batch > 1 || prepared == PREPARED[0]) {
+            "experts have no batch, and their rows are not prepared"
+        } else if whole_b && (quantized.is_some() || !prepared.is_empty()) {
+            "ranges of K, and products of a list, are of dense matrices"
+        } else if gathered && (batch > 1 || !one_a || prepared == PREPARED[0]) {
+            "rows by index are those of one matrix, which is not prepared"
+        } else if gathered && self.transposed()[0] {
+            "rows by index lie one after the other, as in NN and NT"
+        } else if listed && gated {
+            "products of a list have no gate"
+        } else {
+            return experts.and_then(|experts| experts.misfit(self.mnk));
+        };
+        Some(why.to_owned())
+    }
+
+    /// Rows of A by index, and a gate, as its name says them; empty without.
+    pub fn extras(&self) -> &'static str {
+        match (self.gathered, self.gated) {
+            (true, true) => "gathered:gated",
+            (true, false) => "gathered",
+            (false, true) => "gated",
+            (false, false) => "",
+        }
+    }
+
+    /// How it is shared among groups, as its name says it; empty for one that is not grouped.
     pub fn experts(&self) -> String {
         self.experts.map_or(String::new(), |experts| experts.to_string())
     }
 
-    /// The ends of the experts' rows; empty for one that is not grouped.
-    pub fn ends(&self) -> Vec<u32> {
-        self.experts.map_or(Vec::new(), |experts| experts.ends(self.mnk[0]))
+    /// The numbers of its groups; empty for one that is not grouped, and for a list.
+    pub fn numbers(&self) -> Vec<u32> {
+        self.experts.map_or(Vec::new(), |experts| experts.numbers(self.mnk))
     }
 
-    /// Entries of B.
+    /// The sizes of the products of all groups, or of one entry of the batch.
+    fn sizes(&self) -> Vec<[usize; 3]> {
+        match self.experts {
+            Some(_) => self.parts(&self.numbers()).iter().map(|part| part.mnk).collect(),
+            None => vec![self.mnk],
+        }
+    }
+
+    /// Groups, or entries of the batch.
     fn entries(&self) -> usize {
         self.experts.map_or(self.batch, |experts| experts.count)
     }
@@ -263,49 +318,35 @@ impl Shape {
         self.quantized.map_or(Format::Dense(self.dtype), Format::Quantized)
     }
 
-    /// Floating-point operations.
+    /// Floating-point operations, of rows that count.
     pub fn flops(&self) -> f64 {
-        2.0 * self.batch as f64 * self.mnk.iter().map(|&size| size as f64).product::<f64>()
+        let sizes = self.sizes().into_iter();
+        let each = sizes.map(|mnk| mnk.map(|size| size as f64).iter().product::<f64>());
+        2.0 * self.batch as f64 * each.sum::<f64>()
     }
 
-    /// Bytes that must move: A, B and C once, of a quantized B all planes, of experts those of the
-    /// experts that have rows.
+    /// Bytes that must move: the rows of A that count, their indices, B, the gate and C once, of a
+    /// quantized B all planes, of experts those of the experts that have rows.
     pub fn bytes(&self) -> f64 {
-        let [m, n, k] = self.mnk.map(|size| size as f64);
-        let met = self.experts.map_or(self.batch, |experts| experts.met(self.mnk[0]));
-        let dense = self.batch as f64 * (m * k + m * n) * self.dtype.bytes() as f64;
-        dense + met as f64 * self.b_bytes()
+        let element = self.dtype.bytes() as f64;
+        let (indices, outputs) = (f64::from(self.gathered) * 4.0, 1.0 + f64::from(self.gated));
+        let each = self.sizes().into_iter().map(|[m, n, k]| {
+            let b = if m == 0 { 0.0 } else { self.b_bytes([n, k]) };
+            let [m, n, k] = [m, n, k].map(|size| size as f64);
+            m * (indices + element * (k + outputs * n)) + b
+        });
+        self.batch as f64 * each.sum::<f64>()
     }
 
-    /// Bytes of one entry of B.
-    pub(crate) fn b_bytes(&self) -> f64 {
-        let [_, n, k] = self.mnk.map(|size| size as f64);
+    /// Bytes of a matrix of B.
+    pub(crate) fn b_bytes(&self, sides: [usize; 2]) -> f64 {
+        let [n, k] = sides.map(|size| size as f64);
         k * n * self.b_format().element_bytes()
     }
 
     /// Whether A, or B, is stored transposed.
     pub fn transposed(&self) -> [bool; 2] {
         [0, 1].map(|at| self.layout.as_bytes()[at] == b'T')
-    }
-
-    /// The product, of packed operands.
-    pub fn problem(&self) -> Problem {
-        let [m, n, k] = self.mnk.map(|size| size as u64);
-        let batch = self.batch as u64;
-        let dense = Format::Dense(self.dtype);
-        let packed = |format, entries, rows, cols, transposed| match transposed {
-            true => Operand::packed(format, entries, cols, rows).t(),
-            false => Operand::packed(format, entries, rows, cols),
-        };
-        let [a, b] = self.transposed();
-        let a = packed(dense, batch, m, k, a);
-        let b = packed(self.b_format(), self.entries() as u64, k, n, b);
-        let c = packed(dense, batch, m, n, false);
-        let problem = Problem { batch, a, b, c, ..Problem::dense(self.dtype, m, n, k) };
-        let Some(Experts { count, .. }) = self.experts else { return problem };
-        let grouping =
-            Grouping::RaggedM { groups: count as u64, first: 0, offset: 0, expected: None };
-        Problem { grouping, ..problem }
     }
 }
 
@@ -361,6 +402,34 @@ mod tests {
         }
     }
 
+    /// The work of rows that count, in whatever form.
+    #[test]
+    fn work_is_that_of_rows_that_count() {
+        let [m, n, k] = [10.0, 4.0, 6.0];
+        for (form, flops, elements) in [
+            ("e3", m * n * k, m * k + 3.0 * k * n + m * n),
+            // Of 64 experts, 10 have rows.
+            ("e64", m * n * k, m * k + 10.0 * k * n + m * n),
+            ("masked3", 3.0 * m * n * k, 3.0 * (m * k + k * n + m * n)),
+            ("masked3-2", 3.0 * 2.0 * n * k, 3.0 * (2.0 * k + k * n + 2.0 * n)),
+            ("masked3-0", 0.0, 0.0),
+            // Each writes its entry, that without a range of K zeros.
+            ("TN:ragged-k9", m * n * k, m * k + k * n + 9.0 * m * n),
+            ("list2", m * n * k + 5.0 * 2.0 * 3.0, 124.0 + 15.0 + 6.0 + 10.0),
+            ("gated", m * n * k, m * k + k * n + 2.0 * m * n),
+            ("x2:gated", 2.0 * m * n * k, 2.0 * (m * k + k * n + 2.0 * m * n)),
+            // Indices are as long as two elements.
+            ("gathered:e3", m * n * k, 2.0 * m + m * k + 3.0 * k * n + m * n),
+            ("gathered:gated", m * n * k, 2.0 * m + m * k + k * n + 2.0 * m * n),
+        ] {
+            let shape: Shape = format!("10x4x6:f16:{form}").parse().unwrap();
+            assert_eq!((shape.flops(), shape.bytes()), (2.0 * flops, 2.0 * elements), "{form}");
+            assert_ne!(shape.key(), "10x4x6:f16".parse::<Shape>().unwrap().key(), "{form}");
+        }
+        let other: Shape = "10x4x6:f16:gated:masked3".parse().unwrap();
+        assert_ne!(other.key(), "10x4x6:f16:masked3".parse::<Shape>().unwrap().key());
+    }
+
     #[test]
     fn weights_may_be_quantized() {
         let shape: Shape = "1x8x64:f16:affine-4bit-g64-f16:x3".parse().unwrap();
@@ -397,6 +466,17 @@ mod tests {
             ("1x8x65:NT:mxfp4", "multiple of 32"),
             ("1x8x64:NT:mxfp4:q8_0", "is a second format"),
             ("1x8x64:f16-sums:split-f32", "is a second precision"),
+            ("1x8x64:gatherd", "extras are gathered, gated"),
+            ("1x8x64:gated:gated", "is said twice"),
+            ("4x8x64:masked4-5", "5 rows count of the 4 of an entry"),
+            ("4x8x64:list4", "cannot be halved 3 times"),
+            ("4x8x64:NT:q8_0:ragged-k2", "are of dense matrices"),
+            ("4x8x64:list2:prepared-b", "are of dense matrices"),
+            ("4x8x64:list2:gated", "have no gate"),
+            ("4x8x64:masked2:gathered", "are those of one matrix"),
+            ("4x8x64:TN:gathered", "as in NN and NT"),
+            ("4x8x64:e2:x2", "experts have no batch"),
+            ("4x8x64:e2:masked2", "is a second number of experts"),
             ("1x8x64:int4-activations", ", int8-activations"),
         ] {
             let said = wrong.parse::<Shape>().unwrap_err();

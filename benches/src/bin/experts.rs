@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use tilewise::moe::{Router, Routing};
 use tilewise::wgpu::ComputePass;
 use tilewise::{
-    Context, ContextOptions, DType, Gemm, MoeLayer, QuantFormat, Quantized, QuantizedTensor,
-    Result, Tensor, ops, timing,
+    Activation, Context, ContextOptions, DType, Error, Gemm, MoeLayer, QuantFormat, Quantized,
+    QuantizedTensor, Result, Tensor, ops, timing,
 };
 
 /// Times layers like Mixtral's (8 experts of 4096×14336, 2 to a token) and Qwen's (64 of 2048×1408,
-/// 8 to a token), and prints medians: of the whole layer, of the products alone, and of routing,
-/// gather and combine together.
+/// 8 to a token), and prints medians: of the whole layer; of its three products, as the layer
+/// records them; of the steps around these: routing (scores, the largest, the sort by expert), the
+/// copy of rows where a kernel of a product cannot take them by index, and the weighted sum. All
+/// are measured, products and other steps both by themselves and one after the other.
 #[derive(Parser)]
 #[command(name = "experts")]
 struct Args {
@@ -52,6 +54,10 @@ fn run(args: &Args) -> Result<()> {
     let mut options = ContextOptions::from_env()?;
     options.adapter = args.adapter.clone().or(options.adapter);
     let ctx = Context::request_blocking(&options)?;
+    if ctx.is_cpu() {
+        let text = "the CPU executor has no compute passes; --adapter names a software adapter";
+        return Err(Error::Misuse(text.into()));
+    }
     let format: QuantFormat = args.format.parse()?;
     let mut random = 0x9e37_79b9u32;
     let mut word = move || {
@@ -59,9 +65,10 @@ fn run(args: &Args) -> Result<()> {
         random ^ random >> 15
     };
     println!("{} ({}, {})", ctx.adapter_name(), ctx.backend_name(), ctx.driver());
-    println!("{format}, median of {} passes, µs", args.samples);
-    println!("| layer | tokens | whole | products | around them | GB/s |");
-    println!("|---|---:|---:|---:|---:|---:|");
+    println!("{format}, median of {} passes, µs; GB/s of weights over the whole", args.samples);
+    let steps = ALL.map(|(name, _)| name).join(" | ");
+    println!("| layer | tokens | {steps} | around / products | GB/s |");
+    println!("|---|{}", "---:|".repeat(ALL.len() + 3));
     for (name, experts, k, h, f) in LAYERS {
         if !name.contains(&args.layer) || (args.layer.is_empty() && name == "tiny") {
             continue;
@@ -78,21 +85,21 @@ fn run(args: &Args) -> Result<()> {
             let x = Tensor::upload(&ctx, &numbers(tokens * h), &[tokens, h])?.cast(DType::F16)?;
             let logits = Tensor::upload(&ctx, &numbers(tokens * experts), &[tokens, experts])?;
             let layer = Layer::new(&x, &logits, &weights, k)?;
-            let timed = |work: &dyn Fn(&mut ComputePass<'_>) -> Result<()>| {
-                median(&ctx, args.samples, work)
-            };
-            // The steps around the products leave these their rows.
-            let around = timed(&|pass| layer.around(pass))?;
-            let products = timed(&|pass| layer.products(pass))?;
-            let whole = timed(&|pass| layer.whole(pass))?;
+            layer.check()?;
+            let times = ALL.map(|(_, steps)| layer.time(steps, args.samples));
+            let times: Vec<Option<f64>> = times.into_iter().collect::<Result<_>>()?;
+            let [whole, products, around] = [0, 1, AROUND].map(|at| times[at].unwrap_or_default());
+            let shown = times.iter().map(|time| match time {
+                Some(seconds) => format!("{:.1}", seconds * 1e6),
+                None => "-".into(),
+            });
             let met = met(&layer.routing, experts)?;
-            let bytes = 3.0 * (met * h * f) as f64 * format.bits_per_weight();
+            let bytes = 3.0 * (met * h * f) as f64 * format.bits_per_weight() / 8.0;
             println!(
-                "| {name} | {tokens} | {:.1} | {:.1} | {:.1} | {:.0} |",
-                whole * 1e6,
-                products * 1e6,
-                around * 1e6,
-                bytes / 8.0 / whole / 1e9
+                "| {name} | {tokens} | {} | {:.0}% | {:.0} |",
+                shown.collect::<Vec<_>>().join(" | "),
+                100.0 * around / products,
+                bytes / whole / 1e9
             );
         }
     }
@@ -135,6 +142,34 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// Calls of a pass.
 const REPEATED: usize = 4;
 
+/// A step of a layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    Whole,
+    Gate,
+    Up,
+    Down,
+    Routing,
+    Gather,
+    Combine,
+}
+
+/// What is timed: steps one after the other, with their name.
+const ALL: [(&str, &[Step]); 9] = [
+    ("whole", &[Step::Whole]),
+    ("products", &[Step::Gate, Step::Up, Step::Down]),
+    ("gate", &[Step::Gate]),
+    ("up", &[Step::Up]),
+    ("down", &[Step::Down]),
+    ("around", &[Step::Routing, Step::Gather, Step::Combine]),
+    ("routing", &[Step::Routing]),
+    ("gather", &[Step::Gather]),
+    ("combine", &[Step::Combine]),
+];
+
+/// The place of the steps around the products.
+const AROUND: usize = 5;
+
 /// A layer, and its steps by themselves.
 struct Layer<'a> {
     layer: MoeLayer,
@@ -143,10 +178,11 @@ struct Layer<'a> {
     routing: Routing,
     x: &'a Tensor,
     logits: &'a Tensor,
-    rows: Tensor,
-    /// What comes out for them: an input that a product replaced would grow without end.
-    out: Tensor,
+    /// Rows of x in the order of the experts, where a product cannot take them by index.
+    rows: Option<Tensor>,
     hidden: [Tensor; 2],
+    /// What comes out of the experts.
+    out: Tensor,
     y: Tensor,
 }
 
@@ -161,36 +197,92 @@ impl<'a> Layer<'a> {
         let (ctx, tokens, router) = (x.context(), x.shape()[0], Router::new(k));
         let zeros = |rows: usize, columns: usize| Tensor::zeros(ctx, DType::F16, &[rows, columns]);
         let [_, f, h] = gate.shape()[..] else { unreachable!("a stack") };
-        Ok(Layer {
+        let mut layer = Layer {
             layer: MoeLayer::new(gate, up, down, k),
             routing: router.run(logits)?,
             router,
             weights,
             x,
             logits,
-            rows: zeros(tokens * k, h)?,
-            out: zeros(tokens * k, h)?,
+            rows: None,
             hidden: [zeros(tokens * k, f)?, zeros(tokens * k, f)?],
+            out: zeros(tokens * k, h)?,
             y: zeros(tokens, h)?,
-        })
+        };
+        // What does not compile is replaced by then.
+        layer.run(&[Step::Gate, Step::Up])?;
+        if layer.gate().plan()?.copies_rows || layer.up().plan()?.copies_rows {
+            layer.rows = Some(zeros(tokens * k, h)?);
+        }
+        Ok(layer)
     }
 
-    fn whole(&self, pass: &mut ComputePass<'_>) -> Result<()> {
-        self.layer.record(pass, self.x, self.logits, &self.y)
+    /// The rows of the tokens of each expert by its weights, as the layer has them.
+    fn first(&self, weights: &QuantizedTensor) -> Gemm {
+        let Routing { tokens, offsets, .. } = &self.routing;
+        match &self.rows {
+            Some(rows) => Gemm::grouped(rows, weights, offsets),
+            None => Gemm::grouped(self.x, weights, offsets).gather_rows(tokens),
+        }
     }
 
-    fn products(&self, pass: &mut ComputePass<'_>) -> Result<()> {
-        let ([gate, up, down], [first, second]) = (self.weights, &self.hidden);
-        let ends = &self.routing.offsets;
-        Gemm::grouped(&self.rows, gate, ends).record(pass, first)?;
-        Gemm::grouped(&self.rows, up, ends).record(pass, second)?;
-        Gemm::grouped(first, down, ends).record(pass, &self.out)
+    fn gate(&self) -> Gemm {
+        self.first(&self.weights[0])
     }
 
-    fn around(&self, pass: &mut ComputePass<'_>) -> Result<()> {
-        let Routing { tokens, places, weights, .. } = &self.routing;
-        self.router.record(pass, self.logits, &self.routing)?;
-        ops::gather(self.x, tokens).record(pass, &self.rows)?;
-        ops::combine(&self.rows, places, weights).record(pass, &self.y)
+    fn up(&self) -> Gemm {
+        self.first(&self.weights[1]).gated_by(&self.hidden[0], Activation::Silu)
+    }
+
+    fn record(&self, step: Step, pass: &mut ComputePass<'_>) -> Result<()> {
+        let (Routing { tokens, places, weights, offsets, .. }, [first, second]) =
+            (&self.routing, &self.hidden);
+        match step {
+            Step::Whole => self.layer.record(pass, self.x, self.logits, &self.y),
+            Step::Gate => self.gate().record(pass, first),
+            Step::Up => self.up().record(pass, second),
+            Step::Down => Gemm::grouped(second, &self.weights[2], offsets).record(pass, &self.out),
+            Step::Routing => self.router.record(pass, self.logits, &self.routing),
+            Step::Gather => match &self.rows {
+                Some(rows) => ops::gather(self.x, tokens).record(pass, rows),
+                None => Ok(()),
+            },
+            Step::Combine => ops::combine(&self.out, places, weights).record(pass, &self.y),
+        }
+    }
+
+    fn run(&self, steps: &[Step]) -> Result<()> {
+        let work = |pass: Option<&mut ComputePass<'_>>| match pass {
+            Some(pass) => steps.iter().try_for_each(|step| self.record(*step, pass)),
+            None => Ok(()),
+        };
+        pollster::block_on(timing::time(self.x.context(), work)).map(drop)
+    }
+
+    /// An error unless the steps give what the layer gives, to the bit.
+    fn check(&self) -> Result<()> {
+        self.run(&[Step::Whole])?;
+        let whole = self.y.read_bytes_blocking()?;
+        self.y.fill(0.0)?;
+        let [before, products, after] = [
+            &[Step::Routing, Step::Gather][..],
+            &[Step::Gate, Step::Up, Step::Down],
+            &[Step::Combine],
+        ];
+        self.run(&[before, products, after].concat())?;
+        match self.y.read_bytes_blocking()? == whole {
+            true => Ok(()),
+            false => Err(Error::Malformed("the steps give another result than the layer".into())),
+        }
+    }
+
+    /// Seconds of these steps; none where nothing is copied.
+    fn time(&self, steps: &[Step], samples: usize) -> Result<Option<f64>> {
+        if *steps == [Step::Gather] && self.rows.is_none() {
+            return Ok(None);
+        }
+        let record =
+            |pass: &mut ComputePass<'_>| steps.iter().try_for_each(|step| self.record(*step, pass));
+        median(self.x.context(), samples, record).map(Some)
     }
 }

@@ -1,59 +1,117 @@
-//! How rows are shared among experts.
+//! How a product is shared among experts, or other groups.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How the rows of a grouped product are shared among experts: `e64` evenly among 64, `zipf64` as
-/// the law of Zipf has it, the i-th having 1/i of the first's.
+/// The groups of a grouped product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experts {
     /// How many there are.
     pub count: usize,
-    /// Whether they have shares by Zipf's law.
-    pub zipf: bool,
+    /// What each of them has.
+    pub sharing: Sharing,
 }
+
+/// What each group has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Some of the rows, all as many: `e64`.
+    Even,
+    /// Some of the rows, the i-th 1/i of the first's: `zipf64`.
+    Zipf,
+    /// A matrix of A of which so many rows count: `masked64-32`; all of them in `masked64`.
+    Masked(Option<usize>),
+    /// A range of K, all as long: `ragged-k64`.
+    AlongK,
+    /// A product by itself, the sides half as long as those of the one before: `list4`.
+    Halves,
+}
+
+/// Each with its name. That of one begins with another's nowhere.
+const NAMES: [(&str, Sharing); 5] = [
+    ("e", Sharing::Even),
+    ("zipf", Sharing::Zipf),
+    ("masked", Sharing::Masked(None)),
+    ("ragged-k", Sharing::AlongK),
+    ("list", Sharing::Halves),
+];
 
 impl FromStr for Experts {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (zipf, count) = match text.strip_prefix("zipf") {
-            Some(count) => (true, count),
-            None => (false, text.strip_prefix('e').ok_or(())?),
+        let mut named =
+            NAMES.iter().filter_map(|&(name, own)| Some((text.strip_prefix(name)?, own)));
+        let (numbers, sharing) = named.next().ok_or(())?;
+        let (count, sharing) = match (numbers.split_once('-'), sharing) {
+            (Some((count, rows)), Sharing::Masked(_)) => {
+                (count, Sharing::Masked(Some(rows.parse().map_err(|_| ())?)))
+            }
+            _ => (numbers, sharing),
         };
         let count = count.parse().ok().filter(|count| (1..1 << 20).contains(count)).ok_or(())?;
-        Ok(Experts { count, zipf })
+        Ok(Experts { count, sharing })
     }
 }
 
 impl fmt::Display for Experts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", if self.zipf { "zipf" } else { "e" }, self.count)
+        let kind = std::mem::discriminant(&self.sharing);
+        let mut names = NAMES.iter().filter(|(_, own)| std::mem::discriminant(own) == kind);
+        write!(f, "{}{}", names.next().map_or("", |(name, _)| name), self.count)?;
+        match self.sharing {
+            Sharing::Masked(Some(rows)) => write!(f, "-{rows}"),
+            _ => Ok(()),
+        }
     }
 }
 
 impl Experts {
-    /// The ends of their rows, of `m` in all.
-    pub fn ends(self, m: usize) -> Vec<u32> {
-        let share = |i: usize| if self.zipf { 1.0 / (i + 1) as f64 } else { 1.0 };
-        let all: f64 = (0..self.count).map(share).sum();
+    /// The numbers of the groups in a product of these sizes: the ends of their rows, or of their
+    /// ranges of K; the counts of their rows; none for products of a list.
+    pub fn numbers(self, [m, _, k]: [usize; 3]) -> Vec<u32> {
+        let even = |_| 1.0;
+        match self.sharing {
+            Sharing::Even => self.ends(m, even),
+            Sharing::Zipf => self.ends(m, |i| 1.0 / (i + 1) as f64),
+            Sharing::AlongK => self.ends(k, even),
+            Sharing::Masked(rows) => vec![rows.unwrap_or(m) as u32; self.count],
+            Sharing::Halves => Vec::new(),
+        }
+    }
+
+    /// The ends of shares of `size`.
+    fn ends(self, size: usize, share: impl Fn(usize) -> f64) -> Vec<u32> {
+        let all: f64 = (0..self.count).map(&share).sum();
         let mut sum = 0.0;
         let end = |i| {
             sum += share(i);
-            (sum / all * m as f64 + 1e-9) as u32
+            (sum / all * size as f64 + 1e-9) as u32
         };
         let mut ends: Vec<u32> = (0..self.count).map(end).collect();
         if let Some(last) = ends.last_mut() {
-            *last = m as u32;
+            *last = size as u32;
         }
         ends
     }
 
-    /// How many of them have rows.
-    pub(super) fn met(self, m: usize) -> usize {
-        let mut ends = self.ends(m);
-        ends.insert(0, 0);
-        ends.windows(2).filter(|pair| pair[0] < pair[1]).count()
+    /// Why a product of these sizes has no such groups.
+    pub(super) fn misfit(self, [m, n, k]: [usize; 3]) -> Option<String> {
+        match self.sharing {
+            Sharing::Masked(Some(rows)) if rows > m => {
+                Some(format!("{rows} rows count of the {m} of an entry"))
+            }
+            Sharing::Halves
+                if m.min(n)
+                    .min(k)
+                    .checked_shr(self.count as u32 - 1)
+                    .is_none_or(|side| side == 0) =>
+            {
+                let least = m.min(n).min(k);
+                Some(format!("a side of {least} cannot be halved {} times", self.count - 1))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -63,13 +121,47 @@ mod tests {
 
     #[test]
     fn shares_of_rows() {
-        let of = |name: &str, m| name.parse::<Experts>().unwrap().ends(m);
-        assert_eq!(of("e4", 10), [2, 5, 7, 10]);
-        assert_eq!(of("zipf3", 11), [6, 9, 11]);
-        assert_eq!("e64".parse::<Experts>().unwrap().met(8), 8);
-        assert_eq!("zipf64".parse::<Experts>().unwrap().to_string(), "zipf64");
+        let of = |name: &str, m, k| name.parse::<Experts>().unwrap().numbers([m, 1, k]);
+        assert_eq!(of("e4", 10, 1), [2, 5, 7, 10]);
+        assert_eq!(of("zipf3", 11, 1), [6, 9, 11]);
+        assert_eq!(of("ragged-k2", 1, 9), [4, 9]);
+        assert_eq!(of("masked3", 7, 1), [7, 7, 7]);
+        assert_eq!(of("masked2-5", 7, 1), [5, 5]);
+        assert_eq!(of("list4", 8, 8), [0; 0]);
+        for name in ["e64", "zipf64", "masked64", "masked64-32", "masked1-0", "ragged-k64", "list4"]
+        {
+            assert_eq!(name.parse::<Experts>().unwrap().to_string(), name);
+        }
+        for wrong in [
+            "e0",
+            "e",
+            "zipf",
+            "x8",
+            "e-1",
+            "e4-2",
+            "masked",
+            "masked-3",
+            "masked4-",
+            "masked4-x",
+            "ragged-k",
+            "ragged-k0",
+            "ragged64",
+            "list",
+            "list0",
+        ] {
+            assert!(wrong.parse::<Experts>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_may_not_suit() {
+        let misfit = |name: &str, mnk| name.parse::<Experts>().unwrap().misfit(mnk);
+        assert_eq!(misfit("masked4-9", [9, 1, 1]), None);
+        assert_eq!(misfit("masked4-9", [8, 9, 9]).unwrap(), "9 rows count of the 8 of an entry");
+        assert_eq!(misfit("list4", [8, 9, 10]), None);
         assert!(
-            ["e0", "e", "zipf", "x8", "e-1"].iter().all(|name| name.parse::<Experts>().is_err())
+            misfit("list5", [80, 8, 80]).unwrap().starts_with("a side of 8 cannot be halved 4")
         );
+        assert!(misfit("list999", [80, 8, 80]).is_some());
     }
 }

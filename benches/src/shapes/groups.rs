@@ -99,6 +99,12 @@ pub const GROUPS: &[Group] = &[
         members: experts,
     },
     Group {
+        name: "groups",
+        about: "other forms of groups: the first rows of each of 64 entries, ranges of K, lists of \
+                cubes; rows by index and gates, each beside the product without",
+        members: groups,
+    },
+    Group {
         name: "floor",
         about: "what the records of a kernel's development hold",
         members: || owned(FLOOR),
@@ -206,6 +212,27 @@ fn experts() -> Vec<String> {
     }
     names.extend(["f32", "f16"].map(|dtype| format!("8192x128x128:{dtype}:e64")));
     names
+}
+
+/// Masked entries and ranges of K, small and as slopes of experts' weights; few rows of many beside
+/// as many of as many; rows by index and gates; Triton's cubes.
+fn groups() -> Vec<String> {
+    let small = each(&["f32", "f16"], &["TN", "NN"], |dtype, layout| match *layout {
+        "TN" => format!("128x128x8192:TN:{dtype}:ragged-k64"),
+        _ => format!("128x128x128:{dtype}:masked64"),
+    });
+    let slopes = [8192, 32_768].map(|rows| format!("2048x1408x{rows}:TN:f16:ragged-k64"));
+    let masked = [
+        "32x1408x2048:f16:masked64",
+        "128x1408x2048:f16:masked64-32",
+        "1024x1408x2048:f16:masked64-32",
+    ];
+    let extras =
+        each(&[64, 2048, 8192], &["", ":gathered", ":gated", ":gathered:gated"], |rows, extra| {
+            format!("{rows}x1408x2048:f16:e64{extra}")
+        });
+    let lists = ["f32", "f16"].map(|dtype| format!("1024x1024x1024:{dtype}:list4"));
+    [small, slopes.to_vec(), owned(&masked), extras, lists.to_vec()].concat()
 }
 
 fn squares(sides: &[usize]) -> Vec<String> {

@@ -41,6 +41,41 @@ fn every_adapter_measures_the_small_shapes() {
     }
 }
 
+/// Every form of groups, rows by index and gates. What is wrong would be skipped.
+#[test]
+fn groups_have_every_form() {
+    let bench = Workbench::new();
+    let forms = [
+        ("30x40x32:NN:f16", "e3", ""),
+        ("30x40x32:NT:f32", "zipf3", "gathered:gated"),
+        ("30x40x32:NT:f16:q8_0", "e3", "gathered"),
+        ("30x40x32:NN:f16", "", "gathered"),
+        ("30x40x32:NN:f16", "masked3-7", "gated"),
+        ("30x40x70:TN:f16", "ragged-k3", ""),
+        ("32x40x16:TT:f32", "list4", ""),
+    ];
+    let named = |(shape, form, extras): &(&str, &str, &str)| {
+        [*shape, form, extras]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(":")
+    };
+    let shapes: Vec<String> = forms.iter().map(named).collect();
+    for adapter in software().iter().map(|name| first_word(name)).chain(["cpu"]) {
+        bench.succeed(&format!(
+            "--adapter {adapter} --samples 1 --quiet --peak-tflops 1 --peak-gbs 1 --json \
+             report.json --shapes {}",
+            shapes.join(",")
+        ));
+        let report = bench.report("report.json");
+        assert!(report.skipped.is_empty(), "{adapter}: {:?}", report.skipped);
+        let measured = report.rows.iter().map(|row| (&*row.shape, &*row.experts, &*row.extras));
+        let expected = shapes.iter().zip(&forms).map(|(shape, form)| (&**shape, form.1, form.2));
+        assert!(measured.eq(expected), "{adapter}: {:?}", report.rows);
+    }
+}
+
 #[test]
 fn weights_may_be_quantized() {
     let bench = Workbench::new();

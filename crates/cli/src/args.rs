@@ -66,7 +66,7 @@ pub(crate) enum Command {
                       Example: tilewise convert model.gguf model.safetensors --format mxfp8"
     )]
     Convert(ConvertArgs),
-    /// Multiply each group of rows of A [M,K] with its own matrix out of B [G,K,N]
+    /// Multiply each group of rows of A with its own matrix out of B [G,K,N]
     #[command(after_help = "Example: tilewise grouped A.npy B.npy --offsets ends.npy -o C.npy")]
     Grouped(GroupedArgs),
     /// Row i of Y is row L[i] of X times matrix R[i] of W, as MLX's gather_mm and gather_qmm

@@ -44,14 +44,24 @@ impl std::fmt::Display for Checked {
 
 /// Compares `computed`, a packed C of `problem`, with the oracle.
 ///
-/// The first element outside its bound is a failure. Rows that belong to no group must be zero.
+/// The first element outside its bound is a failure. Rows that belong to no group must be zero,
+/// whether they lie between groups or behind all.
 pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) -> Result<Checked> {
     let bar = progress::of_steps(problem.batch * problem.m, "checking against the oracle");
     let mut checked = Checked::default();
     let mut covered = 0;
+    let zeros = |rows: Range<u64>| {
+        let range = elements(problem, rows.clone());
+        let Some(at) = computed[range].iter().position(|&value| value != 0.0) else {
+            return Ok(());
+        };
+        let row = rows.start + at as u64 / problem.n;
+        Err(Failure::Other(format!("--check: row {row} of C belongs to no group and is not zero")))
+    };
     for block in blocks(problem, inputs.offsets) {
         let piece = block.problem(problem);
         let first_row = block.entry * problem.m + block.rows.start;
+        zeros(covered..first_row)?;
         let range = elements(problem, first_row..first_row + piece.m);
         let old = inputs.c.get(range.clone()).unwrap_or_default();
         let expected = reference(&piece, &Inputs { c: old, ..*inputs });
@@ -77,15 +87,7 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
         covered = first_row + piece.m;
         bar.inc(piece.m);
     }
-    if let Some(at) = computed[elements(problem, covered..problem.batch * problem.m)]
-        .iter()
-        .position(|&value| value != 0.0)
-    {
-        let row = covered + at as u64 / problem.n;
-        return Err(Failure::Other(format!(
-            "--check: row {row} of C belongs to no group and is not zero"
-        )));
-    }
+    zeros(covered..problem.batch * problem.m)?;
     bar.finish_and_clear();
     Ok(checked)
 }
@@ -252,5 +254,14 @@ mod tests {
         };
         agrees_with_the_whole(&problem, &[5, 5, 300, 500]);
         agrees_with_the_whole(&problem, &[0, 0, 0, 0]);
+        let masked = Problem {
+            batch: groups,
+            a: Operand::packed(F32, groups, m, k),
+            c: Operand::packed(F32, groups, m, n),
+            grouping: Grouping::Masked { entries: groups, offset: 0 },
+            ..problem
+        };
+        agrees_with_the_whole(&masked, &[5, 0, 300, m as u32 - 1]);
+        agrees_with_the_whole(&masked, &[0, m as u32, 0, 0]);
     }
 }

@@ -108,6 +108,8 @@ pub(crate) struct Measured {
     pub(crate) kernel: String,
     /// Whether it is the product with precision f32.
     pub(crate) exact: bool,
+    /// Its floating-point operations.
+    pub(crate) flops: f64,
     /// Time of the product, without transfers and compilation.
     pub(crate) timing: Timing,
 }
@@ -128,7 +130,8 @@ impl Measured {
         kernels.dedup();
         let array =
             Array { dtype: c.dtype(), shape: c.shape().to_vec(), bytes: c.read_bytes_blocking()? };
-        Ok(Measured { problem: whole(&plans)?, array, kernel: kernels.join(", "), exact, timing })
+        let (problem, kernel) = (whole(&plans)?, kernels.join(", "));
+        Ok(Measured { problem, array, kernel, exact, flops: problem.flops(), timing })
     }
 
     /// Compares the result with the oracle; a failure if an element lies outside its bound.
@@ -145,22 +148,28 @@ impl Measured {
     pub(crate) fn rate_text(&self) -> String {
         match self.timing.seconds {
             0.0 => "-".into(),
-            seconds => format!("{:.3}", self.problem.flops() / seconds / 1e12),
+            seconds => format!("{:.3}", self.flops / seconds / 1e12),
         }
     }
 }
 
-/// The problem of all shards: matrices of B follow one another, as in the host's stack.
+/// The problem of all shards: matrices of B follow one another, as in the host's stack, and so do
+/// those of A and C in a masked product.
 fn whole(plans: &[Plan]) -> Result<Problem> {
     let mut shards = plans.iter().map(|plan| plan.problem);
     let mut problem = shards.next().ok_or_else(|| Failure::other("no shards given"))?;
     for shard in shards {
-        let (Grouping::RaggedM { groups, .. }, more) = (&mut problem.grouping, shard.entries())
-        else {
-            continue;
-        };
-        *groups += more;
-        problem.b.batch_stride = problem.k * problem.n;
+        let Problem { m, n, k, .. } = problem;
+        match &mut problem.grouping {
+            Grouping::RaggedM { groups, .. } => *groups += shard.entries(),
+            Grouping::Masked { entries, .. } => {
+                *entries += shard.entries();
+                problem.batch = *entries;
+                (problem.a.batch_stride, problem.c.batch_stride) = (m * k, m * n);
+            }
+            _ => continue,
+        }
+        problem.b.batch_stride = k * n;
     }
     Ok(problem)
 }
@@ -172,6 +181,8 @@ pub(crate) struct Job<'a> {
     /// The product's own. The library multiplies it with the factor of quantized weights, which the
     /// oracle's weights have in them.
     pub(crate) alpha: f32,
+    /// The ends or the counts of groups of rows.
+    pub(crate) numbers: &'a [u32],
     pub(crate) execution: &'a Execution,
     pub(crate) output: &'a Sink,
 }
@@ -194,6 +205,7 @@ impl Job<'_> {
             None => self.gemm,
         };
         let mut measured = Measured::run(self.context, &gemm)?;
+        measured.flops = flops(&measured.problem, self.numbers);
         measured.problem.epilogue.alpha = self.alpha;
         let checked = if self.execution.check {
             Some(inputs(&|inputs| measured.check(inputs))?)
@@ -210,29 +222,44 @@ impl Job<'_> {
             // `WallClock`.
             _ => "on the CPU",
         };
-        writeln!(out, "adapter  {}", adapter_text(self.context))?;
         let (layout, c) = (measured.problem.layout(), shape_text(shape));
         let permitted = match precision {
             Precision::F32 => String::new(),
             less if measured.exact => format!(", precision {less}, {UNUSED}"),
             less => format!(", precision {less}"),
         };
-        writeln!(
-            out,
-            "product  {layout}, K = {k}, {} by {} gives {c} {dtype}{permitted}",
-            a.format, b.format
-        )?;
-        writeln!(out, "kernel   {}", measured.kernel)?;
-        writeln!(
-            out,
-            "time     {} {clock}, {} TFLOP/s",
-            measured.time_text(),
-            measured.rate_text()
-        )?;
-        if let Some(checked) = checked {
-            writeln!(out, "check    {checked}")?;
-        }
-        writeln!(out, "written  {}", self.output.path().display())?;
-        Ok(())
+        let formats = format!("{} by {}", a.format, b.format);
+        let (time, rate) = (measured.time_text(), measured.rate_text());
+        let lines = [
+            ("product", format!("{layout}, K = {k}, {formats} gives {c} {dtype}{permitted}")),
+            ("kernel", measured.kernel),
+            ("time", format!("{time} {clock}, {rate} TFLOP/s")),
+        ];
+        report(out, self.context, lines, checked, self.output)
     }
+}
+
+/// Says where it was computed, what was computed, and where the result went.
+pub(crate) fn report(
+    out: &mut dyn Write,
+    context: &Context,
+    lines: impl IntoIterator<Item = (&'static str, String)>,
+    checked: Option<Checked>,
+    output: &Sink,
+) -> Result<()> {
+    let check = checked.map(|checked| ("check", checked.to_string()));
+    let written = ("written", output.path().display().to_string());
+    let adapter = ("adapter", adapter_text(context));
+    for (name, text) in [adapter].into_iter().chain(lines).chain(check).chain([written]) {
+        writeln!(out, "{name:<8} {text}")?;
+    }
+    Ok(())
+}
+
+/// Floating-point operations of the rows that groups have, by the ends or the counts of these.
+fn flops(problem: &Problem, numbers: &[u32]) -> f64 {
+    let Problem { m, n, k, batch, .. } = *problem;
+    let segments = problem.grouping.segments([m, k], batch, numbers);
+    let rows: f64 = segments.iter().map(|own| (own.rows.end - own.rows.start) as f64).sum();
+    2.0 * rows * n as f64 * k as f64
 }

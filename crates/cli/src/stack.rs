@@ -152,6 +152,13 @@ impl Stack {
         if self.is_transposed(arrays_transposed) { [columns, rows] } else { [rows, columns] }
     }
 
+    /// The right operand of a product, of matrices that may hold their transposes if they are
+    /// arrays.
+    pub(crate) fn as_b(&self, context: &Context, arrays_transposed: bool) -> Result<RightOperand> {
+        let b = self.on(context)?;
+        Ok(if arrays_transposed { RightOperand::of_weights(b) } else { b })
+    }
+
     /// Uploads the stack without transposing it, as shards where one buffer does not hold it.
     /// Quantized weights keep their shape, \[E,N,K\].
     pub(crate) fn on(&self, context: &Context) -> Result<RightOperand> {
@@ -233,6 +240,9 @@ mod tests {
         let weights = (0..5).map(|i| weights(i).unwrap()).collect();
         let x: Vec<f32> = numbers(9 * 32).collect();
         let x = Tensor::upload(&context, &x, &[9, 32]).unwrap();
+        let entries =
+            Tensor::upload(&context, &numbers(5 * 4 * 32).collect::<Vec<_>>(), &[5, 4, 32]);
+        let entries = entries.unwrap();
         let ends = [2, 2, 3, 7, 8];
         let offsets = GroupOffsets::upload(&context, &ends).unwrap();
         for (held, shape, matrix) in
@@ -242,7 +252,7 @@ mod tests {
             let (wide, b_error) = stack.wide(&context, DType::F32).unwrap();
             for (most, shards) in [(5 * matrix, 1), (5 * matrix - 1, 2), (2 * matrix, 3), (1, 5)] {
                 let b = stack.within(&context, most).unwrap();
-                let gemm = Gemm::grouped(&x, b, &offsets);
+                let gemm = Gemm::grouped(&x, b.clone(), &offsets);
                 assert_eq!(gemm.plans().unwrap().len(), shards, "{most}");
                 let inputs = Inputs {
                     a: &numbers(9 * 32).map(f64::from).collect::<Vec<_>>(),
@@ -252,6 +262,20 @@ mod tests {
                     ..Inputs::default()
                 };
                 Measured::run(&context, &gemm).unwrap().check(&inputs).unwrap();
+
+                let counts = Tensor::upload(&context, &[3u32, 0, 2, 4, 1], &[5]).unwrap();
+                let gemm = Gemm::masked(&entries, b, &counts);
+                assert_eq!(gemm.plans().unwrap().len(), shards, "{most}");
+                let inputs = Inputs {
+                    a: &numbers(5 * 4 * 32).map(f64::from).collect::<Vec<_>>(),
+                    offsets: &[3, 0, 2, 4, 1],
+                    ..inputs
+                };
+                let mut measured = Measured::run(&context, &gemm).unwrap();
+                measured.check(&inputs).unwrap();
+                measured.array.bytes[3 * 2 * 4] = 1;
+                let found = measured.check(&inputs).unwrap_err().line().unwrap();
+                assert!(found.contains("row 3 of C belongs to no group"), "{found}");
             }
         }
     }

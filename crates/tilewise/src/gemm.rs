@@ -253,8 +253,10 @@ impl Gemm {
             Backend::Cpu => {
                 self.fits(c)?;
                 if let Some(parts) = self.parts()? {
-                    Self::all_possible(&parts, c)?;
-                    return parts.iter().try_for_each(|part| part.gemm.run_into(c));
+                    if let Some(gemm) = self.of_copied_factors(c, Take::run_into)? {
+                        return gemm.run_into(c);
+                    }
+                    return self.by_parts(&parts, c, |gemm, c| gemm.run_into(c));
                 }
                 let matrix = self.as_matrix(c);
                 let mut bundle = self.bundle(Some(&matrix))?;
@@ -317,8 +319,10 @@ impl Gemm {
         let gpu = self.context().gpu_backend()?;
         self.fits(c)?;
         if let Some(parts) = self.parts()? {
-            Self::all_possible(&parts, c)?;
-            return parts.iter().try_for_each(|part| part.gemm.record(pass, c));
+            if let Some(gemm) = self.of_copied_factors(c, |take, copy| take.record(pass, copy))? {
+                return gemm.record(pass, c);
+            }
+            return self.by_parts(&parts, c, |gemm, c| gemm.record(pass, c));
         }
         let matrix = self.as_matrix(c);
         let bundle = self.bundle(Some(&matrix))?;

@@ -101,9 +101,9 @@ impl RightOperand {
 /// them. A shard is \[K,N\] for one group, or \[n,K,N\] for n of them; of quantized weights \[N,K\]
 /// or \[n,N,K\]. All have one type and matrices of one shape; their strides may differ, and so may
 /// the factors of quantized weights. [`Gemm::grouped`](crate::Gemm::grouped) takes shards,
-/// [`Gemm::ragged_n`](crate::Gemm::ragged_n), [`MoeLayer`](crate::MoeLayer) and
-/// [`moe::gather_matmul`](crate::moe::gather_matmul) too. Each shard is a product on the device,
-/// which computes the rows of its groups; nothing is copied.
+/// [`Gemm::ragged_n`](crate::Gemm::ragged_n), [`Gemm::masked`](crate::Gemm::masked),
+/// [`MoeLayer`](crate::MoeLayer) and [`moe::gather_matmul`](crate::moe::gather_matmul) too. Each
+/// shard is a product on the device, which computes the rows of its groups; nothing is copied.
 ///
 /// ```
 /// use tilewise::{Context, Gemm, GroupOffsets, Shards, Tensor};
@@ -222,7 +222,7 @@ impl Shards {
     /// The error where shards are not taken.
     pub(crate) fn refused(&self, what: &str) -> Error {
         Error::Unsupported(format!(
-            "{what} in {} shards, which products with groups of rows alone take",
+            "{what} in {} shards, which masked products and those with groups of rows alone take",
             self.parts.len()
         ))
     }

@@ -190,6 +190,7 @@ fn shards_and_columns() {
     let all = [known, themes::grouped(&themes::bad_ends(), true)].concat();
     let columns: Vec<_> = all.iter().skip(1).step_by(4).cloned().collect();
     let mut cases = themes::in_shards(all.into_iter().step_by(4).collect());
+    cases.extend(themes::in_shards(themes::masked()));
     let shards = themes::in_shards(columns.clone()).into_iter().step_by(4);
     let columns = columns.into_iter().chain(shards);
     cases.extend(columns.map(|case| Case { form: Form::Columns, ..case }));

@@ -33,6 +33,7 @@ mod quantized;
 mod random;
 mod sanitized_bits;
 mod semantics;
+mod shards;
 mod split;
 mod strides;
 mod tuner;

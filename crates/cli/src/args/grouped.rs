@@ -2,14 +2,15 @@
 
 use super::{DTypeArg, Execution, Known, quantized_format};
 use crate::array::{Sink, Source};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use tilewise_core::QuantFormat;
 use tilewise_core::problem::Precision;
 
 /// Options of `tilewise grouped`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("groups").required(true).args(["offsets", "masked"])))]
 pub(crate) struct GroupedArgs {
-    /// [M,K]
+    /// [M,K] with --offsets, [G,M,K] with --masked
     #[arg(value_name = "A")]
     pub(crate) a: Source,
     /// [G,K,N], or several: matrices [K,N], one for each group, or parts of the stack. Quantized
@@ -18,9 +19,12 @@ pub(crate) struct GroupedArgs {
     pub(crate) b: Vec<Source>,
     /// Where each group ends among the rows of A: G numbers that do not decrease, u32, i32 or i64
     #[arg(long, value_name = "OFFS")]
-    pub(crate) offsets: Source,
-    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors.
-    /// Rows from the last offset on are zero
+    pub(crate) offsets: Option<Source>,
+    /// How many rows of each entry of A count, its first ones: G numbers up to M, u32, i32 or i64
+    #[arg(long, value_name = "COUNTS")]
+    pub(crate) masked: Option<Source>,
+    /// [M,N] or [G,M,N], in FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced,
+    /// with all its tensors. Rows from the last offset on, or from a group's count on, are zero
     #[arg(short, long, value_name = "C")]
     pub(crate) output: Sink,
     /// B holds transposes: [G,N,K], as quantized weights always do
@@ -31,12 +35,7 @@ pub(crate) struct GroupedArgs {
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
     #[command(flatten)]
-    pub(crate) format: Format,
-    /// As for matmul
-    #[arg(long, value_name = "PRECISION", default_value = "f32")]
-    pub(crate) precision: Precision,
-    #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) ways: Ways,
 }
 
 /// Options of `tilewise gather-matmul`.
@@ -69,12 +68,7 @@ pub(crate) struct GatherMatmulArgs {
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
     #[command(flatten)]
-    pub(crate) format: Format,
-    /// As for matmul
-    #[arg(long, value_name = "PRECISION", default_value = "f32")]
-    pub(crate) precision: Precision,
-    #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) ways: Ways,
 }
 
 /// Options of `tilewise moe`.
@@ -104,6 +98,13 @@ pub(crate) struct MoeArgs {
     /// Element type of Y [default: that of X]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
+    #[command(flatten)]
+    pub(crate) ways: Ways,
+}
+
+/// Options of all products with several matrices.
+#[derive(Debug, Args)]
+pub(crate) struct Ways {
     #[command(flatten)]
     pub(crate) format: Format,
     /// As for matmul

@@ -54,7 +54,7 @@ impl Raw {
         }
     }
 
-    /// Offsets or indices: a vector of u32, i32 or i64.
+    /// Offsets, counts or indices: a vector of u32, i32 or i64.
     fn into_words(self, name: &str, [one, many]: [&str; 2]) -> Result<Vec<u32>> {
         if self.shape.len() != 1 {
             return Err(Failure::other(format!(

@@ -99,6 +99,11 @@ impl Source {
         self.raw()?.into_words(&self.to_string(), ["offset", "offsets"])
     }
 
+    /// Reads numbers of rows: u32, i32 or i64.
+    pub(crate) fn read_counts(&self) -> Result<Vec<u32>> {
+        self.raw()?.into_words(&self.to_string(), ["count", "counts"])
+    }
+
     /// Reads indices: u32, i32 or i64.
     pub(crate) fn read_indices(&self) -> Result<Vec<u32>> {
         self.raw()?.into_words(&self.to_string(), ["index", "indices"])

@@ -10,14 +10,14 @@ use crate::stack::{Stack, transposed};
 use std::io::Write;
 use std::slice::from_ref;
 use tilewise::moe::reference::{self, Approx, Types};
-use tilewise::{Context, RightOperand, Tensor, moe};
+use tilewise::{Context, Tensor, moe};
 use tilewise_core::Format;
 use tilewise_core::problem::DType;
 
 pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     let inputs = [&args.x, &args.w].into_iter().chain(&args.lhs_indices).chain(&args.rhs_indices);
     product::check_output(&args.output, args.out_dtype, inputs)?;
-    let (x, w) = (read(&args.x, 2..=2)?, Stack::read(from_ref(&args.w), &args.format)?);
+    let (x, w) = (read(&args.x, 2..=2)?, Stack::read(from_ref(&args.w), &args.ways.format)?);
     let dtypes: Vec<_> = [x.dtype].into_iter().chain(w.dtype()).collect();
     let out_dtype = product::out_dtype(args.out_dtype, &dtypes, &args.output)?;
     let lhs = Indices::read(args.lhs_indices.as_ref(), x.shape[0], "X has", "rows")?;
@@ -27,18 +27,15 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     }
     let [lhs, rhs] = lhs.joined(rhs)?;
 
-    let context = product::open(args.execution.adapter.as_deref())?;
-    let w_tensor = match (w.on(&context)?, args.transpose_b) {
-        (w, true) => RightOperand::of_weights(w),
-        (w, false) => w,
-    };
+    let context = product::open(args.ways.execution.adapter.as_deref())?;
+    let w_tensor = w.as_b(&context, args.transpose_b)?;
     let x_tensor = product::upload(&context, &x)?;
     let [lhs_tensor, rhs_tensor] =
         [&lhs, &rhs].map(|all| Tensor::upload(&context, all, &[all.len()]));
     let mut gathered = moe::gather_matmul(&x_tensor, w_tensor, Some(&lhs_tensor?), &rhs_tensor?)
         .out_dtype(out_dtype)
-        .precision(args.precision);
-    if let Some(kernel) = &args.execution.kernel {
+        .precision(args.ways.precision);
+    if let Some(kernel) = &args.ways.execution.kernel {
         gathered = gathered.kernel(kernel);
     }
     if args.sorted {
@@ -46,7 +43,7 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     }
     let y = gathered.run()?;
     let y = Array { dtype: out_dtype, shape: y.shape().to_vec(), bytes: y.read_bytes_blocking()? };
-    let checked = match args.execution.check {
+    let checked = match args.ways.execution.check {
         true => {
             let wanted = expected(args, &context, &x, &w, [&lhs, &rhs], out_dtype)?;
             Some(oracle::compare(&wanted, &y)?)
@@ -56,21 +53,15 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     args.output.write(&y)?;
 
     let [k, _] = w.k_and_n(args.transpose_b);
-    writeln!(out, "adapter  {}", product::adapter_text(&context))?;
-    writeln!(
-        out,
-        "product  {} rows by {} matrices, K = {k}, {} by {} gives {} {out_dtype}",
+    let line = format!(
+        "{} rows by {} matrices, K = {k}, {} by {} gives {} {out_dtype}",
         rhs.len(),
         w.matrices(),
         x.dtype,
         w.kind(),
         shape_text(&y.shape)
-    )?;
-    if let Some(checked) = checked {
-        writeln!(out, "check    {checked}")?;
-    }
-    writeln!(out, "written  {}", args.output.path().display())?;
-    Ok(())
+    );
+    product::report(out, &context, [("product", line)], checked, &args.output)
 }
 
 /// Indices of rows or matrices.
@@ -143,7 +134,7 @@ fn expected(
         false => transposed(&numbers, [k, n]),
     };
     let (x_wide, format) = (product::wide(x)?, w.format().unwrap_or(Format::Dense(DType::F32)));
-    let types = Types { x: x.dtype, out, precision: args.precision };
+    let types = Types { x: x.dtype, out, precision: args.ways.precision };
     let count = rhs.len() * n;
     let mut wanted = Approx { value: vec![0.0; count], error: vec![0.0; count] };
     for matrix in 0..w.matrices() {

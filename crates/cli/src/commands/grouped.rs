@@ -2,40 +2,74 @@
 
 use super::matmul::read;
 use crate::args::GroupedArgs;
-use crate::failure::Result;
+use crate::array::Array;
+use crate::failure::{Failure, Result};
 use crate::product::{self, Job};
 use crate::stack::Stack;
 use std::io::Write;
-use tilewise::{Gemm, GroupOffsets, RightOperand};
+use tilewise::{Gemm, GroupOffsets, Tensor};
 use tilewise_core::reference::Inputs;
 
 pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
-    let inputs = [&args.a, &args.offsets].into_iter().chain(&args.b);
+    let inputs = [&args.a].into_iter().chain(&args.offsets).chain(&args.masked).chain(&args.b);
     product::check_output(&args.output, args.out_dtype, inputs)?;
-    let (a, b) = (read(&args.a, 2..=2)?, Stack::read(&args.b, &args.format)?);
-    let offsets = args.offsets.read_offsets()?;
+    let ways = &args.ways;
+    let rank = if args.masked.is_some() { 3..=3 } else { 2..=2 };
+    let (a, b) = (read(&args.a, rank)?, Stack::read(&args.b, &ways.format)?);
+    let numbers = numbers(args, &a)?;
     let dtypes: Vec<_> = [a.dtype].into_iter().chain(b.dtype()).collect();
     let out_dtype = product::out_dtype(args.out_dtype, &dtypes, &args.output)?;
 
-    let context = product::open(args.execution.adapter.as_deref())?;
+    let context = product::open(ways.execution.adapter.as_deref())?;
     let a_tensor = product::upload(&context, &a)?;
-    let b_tensor = match (b.on(&context)?, args.transpose_b) {
-        (b, true) => RightOperand::of_weights(b),
-        (b, false) => b,
+    let b_tensor = b.as_b(&context, args.transpose_b)?;
+    let gemm = match &args.masked {
+        Some(_) => {
+            let counts = Tensor::upload(&context, &numbers, &[numbers.len()])?;
+            Gemm::masked(&a_tensor, b_tensor, &counts)
+        }
+        None => Gemm::grouped(&a_tensor, b_tensor, &GroupOffsets::upload(&context, &numbers)?),
     };
-    let ends = GroupOffsets::upload(&context, &offsets)?;
-    let gemm =
-        Gemm::grouped(&a_tensor, b_tensor, &ends).out_dtype(out_dtype).precision(args.precision);
-
-    Job { context: &context, gemm, alpha: 1.0, execution: &args.execution, output: &args.output }
-        .run(out, |check| {
-            let (wide, b_error) = b.wide(&context, a.dtype)?;
-            check(&Inputs {
-                a: &product::wide(&a)?,
-                b: &wide,
-                b_error: b_error.as_deref(),
-                offsets: &offsets,
-                ..Inputs::default()
-            })
+    let job = Job {
+        context: &context,
+        gemm: gemm.out_dtype(out_dtype).precision(ways.precision),
+        alpha: 1.0,
+        numbers: &numbers,
+        execution: &ways.execution,
+        output: &args.output,
+    };
+    job.run(out, |check| {
+        let (wide, b_error) = b.wide(&context, a.dtype)?;
+        check(&Inputs {
+            a: &product::wide(&a)?,
+            b: &wide,
+            b_error: b_error.as_deref(),
+            offsets: &numbers,
+            ..Inputs::default()
         })
+    })
+}
+
+/// The ends of the groups, or a count for each entry of A, none of them beyond its rows.
+fn numbers(args: &GroupedArgs, a: &Array) -> Result<Vec<u32>> {
+    if let Some(ends) = &args.offsets {
+        return ends.read_offsets();
+    }
+    let Some(masked) = &args.masked else {
+        return Err(Failure::other("neither --offsets nor --masked is given"));
+    };
+    let (counts, entries, rows) = (masked.read_counts()?, a.shape[0], a.shape[1]);
+    if counts.len() != entries {
+        return Err(Failure::Other(format!(
+            "{masked} has {} counts; A has {entries} entries, and there is one for each",
+            counts.len()
+        )));
+    }
+    match counts.iter().position(|&count| count as usize > rows) {
+        Some(at) => Err(Failure::Other(format!(
+            "{masked}: count {at} is {}; an entry of A has {rows} rows",
+            counts[at]
+        ))),
+        None => Ok(counts),
+    }
 }

@@ -54,6 +54,7 @@ pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
         context: &context,
         gemm,
         alpha: args.alpha,
+        numbers: &[],
         execution: &args.execution,
         output: &args.output,
     };

@@ -21,13 +21,13 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     product::check_output(&args.output, args.out_dtype, inputs)?;
     let (x, logits) = (read(&args.x, 2..=2)?, read(&args.logits, 2..=2)?);
     let out_dtype = product::out_dtype(args.out_dtype, &[x.dtype], &args.output)?;
-    let [gate, up, down] = weights.map(|source| Stack::read(from_ref(source), &args.format));
+    let [gate, up, down] = weights.map(|source| Stack::read(from_ref(source), &args.ways.format));
     let all = [gate?, up?, down?];
 
-    let context = product::open(args.execution.adapter.as_deref())?;
+    let context = product::open(args.ways.execution.adapter.as_deref())?;
     let [gate, up, down] = all.each_ref().map(|stack| stack.on(&context));
-    let mut layer = MoeLayer::new(gate?, up?, down?, args.top_k).precision(args.precision);
-    if let Some(kernel) = &args.execution.kernel {
+    let mut layer = MoeLayer::new(gate?, up?, down?, args.top_k).precision(args.ways.precision);
+    if let Some(kernel) = &args.ways.execution.kernel {
         layer = layer.kernel(kernel);
     }
     let (x_tensor, logits_tensor) =
@@ -35,7 +35,7 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     let y = Tensor::zeros(&context, out_dtype, &x.shape)?;
     layer.forward_into(&x_tensor, &logits_tensor, &y)?;
     let y = Array { dtype: out_dtype, shape: x.shape.clone(), bytes: y.read_bytes_blocking()? };
-    let checked = match args.execution.check {
+    let checked = match args.ways.execution.check {
         true => Some(oracle::compare(&expected(args, &context, [&x, &logits], &all, &y)?, &y)?),
         false => None,
     };
@@ -44,20 +44,14 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     let [h, f] = all[0].k_and_n(true);
     let kinds = all.each_ref().map(Stack::kind);
     let experts = all[0].matrices();
-    writeln!(out, "adapter  {}", product::adapter_text(&context))?;
-    writeln!(
-        out,
-        "layer    {} of {experts} experts, H = {h}, F = {f}, {} by {} gives {} {out_dtype}",
+    let line = format!(
+        "{} of {experts} experts, H = {h}, F = {f}, {} by {} gives {} {out_dtype}",
         args.top_k,
         x.dtype,
         kinds.join(", "),
         shape_text(&y.shape)
-    )?;
-    if let Some(checked) = checked {
-        writeln!(out, "check    {checked}")?;
-    }
-    writeln!(out, "written  {}", args.output.path().display())?;
-    Ok(())
+    );
+    product::report(out, &context, [("layer", line)], checked, &args.output)
 }
 
 /// The layer in f64.
@@ -85,7 +79,7 @@ fn expected(
         normalize: true,
         bias: None,
         activation: Activation::Silu,
-        precision: args.precision,
+        precision: args.ways.precision,
         own: Ffn { f, gate: stack(0), up: stack(1), down: stack(2) },
         shared: None,
     };

@@ -60,20 +60,27 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     };
     let gemm = gemm.out_dtype(out_dtype).precision(args.precision);
 
-    Job { context: &context, gemm, alpha: 1.0, execution: &args.execution, output: &args.output }
-        .run(out, |check| {
-            let (b, b_error) = match &weights {
-                Weights::Dense(dtype, bytes) => (decode_f64(*dtype, bytes)?, None),
-                Weights::Quantized(weights) => {
-                    let wide = dequantize(weights).into_iter().map(f64::from).collect();
-                    (wide, Some(product::weight_error(&context, weights, x.dtype)))
-                }
-            };
-            check(&Inputs {
-                a: &product::wide(&x)?,
-                b: &b,
-                b_error: b_error.as_deref(),
-                ..Inputs::default()
-            })
+    let job = Job {
+        context: &context,
+        gemm,
+        alpha: 1.0,
+        numbers: &[],
+        execution: &args.execution,
+        output: &args.output,
+    };
+    job.run(out, |check| {
+        let (b, b_error) = match &weights {
+            Weights::Dense(dtype, bytes) => (decode_f64(*dtype, bytes)?, None),
+            Weights::Quantized(weights) => {
+                let wide = dequantize(weights).into_iter().map(f64::from).collect();
+                (wide, Some(product::weight_error(&context, weights, x.dtype)))
+            }
+        };
+        check(&Inputs {
+            a: &product::wide(&x)?,
+            b: &b,
+            b_error: b_error.as_deref(),
+            ..Inputs::default()
         })
+    })
 }

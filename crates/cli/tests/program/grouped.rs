@@ -1,6 +1,6 @@
 //! `tilewise grouped`.
 
-use crate::bench::{Bench, adapters, assert_close, numbers, product, transposed};
+use crate::bench::{Bench, adapters, assert_close, every_adapter, numbers, product, transposed};
 
 const N: usize = 9;
 const K: usize = 13;
@@ -9,6 +9,7 @@ const K: usize = 13;
 const ENDS: [u32; 4] = [7, 7, 8, 70];
 const M: usize = 75;
 
+/// Writes ends, or counts, in each type that they may have.
 fn offset_files(bench: &Bench, ends: &[u32]) {
     let u32s: Vec<u8> = ends.iter().flat_map(|end| end.to_le_bytes()).collect();
     let i64s: Vec<u8> = ends.iter().flat_map(|&end| i64::from(end).to_le_bytes()).collect();
@@ -55,6 +56,81 @@ fn ragged_groups() {
             }
         }
     }
+}
+
+/// The first rows of each entry; the others are zeros, whatever A holds there.
+#[test]
+fn first_rows_of_each_entry() {
+    const ROWS: usize = 33;
+    let counts = [7u32, 0, 33, 1];
+    let groups = counts.len();
+    let (mut a, b) = (numbers(groups * ROWS * K, 1), numbers(groups * K * N, 2));
+    let entries: Vec<&[f32]> = b.chunks_exact(K * N).collect();
+    let mut expected = vec![0.0; groups * ROWS * N];
+    for (group, &count) in counts.iter().enumerate() {
+        let own = &mut a[group * ROWS * K..][..ROWS * K];
+        let (counted, beyond) = own.split_at_mut(count as usize * K);
+        beyond.fill(f32::NAN);
+        let rows = count as usize;
+        expected[group * ROWS * N..][..rows * N].copy_from_slice(&product(
+            counted,
+            entries[group],
+            rows,
+            N,
+            K,
+        ));
+    }
+    let flipped: Vec<f32> = entries.iter().flat_map(|entry| transposed(entry, K, N)).collect();
+    let bench = Bench::new();
+    bench.npy("a.npy", &[groups, ROWS, K], &a);
+    bench.npy("b.npy", &[groups, K, N], &b);
+    bench.npy("bt.npy", &[groups, N, K], &flipped);
+    bench.npy("first.npy", &[K, N], entries[0]);
+    bench.npy("rest.npy", &[3, K, N], &b[K * N..]);
+    offset_files(&bench, &counts);
+    for adapter in every_adapter() {
+        for (operands, counts) in
+            [("b.npy", "u32"), ("bt.npy --transpose-b", "i32"), ("first.npy rest.npy", "i64")]
+        {
+            let said = bench.succeed(&format!(
+                "grouped a.npy {operands} --masked {counts}.npy -o c.npy --adapter {adapter} \
+                 --check"
+            ));
+            assert!(said.contains("within the bound"), "{said}");
+            let (shape, values) = bench.read_npy("c.npy");
+            assert_eq!(shape, [groups, ROWS, N]);
+            assert_close(&values, &expected, 1e-4);
+            std::fs::remove_file(bench.path("c.npy")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn bad_counts() {
+    let bench = Bench::new();
+    bench.npy("a.npy", &[2, 5, 4], &numbers(40, 1));
+    bench.npy("matrix.npy", &[10, 4], &numbers(40, 1));
+    bench.npy("b.npy", &[2, 4, 3], &numbers(24, 2));
+    bench.npy("b3.npy", &[3, 4, 3], &numbers(36, 2));
+    bench.npy("bt.npy", &[2, 3, 4], &numbers(24, 2));
+    for (operands, counts, parts) in [
+        ("a.npy b.npy", &[5, 6][..], ["u32.npy: count 1 is 6", "5 rows"]),
+        ("a.npy b.npy", &[5, 5, 5], ["3 counts", "2 entries"]),
+        ("a.npy b3.npy", &[5, 5], ["2", "3"]),
+        ("a.npy bt.npy", &[5, 5], ["5×4", "3×4"]),
+        ("matrix.npy b.npy", &[5, 5], ["matrix.npy: shape [10,4]", "[groups, rows, columns]"]),
+    ] {
+        offset_files(&bench, counts);
+        for adapter in adapters() {
+            let line = format!("grouped {operands} --masked u32.npy -o c.npy --adapter {adapter}");
+            bench.refuses(&line, &parts);
+        }
+    }
+    bench.npy("f32.npy", &[2], &[5.0, 5.0]);
+    bench.refuses("grouped a.npy b.npy --masked f32.npy -o c.npy", &["f32", "counts are u32"]);
+    let both = "grouped a.npy b.npy --masked u32.npy --offsets u32.npy -o c.npy";
+    let said = bench.fail(2, both);
+    assert!(said.contains("--masked") && said.contains("--offsets"), "{said}");
 }
 
 #[test]

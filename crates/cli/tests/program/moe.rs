@@ -291,6 +291,7 @@ fn stacks_of_models() {
     bench.take("mlx");
     bench.take("gguf");
     bench.npy_bytes("ends.npy", "<u4", &[2], &[3u32, 5].map(u32::to_le_bytes).concat());
+    bench.npy_bytes("r2.npy", "<u4", &[2], &[1u32, 3].map(u32::to_le_bytes).concat());
     bench.npy_bytes("r.npy", "<u4", &[5], &[1u32, 0, 1, 1, 0].map(u32::to_le_bytes).concat());
     for adapter in adapters() {
         for (k, stack) in [
@@ -298,9 +299,12 @@ fn stacks_of_models() {
             (64, "gguf/all.gguf#blk.1.exps.q4_0"),
         ] {
             bench.npy("x.npy", &[5, k], &numbers(5 * k, 1));
+            bench.npy("entries.npy", &[2, 3, k], &numbers(6 * k, 1));
             let tail = format!("-o y.npy --check --adapter {adapter}");
             let grouped = format!("grouped x.npy {stack} --offsets ends.npy {tail}");
             assert!(bench.succeed(&grouped).contains("within the bound"));
+            let masked = format!("grouped entries.npy {stack} --masked r2.npy {tail}");
+            assert!(bench.succeed(&masked).contains("within the bound"));
             let gathered = format!("gather-matmul x.npy {stack} --rhs-indices r.npy {tail}");
             assert!(bench.succeed(&gathered).contains("within the bound"));
         }

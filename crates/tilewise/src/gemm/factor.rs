@@ -2,6 +2,7 @@
 
 use super::Gemm;
 use crate::gpu::Written;
+use crate::take::Take;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
@@ -46,6 +47,27 @@ impl Gemm {
             )));
         }
         Ok(())
+    }
+
+    /// Has `copy` copy the factors that lie in the output `c`, before anything is written there,
+    /// and gives the product with the copies, if there are such factors: each part of a product
+    /// reads them anew.
+    pub(super) fn of_copied_factors(
+        &self,
+        c: &Tensor,
+        mut copy: impl FnMut(&Take, &Tensor) -> Result<()>,
+    ) -> Result<Option<Gemm>> {
+        self.check_factors(1.0)?;
+        let (mut gemm, mut copied) = (self.clone(), false);
+        for factor in [&mut gemm.alpha, &mut gemm.beta] {
+            let Factor::Device(own) = factor else { continue };
+            if c.shares_bytes(own)?.is_some() {
+                let apart = Tensor::zeros(c.context(), DType::F32, &[1, 1])?;
+                copy(&Take::new(&own.reshape(&[1, 1])?), &apart)?;
+                (*factor, copied) = (Factor::Device(apart), true);
+            }
+        }
+        Ok(copied.then_some(gemm))
     }
 
     /// Where factors lie on a GPU.

@@ -68,7 +68,7 @@ impl Gemm {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => {
                 if let Some(parts) = self.parts()? {
-                    let copies = parts.iter().map(|part| part.gemm.copies_rows(c));
+                    let copies = parts.iter().map(|part| part.gemm.copies_rows(&*part.output(c)?));
                     return copies.reduce(|one, other| Ok(one? || other?)).unwrap_or(Ok(false));
                 }
                 let problem = self.bundle(Some(&self.as_matrix(c)))?.problem;

@@ -1,13 +1,15 @@
-//! Products by shards: one for each, which computes the rows of its groups.
+//! Products by shards: one for each, which computes the rows, or the entries, of its groups.
 
 use super::Gemm;
 use super::groups::Groups;
 use crate::context::Backend;
+use crate::offsets::GroupOffsets;
 use crate::right::{RightOperand, Shards};
 use crate::tensor::Tensor;
+use std::borrow::Cow;
 use std::ops::Range;
 use tilewise_core::problem::Grouping;
-use tilewise_core::{Axis, Result};
+use tilewise_core::{Axis, Error, Result};
 
 /// The product of one shard.
 pub(super) struct Part {
@@ -15,14 +17,37 @@ pub(super) struct Part {
     pub(super) gemm: Gemm,
 }
 
+impl Part {
+    /// Its part of an output: of a masked product the entries of its groups.
+    pub(super) fn output<'c>(&self, c: &'c Tensor) -> Result<Cow<'c, Tensor>> {
+        match (&self.gemm.groups, c.shape().len().checked_sub(self.gemm.rank_of_entry() + 1)) {
+            (Some(Groups::Masked(_)), Some(axis)) => {
+                c.narrow(axis, self.groups.start, self.groups.len()).map(Cow::Owned)
+            }
+            _ => Ok(Cow::Borrowed(c)),
+        }
+    }
+}
+
 impl Gemm {
     /// The products of all shards of B, if it has some, once the whole is found to fit.
     pub(super) fn parts(&self) -> Result<Option<Vec<Part>>> {
         let RightOperand::Shards(shards) = &self.b else { return Ok(None) };
-        let (Some((ends, _)), Some(Groups::Rows { along, .. })) = (self.rows(), &self.groups)
-        else {
-            return Err(shards.refused("B"));
-        };
+        match &self.groups {
+            Some(Groups::Rows { ends, along, .. }) => self.parts_by_rows(shards, ends, *along),
+            Some(Groups::Masked(counts)) => self.parts_by_entries(shards, counts),
+            _ => Err(shards.refused("B")),
+        }
+        .map(Some)
+    }
+
+    /// Each computes some rows of the whole output.
+    fn parts_by_rows(
+        &self,
+        shards: &Shards,
+        ends: &GroupOffsets,
+        along: Axis,
+    ) -> Result<Vec<Part>> {
         let (batch, [m, n, _]) = self.sizes()?;
         let (groups, before) = self.groups_of((ends, 0))?;
         if let Some((bias, axis)) = &self.bias {
@@ -30,39 +55,130 @@ impl Gemm {
         }
         let whole = Grouping::RaggedM { groups, first: 0, offset: 0, expected: ends.expected };
         let rows = whole.expected_rows(m as u64).ceil() as u64;
-        let mut first = 0;
-        let part = |(b, count): &(RightOperand, usize)| {
-            let groups = first..first + count;
-            first = groups.end;
+        let part = |(b, groups): (&RightOperand, Range<usize>)| {
             let ends = ends.of_shard(before, groups.end, rows)?;
-            let rows = Groups::Rows { ends, first: groups.start, along: *along };
-            let bias =
-                self.bias.as_ref().map(|(bias, axis)| Ok((of(bias, &groups, shards)?, *axis)));
-            let bias = bias.transpose()?;
-            let gemm = Gemm { b: b.clone(), groups: Some(rows), bias, ..self.clone() };
+            let rows = Groups::Rows { ends, first: groups.start, along };
+            let gemm = Gemm {
+                b: b.clone(),
+                groups: Some(rows),
+                bias: self.bias_of(&groups, shards)?,
+                ..self.clone()
+            };
             Ok(Part { groups, gemm })
         };
-        shards.parts().iter().map(part).collect::<Result<_>>().map(Some)
+        ranges(shards).map(part).collect()
     }
 
-    /// Whether all parts can be computed into `c`: each is planned, and on a GPU compiled.
-    pub(super) fn all_possible(parts: &[Part], c: &Tensor) -> Result<()> {
-        parts.iter().try_for_each(|Part { gemm, .. }| {
+    /// Each computes some entries of the output.
+    fn parts_by_entries(&self, shards: &Shards, counts: &Tensor) -> Result<Vec<Part>> {
+        let ((batch, _), [all, ..]) = (self.sizes()?, shards.shape());
+        if batch.sizes() != [1, all] {
+            return Err(Error::Shape(format!(
+                "B in shards has {all} entries, the product a batch of {batch}"
+            )));
+        }
+        let part = |(b, groups): (&RightOperand, Range<usize>)| {
+            let residual = self.residual.as_ref();
+            let gemm = Gemm {
+                a: of(&self.a, 2, &groups, all)?,
+                b: b.clone(),
+                groups: Some(Groups::Masked(counts.narrow(0, groups.start, groups.len())?)),
+                bias: self.bias_of(&groups, shards)?,
+                residual: residual.map(|own| of(own, 2, &groups, all)).transpose()?,
+                ..self.clone()
+            };
+            Ok(Part { groups, gemm })
+        };
+        ranges(shards).map(part).collect()
+    }
+
+    /// A bias of a shard's groups: its rows, where there is one for each of all.
+    fn bias_of(&self, groups: &Range<usize>, shards: &Shards) -> Result<Option<(Tensor, Axis)>> {
+        let Some((bias, axis)) = &self.bias else { return Ok(None) };
+        let [all, ..] = shards.shape();
+        Ok(Some((of(bias, 1, groups, all)?, *axis)))
+    }
+
+    /// Dimensions of an entry of the output.
+    fn rank_of_entry(&self) -> usize {
+        2 - usize::from(self.vectors[0])
+    }
+
+    /// Computes all parts into `c` by `run`, once all are found to be possible: each is planned,
+    /// and on a GPU compiled.
+    pub(super) fn by_parts(
+        &self,
+        parts: &[Part],
+        c: &Tensor,
+        mut run: impl FnMut(&Gemm, &Tensor) -> Result<()>,
+    ) -> Result<()> {
+        self.is_whole(c)?;
+        let outputs = parts.iter().map(|part| part.output(c)).collect::<Result<Vec<_>>>()?;
+        for (Part { gemm, .. }, c) in parts.iter().zip(&outputs) {
             let matrix = gemm.as_matrix(c);
             let (problem, context) = (gemm.bundle(Some(&matrix))?.problem, gemm.context());
             match &context.0.backend {
                 Backend::Gpu(gpu) => context.compile(gpu, &problem, gemm.kernel.as_ref()).map(drop),
                 Backend::Cpu => context.plan(&problem, gemm.kernel.as_deref()).map(drop),
+            }?;
+        }
+        parts.iter().zip(&outputs).try_for_each(|(part, c)| run(&part.gemm, c))
+    }
+
+    /// Whether `c` has all entries of a masked product, and lies apart from the operands of all
+    /// parts: each part looks at its own alone.
+    fn is_whole(&self, c: &Tensor) -> Result<()> {
+        let (Some(Groups::Masked(_)), RightOperand::Shards(shards)) = (&self.groups, &self.b)
+        else {
+            return Ok(());
+        };
+        let ([all, ..], rank) = (shards.shape(), self.rank_of_entry());
+        let entries = c.shape().len().checked_sub(rank + 1).map(|axis| c.shape()[axis]);
+        if entries != Some(all) {
+            let shape = c.shape();
+            return Err(Error::Shape(format!(
+                "C has shape {shape:?}, the product a batch of {all}"
+            )));
+        }
+        let residual = if self.gate.is_some() { "gate" } else { "residual" };
+        let own = [
+            ("A", Some(&self.a)),
+            ("bias", self.bias.as_ref().map(|(bias, _)| bias)),
+            (residual, self.residual.as_ref()),
+        ];
+        let own = own.into_iter().filter_map(|(name, tensor)| Some((name, tensor?)));
+        let dense = shards.parts().iter().filter_map(|(part, _)| match part {
+            RightOperand::Dense(b) => Some(("B", b)),
+            _ => None,
+        });
+        for (name, tensor) in own.chain(dense) {
+            c.lies_beside(name, tensor.vector([0; 4]).1, Some(tensor))?;
+        }
+        for (part, _) in shards.parts() {
+            let RightOperand::Quantized(w) = part else { continue };
+            for (_, bound) in w.operand().1 {
+                c.lies_beside("B", bound, None)?;
             }
-        })
+        }
+        Ok(())
     }
 }
 
-/// A bias of a shard's groups: its rows, where there is one for each of all.
-fn of(bias: &Tensor, groups: &Range<usize>, shards: &Shards) -> Result<Tensor> {
-    let [all, ..] = shards.shape();
-    match bias.shape().len().checked_sub(2) {
-        Some(axis) if bias.shape()[axis] == all => bias.narrow(axis, groups.start, groups.len()),
-        _ => Ok(bias.clone()),
+/// Shards with their groups.
+fn ranges(shards: &Shards) -> impl Iterator<Item = (&RightOperand, Range<usize>)> {
+    shards.parts().iter().scan(0, |end, (b, count)| {
+        *end += count;
+        Some((b, *end - count..*end))
+    })
+}
+
+/// Some groups of an operand whose last dimensions are those of a group, where it has one for each
+/// of all.
+fn of(operand: &Tensor, own: usize, groups: &Range<usize>, all: usize) -> Result<Tensor> {
+    match operand.shape().len().checked_sub(own + 1) {
+        Some(axis) if operand.shape()[axis] == all => {
+            operand.narrow(axis, groups.start, groups.len())
+        }
+        _ => Ok(operand.clone()),
     }
 }
