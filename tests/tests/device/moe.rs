@@ -439,7 +439,7 @@ fn interleaved_weights() -> Result<()> {
         .map(|layer| layer.forward(&x, &logits).and_then(|y| y.read_bytes_blocking()));
         let apart = apart?;
         assert!(apart.iter().any(|&byte| byte != 0), "nothing was computed");
-        assert_eq!(apart, views?, "{}", context.info().name);
+        assert_eq!(apart, views?, "{context:?}");
     }
     Ok(())
 }
