@@ -6,8 +6,8 @@
 
 A shape is MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:prepared][:precision]. In a file they
 are separated by commas or white space, and # begins a comment. With experts, e64 or zipf64, it is a
-grouped product: `_grouped_mm` in bf16, and a loop of products in any type. Of quantized weights
-PyTorch multiplies those of 4 bits in groups, with bf16 activations whatever the dtype says
+grouped product, and with ragged-k64 one of as many ranges of K: `_grouped_mm` in bf16, and a loop
+of products in any type. Of quantized weights PyTorch multiplies those of 4 bits in groups, with bf16 activations whatever the dtype says
 (`_weight_int4pack_mm`). Its operands have one form, and its products one precision: `prepared`,
 `prepared-b` and a precision such as `split-f32` are for the names of the rows alone.
 
@@ -33,7 +33,7 @@ PREPARED = ("prepared", "prepared-b")
 PRECISIONS = ("f32-sums", "split-f32", "split-f32-fast", "int16-activations", "f16-sums",
               "int8-activations")
 GRAMMAR = "MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:prepared][:precision]"
-EXPERTS = re.compile(r"(e|zipf)([1-9]\d*)")
+EXPERTS = re.compile(r"(e|zipf|ragged-k)([1-9]\d*)")
 AFFINE = re.compile(r"affine-4bit-g(32|64|128)-(?:f16|bf16|f32)")
 FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,"
          "4095x4095x4095,4097x4097x4097,1x8192x8192,1x8192x8192:NT,8192x1x8192")
@@ -81,7 +81,7 @@ def parse(text):
             raise SystemExit(
                 f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), "
                 "nor affine weights of 4 bits (affine-4bit-g64-f16), nor a batch (x8), "
-                "nor experts (e64, zipf64), "
+                "nor experts (e64, zipf64, ragged-k64), "
                 f"nor what is prepared ({', '.join(PREPARED)}), "
                 f"nor a precision ({', '.join(PRECISIONS)})"
             )
@@ -226,6 +226,32 @@ def grouped(shape):
     return size, ways
 
 
+def along_k(shape):
+    """As `dense`, with a product of each range of K."""
+    m, n, k, dtype = shape.m, shape.n, shape.k, torch_dtype(shape.dtype)
+    last = ends(shape.experts, k)
+    parts = list(zip([0] + last, last))
+    size = (m * k + k * n + len(parts) * m * n) * dtype.itemsize
+    operands = [
+        (matrices(1, m, k, shape.layout[0] == "T", shape.dtype)[0],
+         matrices(1, k, n, shape.layout[1] == "T", shape.dtype)[0])
+        for _ in range(max(1, min(4, sets(size))))
+    ]
+    pick = lambda i: operands[i % len(operands)]
+    out = torch.empty((len(parts), m, n), device=DEVICE, dtype=dtype)
+
+    def loop(i):
+        a, b = pick(i)
+        for entry, (start, end) in enumerate(parts):
+            torch.mm(a[:, start:end], b[start:end], out=out[entry])
+
+    ways = {"mm in a loop": loop}
+    if shape.dtype == "bf16":
+        offsets = torch.tensor(last, device=DEVICE, dtype=torch.int32)
+        ways["_grouped_mm"] = lambda i: torch._grouped_mm(*pick(i), offs=offsets)
+    return size, ways
+
+
 def quantized(shape):
     """As `dense`, of weights of 4 bits with a scale and a zero to each group."""
     m, n, k, group = shape.m, shape.n, shape.k, int(AFFINE.fullmatch(shape.weights)[1])
@@ -255,6 +281,8 @@ def measure(text, count, eager):
     """The row of one shape: the fastest of PyTorch's ways to compute it."""
     shape = parse(text)
     kind = quantized if shape.weights else grouped if shape.experts else dense
+    if shape.experts.startswith("ragged-k"):
+        kind = along_k
     size, ways = kind(shape)
     timed = {way: samples_of(product, count, eager) for way, product in ways.items()}
     way, times = min(timed.items(), key=lambda item: statistics.median(item[1]))

@@ -2,6 +2,8 @@
 
 mod expected;
 mod storage;
+#[cfg(test)]
+mod tests;
 
 use crate::shapes::{Experts, Part, Place, Shape, Sharing};
 use expected::{Expected, Sources, expected};
@@ -9,9 +11,11 @@ pub(crate) use storage::random;
 use storage::{Pool, Values, Weights};
 use tilewise::{
     Activation, Context, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor,
-    PreparedTensor, ProductList, ProductShape, QuantizedTensor, Result, RightOperand, Tensor, wgpu,
+    PreparedTensor, ProductList, ProductShape, QuantizedTensor, Result, RightOperand, Shards,
+    Tensor, wgpu,
 };
 use tilewise_core::kernel::Language;
+use tilewise_core::plan::Plan;
 
 /// Inputs are rotated among sets that together exceed any cache by far.
 const ROTATED_BYTES: f64 = 256e6;
@@ -67,6 +71,8 @@ enum B {
     Prepared(PreparedTensor),
     Quantized(QuantizedTensor),
     PreparedQuantized(PreparedQuantizedTensor),
+    /// A stack that one buffer does not hold.
+    Shards(Shards),
 }
 
 impl Inputs {
@@ -92,6 +98,21 @@ impl Inputs {
         numbers: &[u32],
         software: bool,
     ) -> Result<Operands> {
+        let most = ctx.caps().max_buffer_bytes.min(ctx.caps().max_binding_bytes);
+        self.within(ctx, shape, numbers, software, most)
+    }
+
+    /// As [`ragged`](Self::ragged), where a stack of dense matrices of more than `most` bytes lies
+    /// in several buffers.
+    fn within(
+        &mut self,
+        ctx: &Context,
+        shape: &Shape,
+        numbers: &[u32],
+        software: bool,
+        most: u64,
+    ) -> Result<Operands> {
+        let shards = shape.shards(numbers.len(), most);
         let sizes = shape.storage(numbers.len());
         let [_, [entries, ..], [outputs, rows, columns]] = sizes;
         let strides = sizes.map(|size| size.iter().product::<usize>().next_multiple_of(ALIGNMENT));
@@ -111,7 +132,7 @@ impl Inputs {
             .quantized
             .map(|format| Weights::new(format, entries, [shape.mnk[1], shape.mnk[2]], shape.dtype))
             .transpose()?;
-        let pooled = [true, quantized.is_none(), shape.gated];
+        let pooled = [true, quantized.is_none() && shards.is_none(), shape.gated];
         let needed = [0, 1, 2].map(|at| if pooled[at] { strides[at] * sets } else { 0 });
         // What is too small is given back before more is asked for.
         for (pool, needed) in self.pools.iter_mut().zip(needed) {
@@ -137,7 +158,23 @@ impl Inputs {
             }
             _ => view(0, set).map(A::Dense),
         };
+        let sharded = |count: usize| {
+            let part = |first: usize| {
+                let [_, rows, columns] = sizes[1];
+                let size = [count.min(entries - first), rows, columns];
+                let [elements, before] = [size[0], first].map(|entries| entries * rows * columns);
+                let pool = Pool::behind(ctx, shape.dtype, elements, 2, before)?;
+                let b = pool.view(0, size, turned[1])?;
+                Ok(match shape.prepared {
+                    "" => RightOperand::from(b),
+                    _ => RightOperand::from(PreparedTensor::right_for(&b, precision)?),
+                })
+            };
+            let parts: Result<Vec<_>> = (0..entries).step_by(count).map(part).collect();
+            Shards::new(parts?).map(B::Shards)
+        };
         let b = |set: usize| match &quantized {
+            None if let Some(count) = shards => sharded(count),
             Some(weights) => {
                 let weights = QuantizedTensor::upload_groups(ctx, &weights.entries)?;
                 match shape.prepared {
@@ -159,7 +196,9 @@ impl Inputs {
         };
         let c = Tensor::zeros(ctx, shape.dtype, &c)?;
         let indices = shape.gathered.then(|| shuffled(rows));
-        let dense = || Values { numbers: pool(1).block.clone(), errors: None };
+        let block = || Pool::new(ctx, shape.dtype, 1, 2).map(|pool| pool.block);
+        let repeated = if needed[1] > 0 { pool(1).block.clone() } else { block()? };
+        let dense = || Values { numbers: repeated, errors: None };
         let sources = Sources {
             a: &pool(0).block,
             rows: indices.as_deref(),
@@ -227,6 +266,7 @@ impl Operands {
             B::Prepared(prepared) => RightOperand::from(prepared),
             B::Quantized(weights) => RightOperand::from(weights),
             B::PreparedQuantized(weights) => RightOperand::from(weights),
+            B::Shards(shards) => RightOperand::from(shards),
         };
         let gemm = match (&self.groups, b) {
             (Groups::None, b) => Gemm::new(a, b),
@@ -249,6 +289,15 @@ impl Operands {
             Some(name) => gemm.kernel(name),
             None => gemm,
         }
+    }
+
+    /// The plan of the first set's product, or of its first shard.
+    ///
+    /// # Errors
+    /// Those of the product.
+    pub fn plan(&self, kernel: Option<&str>) -> Result<Plan> {
+        let plans = self.product(0, kernel).plans()?;
+        plans.into_iter().next().ok_or_else(|| Error::Unsupported("nothing to multiply".into()))
     }
 
     /// How many sets there are.
@@ -278,7 +327,7 @@ impl Operands {
         self.clear();
         self.product(0, kernel).run_into(&self.c)?;
         // Only now: what a device does not compile has been replaced.
-        let plan = self.product(0, kernel).plan()?;
+        let plan = self.plan(kernel)?;
         self.compare(plan.passes.iter().any(|pass| pass.language == Language::Msl || pass.coop))
     }
 
@@ -325,130 +374,5 @@ impl Operands {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::expected::CHECKED;
-    use super::*;
-    use tilewise_core::Problem;
-
-    #[test]
-    fn what_is_wrong_is_found() {
-        let ctx = Context::cpu();
-        let mut inputs = Inputs::default();
-        for name in [
-            "5x7x9",
-            "70x3x20:tn:f16",
-            "1x200x33:nt:bf16:x3",
-            "200x1x8:tt:x2",
-            "3x40x128:mxfp4:x2",
-            "9x7x20:bf16:prepared",
-            "3x40x128:f16:mxfp4:prepared-b",
-        ] {
-            let shape: Shape = name.parse().unwrap();
-            let operands = inputs.operands(&ctx, &shape, true).unwrap();
-            assert!(
-                matches!(operands.compare(true), Err(Error::Malformed(_))),
-                "{name}: zeros pass"
-            );
-            operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let places: Vec<_> =
-                operands.expected.iter().map(|expected| (expected.row, expected.col)).collect();
-            let [last_row, last_col] = [shape.mnk[0] * shape.batch - 1, shape.mnk[1] - 1];
-            for corner in [(0, 0), (0, last_col), (last_row, 0), (last_row, last_col)] {
-                assert!(places.contains(&corner), "{name}: {corner:?} is not looked at");
-            }
-            assert!(
-                places.len() <= CHECKED
-                    && places.len() >= CHECKED.min((last_row + 1) * (last_col + 1)) / 2,
-                "{name}: {places:?}"
-            );
-        }
-    }
-
-    /// Every form of groups; each passes, and not when it is left out or has other numbers.
-    #[test]
-    fn forms_are_told_apart() {
-        let ctx = Context::cpu();
-        let mut inputs = Inputs::default();
-        let upload = |numbers: &[u32]| Tensor::upload(&ctx, numbers, &[numbers.len()]).unwrap();
-        let ends = |numbers: &[u32]| GroupOffsets::upload(&ctx, numbers).unwrap();
-        for (name, wrong) in [
-            ("7x6x16:masked3-4", Groups::Masked(upload(&[5, 5, 5]))),
-            ("7x6x16:TN:f16:masked3-4", Groups::Masked(upload(&[4, 4, 7]))),
-            ("7x6x16:masked1-4", Groups::Masked(upload(&[5]))),
-            ("5x40x16:f16:affine-4bit-g64-f16:masked3", Groups::Masked(upload(&[5, 5, 4]))),
-            ("9x6x50:TN:f16:ragged-k4", Groups::AlongK(ends(&[12, 25, 36, 50]))),
-            ("9x6x50:NT:ragged-k4", Groups::AlongK(ends(&[12, 25, 37, 49]))),
-            ("9x6x2:TN:ragged-k4", Groups::AlongK(ends(&[1, 1, 1, 2]))),
-            ("16x24x40:f16:list3", Groups::List(ProductList::upload(&ctx, &[]).unwrap())),
-            ("30x6x32:f16:e3:gated", Groups::Rows(ends(&[9, 20, 30]))),
-            ("30x6x32:e3:gathered", Groups::Rows(ends(&[9, 20, 30]))),
-            ("30x6x32:gathered:gated:zipf3", Groups::Rows(ends(&[17, 24, 30]))),
-        ] {
-            let shape: Shape = match name.contains("affine") {
-                true => name.replace("x16", "x64").parse().unwrap(),
-                false => name.parse().unwrap(),
-            };
-            let mut operands = inputs.operands(&ctx, &shape, true).unwrap();
-            assert!(matches!(operands.compare(true), Err(Error::Malformed(_))), "{name}");
-            operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let problem = operands.product(0, None).problem().unwrap();
-            let own = shape.problem();
-            assert_eq!((problem.batch, problem.entries()), (own.batch, own.entries()), "{name}");
-            assert_eq!(problem.gathered, own.gathered, "{name}");
-            let end = |problem: &Problem| (problem.epilogue.gated, problem.epilogue.activation);
-            assert_eq!(end(&problem), end(&own), "{name}");
-            let right = std::mem::replace(&mut operands.groups, wrong);
-            // The CPU executor leaves what is there.
-            operands.c = Tensor::zeros(&ctx, shape.dtype, operands.c.shape()).unwrap();
-            let found = operands.check(None);
-            assert!(matches!(found, Err(Error::Malformed(_))), "{name}: {found:?}");
-            operands.groups = right;
-            if operands.rows.take().is_some() {
-                let found = operands.check(None);
-                assert!(matches!(found, Err(Error::Malformed(_))), "{name}: {found:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_gate_is_not_left_out() {
-        let ctx = Context::cpu();
-        let mut inputs = Inputs::default();
-        for name in ["9x6x32:f16:gated", "9x6x32:x3:gated", "9x6x32:gated:gathered"] {
-            let mut operands = inputs.operands(&ctx, &name.parse().unwrap(), true).unwrap();
-            operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
-            operands.sets[0].2 = None;
-            assert!(matches!(operands.check(None), Err(Error::Malformed(_))), "{name}");
-        }
-    }
-
-    #[test]
-    fn shuffled_rows_are_each_there_once() {
-        for count in [1, 2, 3, 8, 64, 97, 2048] {
-            let mut rows = shuffled(count);
-            let moved = rows.iter().enumerate().filter(|(at, row)| *at != **row as usize).count();
-            assert!(moved >= count.saturating_sub(2) / 2, "{count}: {moved}");
-            rows.sort_unstable();
-            assert!(rows.iter().enumerate().all(|(at, row)| at == *row as usize), "{count}");
-        }
-    }
-
-    /// Each group has other weights.
-    #[test]
-    fn groups_are_told_apart() {
-        let ctx = Context::cpu();
-        let mut inputs = Inputs::default();
-        for name in ["12x6x32:nt:f16", "12x6x64:f16:affine-4bit-g64-f16"] {
-            let shape: Shape = name.parse().unwrap();
-            let operands = inputs.ragged(&ctx, &shape, &[5, 5, 12], true).unwrap();
-            operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let all_in_one = inputs.ragged(&ctx, &shape, &[12, 12, 12], true).unwrap();
-            let mixed = Operands { expected: all_in_one.expected, ..operands };
-            assert!(matches!(mixed.compare(true), Err(Error::Malformed(_))), "{name}");
-        }
     }
 }

@@ -142,10 +142,10 @@ impl Bench {
         samples: usize,
     ) -> Result<Measured> {
         let planned = operands.product(0, None);
-        if written_in(&planned.plan()?, language) {
+        if written_in(&operands.plan(None)?, language) {
             operands.check(None)?;
             // What does not compile has been replaced by now.
-            if written_in(&planned.plan()?, language) {
+            if written_in(&operands.plan(None)?, language) {
                 return self.measured(operands, None, samples);
             }
         }
@@ -182,7 +182,7 @@ impl Bench {
         let operands = self.operands(shape, &shape.numbers())?;
         let mut measured = self.measured(&operands, None, samples)?;
         let planned = operands.product(0, None);
-        let (choices, plan) = (planned.choices()?, planned.plan()?);
+        let (choices, plan) = (planned.choices()?, operands.plan(None)?);
         let cheapest = choices.first().map_or(0.0, |choice| choice.cost);
         let mut best = measured.seconds[0];
         for choice in choices.iter().filter(|choice| choice.cost <= factor * cheapest) {
@@ -238,7 +238,7 @@ impl Bench {
     ) -> Result<Measured> {
         operands.check(kernel)?;
         // Only now: what a device does not compile has been replaced.
-        let plan = operands.product(0, kernel).plan()?;
+        let plan = operands.plan(kernel)?;
         let choice =
             plan.choice.as_ref().map_or_else(|| "matrixmultiply".to_owned(), ToString::to_string);
         let edges = plan.edges.iter().map(ToString::to_string).collect();

@@ -31,9 +31,21 @@ pub(super) struct Pool {
 
 impl Pool {
     pub(super) fn new(ctx: &Context, dtype: DType, elements: usize, seed: u64) -> Result<Self> {
+        Self::behind(ctx, dtype, elements, seed, 0)
+    }
+
+    /// What lies behind so many elements of a larger storage.
+    pub(super) fn behind(
+        ctx: &Context,
+        dtype: DType,
+        elements: usize,
+        seed: u64,
+        before: usize,
+    ) -> Result<Self> {
         let period = BLOCK_WORDS * 4 / dtype.bytes() as usize;
-        let bytes = convert::encode(dtype, &random(period, seed));
+        let mut bytes = convert::encode(dtype, &random(period, seed));
         let block = convert::decode(dtype, &bytes)?;
+        bytes.rotate_left(before % period * dtype.bytes() as usize);
         let (Some(device), Some(queue)) = (ctx.device(), ctx.queue()) else {
             let needed = elements * dtype.bytes() as usize;
             let mut all = Vec::new();

@@ -198,17 +198,18 @@ fn each<A, B, C>(outer: &[A], inner: &[B], name: impl Fn(&A, &B) -> C) -> Vec<C>
     outer.iter().flat_map(|a| inner.iter().map(|b| name(a, b)).collect::<Vec<_>>()).collect()
 }
 
-/// Rows by experts of two widths, in f16, bf16 and 4 bits; the wider ones fit a buffer in 4 bits
-/// alone.
+/// Rows by experts of two widths, in f16, bf16, prepared bf16 and 4 bits.
 fn experts() -> Vec<String> {
     let rows = [(8, "e"), (64, "e"), (256, "e"), (2048, "e"), (8192, "e"), (32_768, "e")];
     let shares = rows.into_iter().chain([(2048, "zipf"), (8192, "zipf"), (32_768, "zipf")]);
     let mut names = Vec::new();
     for (m, spread) in shares {
-        for format in [":NN:f16", ":NN:bf16", ":NT:f16:affine-4bit-g64-f16"] {
-            names.push(format!("{m}x1408x2048{format}:{spread}64"));
+        for nk in ["1408x2048", "14336x4096"] {
+            let formats = [":NN:f16", ":NT:f16:affine-4bit-g64-f16"];
+            names.extend(formats.map(|format| format!("{m}x{nk}{format}:{spread}64")));
+            names.push(format!("{m}x{nk}:NN:bf16:{spread}64:prepared-b"));
         }
-        names.push(format!("{m}x14336x4096:NT:f16:affine-4bit-g64-f16:{spread}64"));
+        names.push(format!("{m}x1408x2048:NN:bf16:{spread}64"));
     }
     names.extend(["f32", "f16"].map(|dtype| format!("8192x128x128:{dtype}:e64")));
     names

@@ -96,6 +96,17 @@ impl Shape {
         }
     }
 
+    /// How many matrices of a dense B lie in a buffer of so many bytes, if it does not hold those
+    /// of all experts.
+    pub(crate) fn shards(&self, groups: usize, most: u64) -> Option<usize> {
+        let [_, [entries, rows, columns], _] = self.storage(groups);
+        let by_rows =
+            matches!(self.experts, Some(Experts { sharing: Sharing::Even | Sharing::Zipf, .. }));
+        let bytes = rows as u64 * columns as u64 * self.dtype.bytes();
+        let held = usize::try_from(most / bytes).unwrap_or(usize::MAX);
+        (by_rows && self.quantized.is_none() && held < entries).then_some(held.max(1))
+    }
+
     /// The storage of A, B and C for so many groups: entries, rows and columns.
     pub(crate) fn storage(&self, groups: usize) -> [[usize; 3]; 3] {
         let ([m, n, k], batch) = (self.mnk, self.batch);
