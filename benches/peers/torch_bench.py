@@ -7,9 +7,10 @@
 A shape is MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:prepared][:precision]. In a file they
 are separated by commas or white space, and # begins a comment. With experts, e64 or zipf64, it is a
 grouped product, and with ragged-k64 one of as many ranges of K: `_grouped_mm` in bf16, and a loop
-of products in any type. Of quantized weights PyTorch multiplies those of 4 bits in groups, with bf16 activations whatever the dtype says
-(`_weight_int4pack_mm`). Its operands have one form, and its products one precision: `prepared`,
-`prepared-b` and a precision such as `split-f32` are for the names of the rows alone.
+of products in any type. Of quantized weights PyTorch multiplies those of 4 bits in groups, with
+bf16 activations whatever the dtype says (`_weight_int4pack_mm`). Its operands have one form, and
+its products one precision: `prepared`, `prepared-b` and a precision such as `split-f32` are for the
+names of the rows alone.
 
 f32 means f32: TF32 is off. Sums of f16 and bf16 are kept in f32. Inputs are random and rotate among
 sets that together exceed the caches. The launches of a sample are replayed as one CUDA graph, so
