@@ -305,6 +305,7 @@ const SCHEDULES: &[ScheduleDef] = &[
     },
     ScheduleDef {
         extents: &["schedule/all_rows.wgsl", "schedule/ragged_k.wgsl"],
+        powers: &["schedule/ragged_k.wgsl", "mainloop/range_of_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
         ..BATCHED
     },
@@ -336,6 +337,7 @@ const BATCHED: ScheduleDef = ScheduleDef {
     bases: Some("schedule/strides.wgsl"),
     serves: |_| false,
     table: None,
+    powers: &["mainloop/all_k.wgsl"],
     has_params: false,
 };
 

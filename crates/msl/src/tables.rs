@@ -187,6 +187,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::Batched),
         table: None,
+        powers: &[],
         has_params: false,
     },
     ScheduleDef {
@@ -195,6 +196,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
         table: None,
+        powers: &[],
         has_params: false,
     },
 ];

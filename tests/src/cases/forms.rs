@@ -2,8 +2,10 @@
 
 use super::{F32, Table};
 use crate::case::{Groups, LAYOUTS};
-use crate::{Case, Entries, Place, themes};
+use crate::kernels::Kernel;
+use crate::{Case, Data, Entries, Place, themes};
 use tilewise::{Axis, DType};
+use tilewise_core::{Access, Grouping};
 
 /// The suite's counts and ends on each kernel, splits of K, and the edges of every variant's tile.
 pub fn forms(table: Table) -> Vec<Case> {
@@ -35,7 +37,7 @@ pub fn forms(table: Table) -> Vec<Case> {
         let groups = Groups { ends: (0..18).map(|group| group / 2).collect(), on_device };
         let case = Case { groups: Some(groups), ..Case::new([9, 12, 12], F32) };
         cases.push(case.kernel(&kernel.name));
-        if kernel.variant.begins_anywhere() {
+        if kernel.variant.takes(Grouping::Listed { groups: 1, offset: 0 }) {
             let [m, n, k] = [bm + 4, bn + 3, bk + 1];
             let elements = [1 + m * k, 2 + k * n, 3 + m * n + bm * n];
             // Where storage runs along the tile, those beyond a product's last would leave it.
@@ -47,6 +49,8 @@ pub fn forms(table: Table) -> Vec<Case> {
                 let case = case.listed(&[edge, after], elements.map(|count| count as usize));
                 cases.push(case.kernel(&kernel.name));
             }
+        }
+        if kernel.variant.takes(Grouping::RaggedK { groups: 1, offset: 0 }) {
             let ends = vec![1, bk, 2 * bk, 2 * bk, 4 * bk + 1];
             let size = [bm as usize + 4, bn as usize + 4, 4 * bk as usize + 2];
             let case = Case::new(size, F32).layout(layout);
@@ -59,5 +63,58 @@ pub fn forms(table: Table) -> Vec<Case> {
             cases.push(Case { a, b, bias, ..case.integers() }.kernel(&kernel.name));
         }
     }
+    cases.extend(kernels.iter().filter(|kernel| kernel.variant.unit().is_some()).flat_map(ranges));
     cases
 }
+
+/// Ranges of K that begin and end around the steps of a matrix unit. Some have one element, which
+/// is infinite, or so large that numbers of others would lose their digits beside it; such are
+/// those beyond the last end.
+fn ranges(kernel: &Kernel) -> Vec<Case> {
+    let Access::Words { depth, .. } = kernel.variant.access else { return Vec::new() };
+    let bk = kernel.variant.bk;
+    let case = |size: [usize; 3], types, layout, lengths: &[u32]| {
+        let ends = lengths.iter().scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        });
+        let groups = Groups { ends: ends.collect(), on_device: true };
+        Case::new(size, types).layout(layout).along_k(groups).kernel(&kernel.name)
+    };
+    let large = |dtype, size| if dtype == DType::BF16 { size } else { f32::INFINITY };
+    let mut cases = Vec::new();
+    for (i, layout) in LAYOUTS.into_iter().enumerate() {
+        let k = 4 * bk as usize;
+        let lengths = [0, depth - 1, 0, bk, bk + 1, 0, 1, bk - 1];
+        cases.push(case([8, 24, k], HALF[i % 3], layout, &lengths));
+        let odd = case([3, 5, k - 1], HALF[(i + 1) % 3], layout, &lengths[..4 + i]);
+        let [a, b] = [odd.a, odd.b].map(|place| {
+            Place::odd(place.dtype).transposed(place.transposed).entries(Entries::Single)
+        });
+        cases.push(Case { a, b, ..odd });
+        let k = bk as usize + 16;
+        let is_alone = |step: usize| [3, k - 12].contains(&step) || step >= k - 6;
+        for (types, size) in
+            HALF.into_iter().flat_map(|types| [(types, f32::INFINITY), (types, 2f32.powi(60))])
+        {
+            let case = case([8, 16, k], types, layout, &[3, 1, bk, 1, 5, 0]);
+            let number = |dtype, line: usize, step: usize| match is_alone(step) {
+                true => large(dtype, size),
+                false => [1.0, -2.0, 0.5][(line + step) % 3],
+            };
+            let [a, b] = [case.a.dtype, case.b.dtype];
+            let a = (0..8 * k).map(|at| number(a, at / k, at % k)).collect();
+            let b = (0..k * 16).map(|at| number(b, at % 16, at / 16)).collect();
+            let (a_data, b_data) = (Data::Given(a), Data::Given(b));
+            cases.push(Case { a_data, b_data, exact: true, ..case });
+        }
+    }
+    cases
+}
+
+/// Types of A, B and C for matrix units of f16.
+const HALF: [[DType; 3]; 3] = [
+    [DType::F16, DType::F16, DType::F32],
+    [DType::BF16, DType::BF16, DType::F32],
+    [DType::BF16, DType::F16, DType::F32],
+];

@@ -145,7 +145,10 @@ pub(super) fn seconds(
     let [bm, bn] = [variant.bm, variant.bn].map(f64::from);
     let k = problem.k as f64;
     let tiles = tiles(problem, variant);
-    let tile = 2.0 * bm * bn * (k / splits as f64 + shares.start);
+    // A range of K ends anywhere in its last step.
+    let whole = problem.grouping.has_whole_k();
+    let last = if whole { 0.0 } else { f64::from(variant.bk - 1) / 2.0 };
+    let tile = 2.0 * bm * bn * (k / splits as f64 + last + shares.start);
     let per_core = tiles * splits as f64 / rates.cores;
     // Workgroups that hide a core's latencies take turns. The last turn has fewer, which hide less.
     let together = (shares.resident / f64::from(variant.threads)).round().max(1.0);

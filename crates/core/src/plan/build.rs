@@ -63,7 +63,13 @@ pub(super) fn build(
             if let Some(packing) =
                 fetch.and_then(|fetch| fetch.packing).filter(|packing| packing.from == Role::Packed)
             {
-                passes.push(packing.pass(side, caps, params(piece, &setup), &setup)?);
+                passes.push(packing.pass(
+                    side,
+                    caps,
+                    params(piece, &setup),
+                    &setup,
+                    (whole, table),
+                )?);
             }
         }
         passes.push(mainloop(piece, (whole, table), caps, &setup, candidate));

@@ -97,6 +97,7 @@ pub fn prepare(
         return Ok(None);
     }
     let packing = packing.made_before(role);
-    let pass = packing.pass(&side, caps, params(piece, &setup), &setup)?;
+    let groups = (problem.grouping, None);
+    let pass = packing.pass(&side, caps, params(piece, &setup), &setup, groups)?;
     Ok(Some(Preparation { pass, bytes: packing.bytes, copy }))
 }
