@@ -17,6 +17,7 @@ files![
     "schedule/ragged.wgsl",
     "schedule/list.wgsl",
     "schedule/ragged_k.wgsl",
+    "schedule/ragged_k_table.wgsl",
     "schedule/ragged_table.wgsl",
     "schedule/split_k.wgsl",
     "schedule/strides.wgsl",

@@ -305,8 +305,15 @@ const SCHEDULES: &[ScheduleDef] = &[
     },
     ScheduleDef {
         extents: &["schedule/all_rows.wgsl", "schedule/ragged_k.wgsl"],
-        powers: &["schedule/ragged_k.wgsl", "mainloop/range_of_k.wgsl"],
+        powers: RANGES_OF_K,
+        serves: |grouping| matches!(grouping, Grouping::RaggedK { groups: ..=WALKED, .. }),
+        ..BATCHED
+    },
+    ScheduleDef {
+        extents: &["schedule/all_rows.wgsl", "schedule/ragged_k_table.wgsl"],
+        powers: RANGES_OF_K,
         serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
+        table: Some("mainloop/group_table.wgsl"),
         ..BATCHED
     },
     ScheduleDef {
@@ -330,6 +337,9 @@ const SCHEDULES: &[ScheduleDef] = &[
         ..BATCHED
     },
 ];
+
+/// They walk over the ends: no pass reads the table while it writes other packed memory.
+const RANGES_OF_K: &[&str] = &["schedule/ragged_k.wgsl", "mainloop/range_of_k.wgsl"];
 
 const BATCHED: ScheduleDef = ScheduleDef {
     file: "schedule/batched.wgsl",

@@ -61,6 +61,15 @@ pub fn forms(table: Table) -> Vec<Case> {
             });
             cases.push(case.clone().kernel(&kernel.name));
             cases.push(Case { a, b, bias, ..case.integers() }.kernel(&kernel.name));
+            // So many that there is a table of them.
+            let lying = |group| match group {
+                5 => 0,
+                19 => 99,
+                group => group * 24 / 19,
+            };
+            let ends = (0..20).map(lying).collect();
+            let case = Case::new([4, 8, 24], F32).layout([true, false]);
+            cases.push(case.along_k(Groups { ends, on_device }).kernel(&kernel.name));
         }
     }
     cases.extend(kernels.iter().filter(|kernel| kernel.variant.unit().is_some()).flat_map(ranges));

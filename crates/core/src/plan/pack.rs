@@ -11,7 +11,6 @@
 
 use super::Pass;
 use super::builder::Builder;
-use super::groups::GroupTable;
 use super::setup::Setup;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
@@ -291,14 +290,14 @@ impl Packing {
         })
     }
 
-    /// The pass that packs; `params` are the problem's, and groups those of the whole product.
+    /// The pass that packs; `params` are the problem's, and `whole` groups the whole product.
     pub(super) fn pass(
         &self,
         side: &Side,
         caps: &Caps,
         params: Params,
         setup: &Setup,
-        (whole, table): (Grouping, Option<GroupTable>),
+        whole: Grouping,
     ) -> Result<Pass> {
         let kit = setup.kit;
         let work = self.work(side, kit, caps)?;
@@ -339,7 +338,7 @@ impl Packing {
                 builder.part(file, None, Vec::new());
             }
             if self.in_ranges {
-                builder.groups(whole, table);
+                builder.groups(whole, None);
             }
             builder.part(file, Some(side.name), constants);
         }

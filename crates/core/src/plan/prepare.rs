@@ -97,7 +97,6 @@ pub fn prepare(
         return Ok(None);
     }
     let packing = packing.made_before(role);
-    let groups = (problem.grouping, None);
-    let pass = packing.pass(&side, caps, params(piece, &setup), &setup, groups)?;
+    let pass = packing.pass(&side, caps, params(piece, &setup), &setup, problem.grouping)?;
     Ok(Some(Preparation { pass, bytes: packing.bytes, copy }))
 }
