@@ -199,4 +199,13 @@ const SCHEDULES: &[ScheduleDef] = &[
         powers: &[],
         has_params: false,
     },
+    ScheduleDef {
+        file: "schedule/ragged_k.metal",
+        extents: &[],
+        bases: None,
+        serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
+        table: None,
+        powers: &[],
+        has_params: false,
+    },
 ];

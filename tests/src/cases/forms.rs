@@ -2,7 +2,7 @@
 
 use super::{F32, Table};
 use crate::case::{Groups, LAYOUTS};
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, smallest};
 use crate::{Case, Data, Entries, Place, themes};
 use tilewise::{Axis, DType};
 use tilewise_core::{Access, Grouping};
@@ -10,11 +10,7 @@ use tilewise_core::{Access, Grouping};
 /// The suite's counts and ends on each kernel, splits of K, and the edges of every variant's tile.
 pub fn forms(table: Table) -> Vec<Case> {
     let kernels = table.one_of_each();
-    let mut ends = [themes::ends(), themes::bad_ends()].concat();
-    // Each of very many groups would have a C.
-    ends.retain(|ends| ends.len() <= 64);
     let mut cases = themes::on(&kernels, &themes::masked());
-    cases.extend(themes::on(&kernels, &themes::along_k(&ends, true)));
     let lists = themes::listed(&themes::lists());
     cases.extend(themes::on(&kernels[..1], &lists));
     cases.extend(themes::on(&kernels[1..], &lists[..5]));
@@ -50,29 +46,46 @@ pub fn forms(table: Table) -> Vec<Case> {
                 cases.push(case.kernel(&kernel.name));
             }
         }
-        if kernel.variant.takes(Grouping::RaggedK { groups: 1, offset: 0 }) {
-            let ends = vec![1, bk, 2 * bk, 2 * bk, 4 * bk + 1];
-            let size = [bm as usize + 4, bn as usize + 4, 4 * bk as usize + 2];
-            let case = Case::new(size, F32).layout(layout);
-            let case = case.along_k(Groups { ends, on_device });
-            let bias = Some((Axis::N, Place::odd(DType::F16)));
-            let [a, b] = [case.a, case.b].map(|place| {
-                Place::odd(place.dtype).transposed(place.transposed).entries(Entries::Single)
-            });
-            cases.push(case.clone().kernel(&kernel.name));
-            cases.push(Case { a, b, bias, ..case.integers() }.kernel(&kernel.name));
-            // So many that there is a table of them.
-            let lying = |group| match group {
-                5 => 0,
-                19 => 99,
-                group => group * 24 / 19,
-            };
-            let ends = (0..20).map(lying).collect();
-            let case = Case::new([4, 8, 24], F32).layout([true, false]);
-            cases.push(case.along_k(Groups { ends, on_device }).kernel(&kernel.name));
-        }
     }
-    cases.extend(kernels.iter().filter(|kernel| kernel.variant.unit().is_some()).flat_map(ranges));
+    cases.extend(ranges_of_k(table));
+    cases
+}
+
+/// Ranges of K: the suite's ends on one of each kernel, and on every variant ends around its steps,
+/// and many.
+pub fn ranges_of_k(table: Table) -> Vec<Case> {
+    let mut all = table.kernels();
+    all.retain(|kernel| kernel.variant.takes(Grouping::RaggedK { groups: 1, offset: 0 }));
+    let some = smallest(all.clone());
+    let mut ends = [themes::ends(), themes::bad_ends()].concat();
+    // Each of very many groups would have a C.
+    ends.retain(|ends| ends.len() <= 64);
+    let mut cases = themes::on(&some, &themes::along_k(&ends, true));
+    for (i, kernel) in all.into_iter().enumerate() {
+        let [bm, bn, bk] = [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk];
+        let layout = LAYOUTS[i % 4];
+        let on_device = true;
+        let ends = vec![1, bk, 2 * bk, 2 * bk, 4 * bk + 1];
+        let size = [bm as usize + 4, bn as usize + 4, 4 * bk as usize + 2];
+        let case = Case::new(size, F32).layout(layout);
+        let case = case.along_k(Groups { ends, on_device });
+        let bias = Some((Axis::N, Place::odd(DType::F16)));
+        let [a, b] = [case.a, case.b].map(|place| {
+            Place::odd(place.dtype).transposed(place.transposed).entries(Entries::Single)
+        });
+        cases.push(case.clone().kernel(&kernel.name));
+        cases.push(Case { a, b, bias, ..case.integers() }.kernel(&kernel.name));
+        // So many that there is a table of them.
+        let lying = |group| match group {
+            5 => 0,
+            19 => 99,
+            group => group * 24 / 19,
+        };
+        let ends = (0..20).map(lying).collect();
+        let case = Case::new([4, 8, 24], F32).layout([true, false]);
+        cases.push(case.along_k(Groups { ends, on_device }).kernel(&kernel.name));
+    }
+    cases.extend(some.iter().filter(|kernel| kernel.variant.unit().is_some()).flat_map(ranges));
     cases
 }
 
@@ -91,10 +104,11 @@ fn ranges(kernel: &Kernel) -> Vec<Case> {
         Case::new(size, types).layout(layout).along_k(groups).kernel(&kernel.name)
     };
     let large = |dtype, size| if dtype == DType::BF16 { size } else { f32::INFINITY };
-    let mut cases = Vec::new();
+    // One step, and nothing beyond it.
+    let mut cases = vec![case([8, 16, 1], HALF[0], LAYOUTS[2], &[0, 1, 0])];
     for (i, layout) in LAYOUTS.into_iter().enumerate() {
         let k = 4 * bk as usize;
-        let lengths = [0, depth - 1, 0, bk, bk + 1, 0, 1, bk - 1];
+        let lengths = [0, depth - 1, 0, bk, bk + 1, 0, 1, bk - 9];
         cases.push(case([8, 24, k], HALF[i % 3], layout, &lengths));
         let odd = case([3, 5, k - 1], HALF[(i + 1) % 3], layout, &lengths[..4 + i]);
         let [a, b] = [odd.a, odd.b].map(|place| {
