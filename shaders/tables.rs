@@ -305,7 +305,15 @@ const SCHEDULES: &[ScheduleDef] = &[
     },
     ScheduleDef {
         extents: &["schedule/all_rows.wgsl", "schedule/ragged_k.wgsl"],
+        powers: RANGES_OF_K,
+        serves: |grouping| matches!(grouping, Grouping::RaggedK { groups: ..=WALKED, .. }),
+        ..BATCHED
+    },
+    ScheduleDef {
+        extents: &["schedule/all_rows.wgsl", "schedule/ragged_k_table.wgsl"],
+        powers: RANGES_OF_K,
         serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
+        table: Some("mainloop/group_table.wgsl"),
         ..BATCHED
     },
     ScheduleDef {
@@ -330,12 +338,16 @@ const SCHEDULES: &[ScheduleDef] = &[
     },
 ];
 
+/// They walk over the ends: no pass reads the table while it writes other packed memory.
+const RANGES_OF_K: &[&str] = &["schedule/ragged_k.wgsl", "mainloop/range_of_k.wgsl"];
+
 const BATCHED: ScheduleDef = ScheduleDef {
     file: "schedule/batched.wgsl",
     extents: &["schedule/all_rows.wgsl", "schedule/split_k.wgsl"],
     bases: Some("schedule/strides.wgsl"),
     serves: |_| false,
     table: None,
+    powers: &["mainloop/all_k.wgsl"],
     has_params: false,
 };
 

@@ -6,10 +6,12 @@
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what
 // other invocations stored in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix
 // units").
-// needs: A_FETCHES A_Matrix A_Words B_FETCHES B_Words C_Matrix C_STEP SIZE Sum a_base a_fetch
-//        a_matrix a_put b_base b_fetch b_matrix b_put linear_id params restored schedule store
-// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD SUBGROUP
-//        SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main shown shown_at
+// needs: A_FETCHES A_Matrix A_Words B_FETCHES B_Words C_Matrix C_STEP Element SIZE Sum VECTOR
+//        a_base a_fetch a_matrix a_put b_base b_fetch b_matrix b_put linear_id params restored
+//        schedule store
+// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD RANGES
+//        SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main shown shown_at
+//        step_within within
 
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
@@ -27,6 +29,9 @@ const PAD: u32 = 8u; //param
 // units round toward zero, so that the error grows with the length of a chain of additions. 0 where
 // one chain has all of them.
 const CHAIN: u32 = 0u; //param
+// Whether ranges of K begin and end anywhere. Their slices then begin at whole vectors, and what
+// they hold of other ranges counts as zero, of A and of B: there may be infinities.
+const RANGES: bool = false; //param
 
 const SUBGROUP: u32 = 32u;
 const A_TILE: u32 = BM;
@@ -53,6 +58,23 @@ fn shown_at(at: u32) -> vec4<f32> {
     return vec4<f32>(f32(shown[at / 4u][at % 4u]));
 }
 
+// A step along K, or the last vector of so many before the end of its range.
+fn step_within(step: u32, k_end: u32, vector: u32) -> u32 {
+    if RANGES {
+        return min(step, (max(k_end, 1u) - 1u) / vector * vector);
+    }
+    return step;
+}
+
+// Elements at some steps along K; zeros for those outside the range.
+fn within(elements: vec4<Element>, steps: vec4<u32>, range: vec2<u32>) -> vec4<Element> {
+    if RANGES {
+        let inside = (steps >= vec4<u32>(range.x)) & (steps < vec4<u32>(range.y));
+        return select(vec4<Element>(), elements, inside);
+    }
+    return elements;
+}
+
 @compute @workgroup_size(THREADS)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -68,6 +90,11 @@ fn main(
     let m_at = subtile / SUBGROUPS_N * MATRICES_M * SIZE;
     let n_at = subtile % SUBGROUPS_N * MATRICES_N * SIZE;
     let k_at = subgroup / SUBTILES % SUBGROUPS_K * DEPTH;
+    let range = vec2<u32>(tile.k, tile.k_end);
+    var k = tile.k;
+    if RANGES {
+        k = k / VECTOR * VECTOR;
+    }
 
     var sums: array<C_Matrix, MATRICES_M * MATRICES_N>;
     for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
@@ -76,15 +103,14 @@ fn main(
     var a_next: array<array<A_Words, A_FETCHES>, AHEAD>;
     var b_next: array<array<B_Words, B_FETCHES>, AHEAD>;
     for (var s = 0u; s < AHEAD; s += 1u) { //unroll
-        a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, tile.k + s * BK);
-        b_next[s] = b_fetch(thread, b, tile.col, params.n, tile.k + s * BK);
+        a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, k + s * BK, range.y);
+        b_next[s] = b_fetch(thread, b, tile.col, params.n, k + s * BK, range.y);
     }
     // The sums before the chain at hand. Of one chain alone nothing of this is left, nor of the
     // loop around its steps.
     var before: array<C_Matrix, MATRICES_M * MATRICES_N>;
-    var k = tile.k;
     loop {
-        var end = tile.k_end;
+        var end = range.y;
         if CHAIN > 0u {
             end = min(k + CHAIN, end);
             for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
@@ -94,8 +120,8 @@ fn main(
         }
         for (; k < end; k += AHEAD * BK) {
             for (var s = 0u; s < AHEAD; s += 1u) { //unroll
-                a_put(thread, a_next[s]);
-                b_put(thread, b_next[s]);
+                a_put(thread, a_next[s], k + s * BK, range);
+                b_put(thread, b_next[s], k + s * BK, range);
                 workgroupBarrier();
                 // This loop is left to the driver: repeated here, the loop around it is unrolled as
                 // well, and its loads are not fetched ahead any more.
@@ -114,9 +140,12 @@ fn main(
                 }
                 // The last slices are fetched once more at the end, for the reason given at x_fetch
                 // in panel.wgsl.
-                let next = min(k + (s + AHEAD) * BK, tile.k_end - (AHEAD - s) * BK);
-                a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, next);
-                b_next[s] = b_fetch(thread, b, tile.col, params.n, next);
+                var next = k + (s + AHEAD) * BK;
+                if !RANGES {
+                    next = min(next, range.y - (AHEAD - s) * BK);
+                }
+                a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, next, range.y);
+                b_next[s] = b_fetch(thread, b, tile.col, params.n, next, range.y);
                 workgroupBarrier();
             }
         }
@@ -125,7 +154,7 @@ fn main(
                 sums[i] = before[i] + sums[i];
             }
         }
-        if CHAIN == 0u || k >= tile.k_end {
+        if CHAIN == 0u || k >= range.y {
             break;
         }
     }

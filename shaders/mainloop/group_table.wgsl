@@ -1,7 +1,8 @@
 // Pass before a mainloop with many groups: where the rows of each group end among this pass's rows,
 // and where its tiles of BM rows end, for a schedule to search (ragged_table.wgsl). One workgroup
 // takes THREADS groups at a time and passes what it has counted on to the next. An end below the
-// one before it, or beyond M, is clamped. Groups before this pass's have no tiles.
+// one before it, or beyond M, is clamped. Groups before this pass's have no tiles. Of ranges of K,
+// params.m is K, and the tiles are of no use.
 // needs: params
 // provides: BM THREADS end_of group_ends group_table main scanned scans
 

@@ -2,7 +2,7 @@
 // into workgroup memory. It keeps the direction of the storage: lines along K or along the tile,
 // PAD elements apart so that the rows of a matrix lie in different memory banks.
 // needs: BK Element PAD THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_SPAN X_TILE X_Words params
-//        x_elements x_line x_words
+//        step_within within x_elements x_line x_words
 // provides: X_ALONG_K X_FETCHES X_LD X_LINES X_LOADS X_ROW_MAJOR X_WIDTH x_fetch x_matrix x_panel
 //        x_place x_put
 
@@ -34,30 +34,42 @@ fn x_place(load: u32) -> vec2<u32> {
     return vec2<u32>(line, at);
 }
 
-// This invocation's loads of the slice that starts at (x, k), which has all its depth. Beyond the
-// end of the tile the last line, or the last vector, is read again: nothing is stored of what it
-// gives, and a branch here would make the driver wait for the loads at its end. (A tile with
-// nothing to do ends before it starts.)
-fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<X_Words, X_FETCHES> {
+// This invocation's loads of the slice that starts at (x, k), in a range of K that ends at k_end.
+// Beyond the end of the tile, or of a range that ends inside the slice, the last line, or the last
+// vector, is read again: nothing is stored of what it gives, and a branch here would make the
+// driver wait for the loads at its end. (A tile with nothing to do ends before it starts.)
+fn x_fetch(
+    thread: u32,
+    base: u32,
+    x: u32,
+    x_end: u32,
+    k: u32,
+    k_end: u32,
+) -> array<X_Words, X_FETCHES> {
     var fetched = array<X_Words, X_FETCHES>();
     let last = max(x_end, 1u) - 1u;
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let place = x_place(thread + i * THREADS);
         if X_K_CONTIGUOUS {
-            fetched[i] = x_words(base + x_line(min(x + place.x, last)) * params.x_ld + k + place.y);
+            fetched[i] = x_words(base + x_line(min(x + place.x, last)) * params.x_ld
+                + step_within(k + place.y, k_end, X_SPAN));
         } else {
-            fetched[i] = x_words(base + (k + place.x) * params.x_ld
+            fetched[i] = x_words(base + step_within(k + place.x, k_end, 1u) * params.x_ld
                 + min(x + place.y, last / X_SPAN * X_SPAN));
         }
     }
     return fetched;
 }
 
-fn x_put(thread: u32, fetched: array<X_Words, X_FETCHES>) {
+// Stores them for a slice that starts at k.
+fn x_put(thread: u32, fetched: array<X_Words, X_FETCHES>, k: u32, range: vec2<u32>) {
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let place = x_place(thread + i * THREADS);
         for (var quad = 0u; quad < X_SPAN / 4u; quad += 1u) { //unroll
-            x_panel[place.x * X_LD + place.y / 4u + quad] = x_elements(fetched[i], quad);
+            let along_k = place.y + quad * 4u + vec4<u32>(0u, 1u, 2u, 3u);
+            let steps = k + select(vec4<u32>(place.x), along_k, X_K_CONTIGUOUS);
+            x_panel[place.x * X_LD + place.y / 4u + quad] =
+                within(x_elements(fetched[i], quad), steps, range);
         }
     }
 }

@@ -7,9 +7,9 @@
 // params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides
 // of the copy, and tiles_m counts the strips of an entry.
 // needs: TOP X_Eight X_K_CONTIGUOUS before_last params x_load8 x_widen8
-// provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP THREADS VECTOR Vector X_EXPONENTS find_powers
-//        further inside largest line_of loaded magnitude packed place_of powers significand_of
-//        store_powers vector_at x_exponents
+// provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP Sharing THREADS VECTOR Vector X_EXPONENTS
+//        find_powers further inside largest line_of loaded magnitude packed place_of powers
+//        significand_of store_powers vector_at x_exponents
 
 const STRIP: u32 = 4u; //param
 const THREADS: u32 = 256u; //param
@@ -36,6 +36,16 @@ var<workgroup> largest: array<u32, STRIP * SHARES>;
 // The divisors of rows or columns.
 var<workgroup> powers: array<i32, STRIP>;
 
+// What shares powers, of an entry.
+struct Sharing {
+    // Its first step along K, and the elements of the copy before it.
+    first: u32,
+    to: u32,
+    // Steps along K, and elements of the copy.
+    k: u32,
+    size: u32,
+}
+
 // A storage line, and the first of a vector's elements in it.
 struct Vector {
     line: u32,
@@ -61,14 +71,14 @@ fn further(vector: Vector, steps: u32) -> Vector {
 }
 
 // Whether the copy has this vector, in its last segment.
-fn inside(vector: Vector) -> bool {
+fn inside(sharing: Sharing, vector: Vector) -> bool {
     let last = further(vector, before_last());
-    return last.at < params.c_ld && last.line * params.c_ld < params.c_batch;
+    return last.at < params.c_ld && last.line * params.c_ld < sharing.size;
 }
 
-// Where the copy of an entry has it.
-fn place_of(entry: u32, vector: Vector) -> u32 {
-    return (entry * params.c_batch + vector.line * params.c_ld + vector.at) / VECTOR;
+// Where the copy has it.
+fn place_of(sharing: Sharing, vector: Vector) -> u32 {
+    return (sharing.to + vector.line * params.c_ld + vector.at) / VECTOR;
 }
 
 // Which row or column of the strip has element j of an invocation's vectors.
@@ -77,9 +87,9 @@ fn line_of(thread: u32, j: u32) -> u32 {
 }
 
 // A vector of the operand; zeros beyond its ends.
-fn loaded(base: u32, vector: Vector) -> X_Eight {
-    let lines = select(params.k, params.m, X_K_CONTIGUOUS);
-    let length = select(params.m, params.k, X_K_CONTIGUOUS);
+fn loaded(base: u32, sharing: Sharing, vector: Vector) -> X_Eight {
+    let lines = select(sharing.k, params.m, X_K_CONTIGUOUS);
+    let length = select(params.m, sharing.k, X_K_CONTIGUOUS);
     if vector.line >= lines || vector.at >= length {
         return X_Eight();
     }
@@ -101,12 +111,12 @@ fn significand_of(magnitude: u32) -> vec2<i32> {
 }
 
 // Finds the largest number of every row or column of the strip, and by that its power of two.
-fn find_powers(base: u32, strip: u32, thread: u32) {
+fn find_powers(base: u32, sharing: Sharing, strip: u32, thread: u32) {
     var most = array<vec4<u32>, 2>();
-    for (var i = 0u; inside(vector_at(strip, thread, i)); i += AHEAD) {
+    for (var i = 0u; inside(sharing, vector_at(strip, thread, i)); i += AHEAD) {
         var vectors: array<X_Eight, AHEAD>;
         for (var j = 0u; j < AHEAD; j += 1u) { //unroll
-            vectors[j] = loaded(base, vector_at(strip, thread, i + j));
+            vectors[j] = loaded(base, sharing, vector_at(strip, thread, i + j));
         }
         for (var j = 0u; j < AHEAD; j += 1u) { //unroll
             let numbers = x_widen8(vectors[j]);

@@ -4,7 +4,8 @@
 // f16. They are cut off, but not to zero: their products with an infinity are infinite. (Where the
 // largest is an infinity or a NaN, so are all sums.)
 // needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight find_powers inside line_of linear_id loaded
-//        packed params place_of powers significand_of store_powers vector_at x_base x_widen8
+//        packed params place_of powers significand_of store_powers sharing_of vector_at x_base
+//        x_widen8
 // provides: TOP before_last divided main scaled
 
 // The exponent of the numbers next below 2^16, in f32.
@@ -62,24 +63,25 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if entry >= params.entries {
         return;
     }
-    let base = x_base(entry);
-    find_powers(base, strip, thread);
+    let sharing = sharing_of(entry);
+    let base = x_base(entry) + sharing.first * params.x_ld;
+    find_powers(base, sharing, strip, thread);
     var own: array<vec4<i32>, 2>;
     for (var j = 0u; j < VECTOR; j += 1u) { //unroll
         own[j / 4u][j % 4u] = powers[line_of(thread, j)];
     }
-    for (var i = 0u; inside(vector_at(strip, thread, i)); i += AHEAD) {
+    for (var i = 0u; inside(sharing, vector_at(strip, thread, i)); i += AHEAD) {
         var vectors: array<X_Eight, AHEAD>;
         for (var j = 0u; j < AHEAD; j += 1u) { //unroll
-            vectors[j] = loaded(base, vector_at(strip, thread, i + j));
+            vectors[j] = loaded(base, sharing, vector_at(strip, thread, i + j));
         }
         for (var j = 0u; j < AHEAD; j += 1u) { //unroll
             let vector = vector_at(strip, thread, i + j);
-            if inside(vector) {
+            if inside(sharing, vector) {
                 let numbers = x_widen8(vectors[j]);
                 let low = divided(numbers[0], own[0]);
                 let high = divided(numbers[1], own[1]);
-                packed[place_of(entry, vector)] =
+                packed[place_of(sharing, vector)] =
                     vec4<u32>(low.xz, high.xz) | (vec4<u32>(low.yw, high.yw) << vec4<u32>(16u));
             }
         }

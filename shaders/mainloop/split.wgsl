@@ -13,7 +13,7 @@
 // with an infinity is infinite.
 // needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight X_K_CONTIGUOUS find_powers further inside
 //        line_of linear_id loaded packed params place_of powers significand_of store_powers
-//        vector_at x_base x_widen8
+//        sharing_of vector_at x_base x_widen8
 // provides: BIAS LOW_FIRST TOP before_last f16_of finite in_words main nearest parts_of parts_of4
 //        segment shift_of
 
@@ -133,20 +133,21 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if entry >= params.entries {
         return;
     }
+    let sharing = sharing_of(entry);
     let base = x_base(entry);
-    find_powers(base, strip, thread);
+    find_powers(base, sharing, strip, thread);
     var own: array<vec4<i32>, 2>;
     for (var j = 0u; j < VECTOR; j += 1u) { //unroll
         own[j / 4u][j % 4u] = powers[line_of(thread, j)];
     }
-    for (var i = 0u; inside(vector_at(strip, thread, i)); i += AHEAD) {
+    for (var i = 0u; inside(sharing, vector_at(strip, thread, i)); i += AHEAD) {
         var vectors: array<X_Eight, AHEAD>;
         for (var j = 0u; j < AHEAD; j += 1u) { //unroll
-            vectors[j] = loaded(base, vector_at(strip, thread, i + j));
+            vectors[j] = loaded(base, sharing, vector_at(strip, thread, i + j));
         }
         for (var j = 0u; j < AHEAD; j += 1u) { //unroll
             let vector = vector_at(strip, thread, i + j);
-            if inside(vector) {
+            if inside(sharing, vector) {
                 let numbers = x_widen8(vectors[j]);
                 let first = parts_of4(numbers[0], own[0]);
                 let second = parts_of4(numbers[1], own[1]);
@@ -154,11 +155,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                 if select(vector.line, vector.at, X_K_CONTIGUOUS) < segment() {
                     let low = in_words(first[0] * finite(own[0]), second[0] * finite(own[1]));
                     let high = in_words(first[1] * finite(own[0]), second[1] * finite(own[1]));
-                    packed[place_of(entry, vector)] = select(high, low, LOW_FIRST);
-                    packed[place_of(entry, further(vector, segment()))] =
+                    packed[place_of(sharing, vector)] = select(high, low, LOW_FIRST);
+                    packed[place_of(sharing, further(vector, segment()))] =
                         select(low, high, LOW_FIRST);
                 }
-                packed[place_of(entry, further(vector, before_last()))] =
+                packed[place_of(sharing, further(vector, before_last()))] =
                     in_words(first[1], second[1]);
             }
         }

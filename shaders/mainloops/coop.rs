@@ -129,7 +129,7 @@ pub(super) fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Resu
     }
 }
 
-pub(super) fn coop_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
+pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> Vec<Constant> {
     let Variant { bm, bn, bk, threads, sums: [rows, cols], .. } = *variant;
     let (_, depth, pad) = words(variant);
     let (along_m, along_n) = (bm / rows, bn / cols);
@@ -143,5 +143,6 @@ pub(super) fn coop_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Co
         ("AHEAD", bk / depth),
         ("PAD", pad),
         ("CHAIN", variant.chain()),
+        ("RANGES", u32::from(!problem.grouping.has_whole_k())),
     ]
 }

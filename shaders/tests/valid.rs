@@ -107,12 +107,11 @@ fn problems() -> Vec<Problem> {
         };
         let shared = |operand: Operand| Operand { batch_stride: 0, ..operand };
         all.push(Problem { grouping: Grouping::Masked { entries: 3, offset: 0 }, ..batch(dtype) });
-        let along_k = batch(dtype);
         all.push(Problem {
             grouping: Grouping::RaggedK { groups: 3, offset: 0 },
-            a: shared(along_k.a),
-            b: shared(along_k.b),
-            ..along_k
+            a: shared(Operand::packed(Format::Dense(dtype), 1, 128, 96).t()),
+            b: shared(Operand::packed(Format::Dense(dtype), 1, 128, 64)),
+            ..batch(dtype)
         });
         let listed = Problem::dense(dtype, 96, 64, 128);
         all.push(Problem {

@@ -190,8 +190,8 @@ impl Case {
 
     /// Whether the kernel that must run it takes such a problem at all on a device with these caps.
     /// Kernels for matrix units want the unit, something to multiply, and no tiles that begin
-    /// anywhere along the storage. Kernels of bytes want a loader of bytes, and both operands
-    /// stored along K.
+    /// anywhere along the storage; nor ranges of K that do so in lines which are divided. Kernels
+    /// of bytes want a loader of bytes, and both operands stored along K.
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
         let mut problem = problem(self);
@@ -201,9 +201,12 @@ impl Case {
         }
         let of_rows = self.groups.is_some() && matches!(self.form, Form::Rows | Form::Columns);
         let ragged_along_m = of_rows && self.a.transposed;
-        let served = variant
-            .unit()
-            .is_none_or(|unit| unit.serves(&problem, caps).is_ok() && !ragged_along_m);
+        let divided = |place: Place, along_k| place.dtype == DType::BF16 && along_k;
+        let divided = divided(self.a, !self.a.transposed) || divided(self.b, self.b.transposed);
+        let shares_vectors = self.form == Form::AlongK && divided;
+        let served = variant.unit().is_none_or(|unit| {
+            unit.serves(&problem, caps).is_ok() && !ragged_along_m && !shares_vectors
+        });
         served && kernel.takes(variant, &problem, caps)
     }
 

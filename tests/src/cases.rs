@@ -11,12 +11,12 @@ mod forms;
 mod gathered;
 mod groups;
 
-use crate::case::{Groups, LAYOUTS};
+use crate::case::{Form, Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
 use crate::{Case, Data, Entries, Place, quant_families, scaled, themes};
 pub use buffers::{UNCOMPILED, few_buffers, three_buffers};
 pub use few::{for_bits, for_mutants};
-pub use forms::forms;
+pub use forms::{forms, ranges_of_k};
 pub use gathered::gathered;
 pub use groups::{group_edges, group_splits, groups};
 use tilewise::{Activation, Axis, DType};
@@ -445,7 +445,8 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
 /// A device that binds at most 4 KiB at once, and products in pieces there, on the cheapest kernel.
 pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
     let wgsl = table.0[0].kit.schedule(Grouping::Masked { entries: 1, offset: 0 }).is_some();
-    let forms = wgsl.then(themes::large_forms).into_iter().flatten();
+    let forms = themes::large_forms().into_iter();
+    let forms = forms.filter(move |case| wgsl || case.form == Form::AlongK);
     let forms = forms.chain(wgsl.then(themes::large_gathered).into_iter().flatten());
     let cases = themes::large().into_iter().chain(forms).map(|case| case.kernel(table.floor()));
     (Caps { max_binding_bytes: 4096, ..devices()[0].clone() }, cases.collect())

@@ -236,6 +236,9 @@ impl Grouping {
             Grouping::RaggedM { groups, first, offset, expected } => {
                 Grouping::RaggedM { groups: groups + before, first, offset, expected }
             }
+            Grouping::RaggedK { groups, offset } => {
+                Grouping::RaggedK { groups: groups + before, offset }
+            }
             other => other,
         }
     }

@@ -205,24 +205,30 @@ pub struct KernelDef {
 }
 
 impl Variant {
-    /// Whether a range of K may begin anywhere, not at whole steps alone.
-    pub fn begins_anywhere(&self) -> bool {
-        self.access == Access::Elements
+    /// Whether it takes the products of a grouping. Ranges of K begin anywhere, not at whole steps
+    /// alone: for mainloops that read single elements, and for those of matrix units, which leave
+    /// out what a step has of other ranges. Products of a list are for single elements.
+    pub fn takes(&self, grouping: Grouping) -> bool {
+        match self.access {
+            Access::Elements => true,
+            Access::Words { .. } => !grouping.is_listed(),
+            Access::Eights { .. } | Access::Bytes { .. } => grouping.has_whole_k(),
+        }
     }
 }
 
 impl KernelDef {
-    /// Whether its loaders can read the operands of a problem. Only one that reads single elements
-    /// may begin anywhere along K. A mainloop that reads weights as
-    /// bytes needs both operands stored along K, and a loader of bytes for the format.
+    /// Whether it takes the grouping of a problem, and its loaders can read the operands. A
+    /// mainloop that reads weights as bytes needs both operands stored along K, and a loader of
+    /// bytes for the format.
     pub fn takes(&self, variant: &Variant, problem: &Problem, caps: &Caps) -> bool {
         let Access::Bytes { .. } = variant.access else {
-            return variant.begins_anywhere() || problem.grouping.has_whole_k();
+            return variant.takes(problem.grouping);
         };
         let loads =
             |o: &OperandDef| o.provides(variant.access) && (o.accepts)(problem.b.format, caps);
         problem.k > 0
-            && problem.grouping.has_whole_k()
+            && variant.takes(problem.grouping)
             && !problem.a.transposed
             && problem.b.transposed
             && self.kit.operands.iter().any(loads)
@@ -354,6 +360,9 @@ pub struct ScheduleDef {
     /// The file of the pass that makes the table which it reads in place of the grouping's
     /// operands; none if it reads these.
     pub table: Option<&'static str>,
+    /// The files by which a pass that divides lines by powers of two knows what of an entry shares
+    /// them; those of all of K share them unless ranges of K are summed.
+    pub powers: &'static [&'static str],
     /// Whether its file has the numbers of a pass, of which each tile has some for itself.
     pub has_params: bool,
 }

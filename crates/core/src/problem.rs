@@ -330,12 +330,13 @@ impl Problem {
         self.activation_bytes().map_or(0.0, |bytes| 1.0 / largest(bytes))
     }
 
-    /// Whether a kernel may split both operands in two f16 terms: they are f32, and that is
-    /// permitted.
+    /// Whether a kernel may split both operands in two f16 terms: they are f32, that is permitted,
+    /// and all of K is summed.
     pub fn may_split(&self) -> bool {
         let single = Format::Dense(DType::F32);
         let permitted = matches!(self.precision, Precision::SplitF32 | Precision::SplitF32Fast);
-        permitted && self.a.format == single && self.b.format == single
+        let whole = self.grouping.has_whole_k();
+        permitted && whole && self.a.format == single && self.b.format == single
     }
 
     /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped

@@ -13,6 +13,7 @@ files![
     "schedule/tile.metal",
     "schedule/batched.metal",
     "schedule/ragged.metal",
+    "schedule/ragged_k.metal",
     "operand/absent.metal",
     "operand/affine.metal",
     "operand/axes.metal",

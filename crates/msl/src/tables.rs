@@ -187,6 +187,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::Batched),
         table: None,
+        powers: &[],
         has_params: false,
     },
     ScheduleDef {
@@ -195,6 +196,16 @@ const SCHEDULES: &[ScheduleDef] = &[
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
         table: None,
+        powers: &[],
+        has_params: false,
+    },
+    ScheduleDef {
+        file: "schedule/ragged_k.metal",
+        extents: &[],
+        bases: None,
+        serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
+        table: None,
+        powers: &[],
         has_params: false,
     },
 ];

@@ -28,7 +28,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .filter(|case| of(case, &smallest[1..]) && case.size[2] > 4);
     let tiles =
         tiles.enumerate().filter(|(i, case)| i % 3 == 0 || case.size[0] == 1).map(|(_, case)| case);
-    // Other forms than groups of rows have schedules in WGSL alone.
+    // Of other forms than groups of rows, MSL has ranges of K alone.
     let forms = match table.0[0].kit.language {
         Language::Wgsl => [forms(table), gathered(table)].concat(),
         Language::Msl => Vec::new(),

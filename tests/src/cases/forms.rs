@@ -2,17 +2,15 @@
 
 use super::{F32, Table};
 use crate::case::{Groups, LAYOUTS};
-use crate::{Case, Entries, Place, themes};
+use crate::kernels::{Kernel, smallest};
+use crate::{Case, Data, Entries, Place, themes};
 use tilewise::{Axis, DType};
+use tilewise_core::{Access, Grouping};
 
 /// The suite's counts and ends on each kernel, splits of K, and the edges of every variant's tile.
 pub fn forms(table: Table) -> Vec<Case> {
     let kernels = table.one_of_each();
-    let mut ends = [themes::ends(), themes::bad_ends()].concat();
-    // Each of very many groups would have a C.
-    ends.retain(|ends| ends.len() <= 64);
     let mut cases = themes::on(&kernels, &themes::masked());
-    cases.extend(themes::on(&kernels, &themes::along_k(&ends, true)));
     let lists = themes::listed(&themes::lists());
     cases.extend(themes::on(&kernels[..1], &lists));
     cases.extend(themes::on(&kernels[1..], &lists[..5]));
@@ -35,7 +33,7 @@ pub fn forms(table: Table) -> Vec<Case> {
         let groups = Groups { ends: (0..18).map(|group| group / 2).collect(), on_device };
         let case = Case { groups: Some(groups), ..Case::new([9, 12, 12], F32) };
         cases.push(case.kernel(&kernel.name));
-        if kernel.variant.begins_anywhere() {
+        if kernel.variant.takes(Grouping::Listed { groups: 1, offset: 0 }) {
             let [m, n, k] = [bm + 4, bn + 3, bk + 1];
             let elements = [1 + m * k, 2 + k * n, 3 + m * n + bm * n];
             // Where storage runs along the tile, those beyond a product's last would leave it.
@@ -47,17 +45,99 @@ pub fn forms(table: Table) -> Vec<Case> {
                 let case = case.listed(&[edge, after], elements.map(|count| count as usize));
                 cases.push(case.kernel(&kernel.name));
             }
-            let ends = vec![1, bk, 2 * bk, 2 * bk, 4 * bk + 1];
-            let size = [bm as usize + 4, bn as usize + 4, 4 * bk as usize + 2];
-            let case = Case::new(size, F32).layout(layout);
-            let case = case.along_k(Groups { ends, on_device });
-            let bias = Some((Axis::N, Place::odd(DType::F16)));
-            let [a, b] = [case.a, case.b].map(|place| {
-                Place::odd(place.dtype).transposed(place.transposed).entries(Entries::Single)
-            });
-            cases.push(case.clone().kernel(&kernel.name));
-            cases.push(Case { a, b, bias, ..case.integers() }.kernel(&kernel.name));
+        }
+    }
+    cases.extend(ranges_of_k(table));
+    cases
+}
+
+/// Ranges of K: the suite's ends on one of each kernel, and on every variant ends around its steps,
+/// and many.
+pub fn ranges_of_k(table: Table) -> Vec<Case> {
+    let mut all = table.kernels();
+    all.retain(|kernel| kernel.variant.takes(Grouping::RaggedK { groups: 1, offset: 0 }));
+    let some = smallest(all.clone());
+    let mut ends = [themes::ends(), themes::bad_ends()].concat();
+    // Each of very many groups would have a C.
+    ends.retain(|ends| ends.len() <= 64);
+    let mut cases = themes::on(&some, &themes::along_k(&ends, true));
+    for (i, kernel) in all.into_iter().enumerate() {
+        let [bm, bn, bk] = [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk];
+        let layout = LAYOUTS[i % 4];
+        let on_device = true;
+        let ends = vec![1, bk, 2 * bk, 2 * bk, 4 * bk + 1];
+        let size = [bm as usize + 4, bn as usize + 4, 4 * bk as usize + 2];
+        let case = Case::new(size, F32).layout(layout);
+        let case = case.along_k(Groups { ends, on_device });
+        let bias = Some((Axis::N, Place::odd(DType::F16)));
+        let [a, b] = [case.a, case.b].map(|place| {
+            Place::odd(place.dtype).transposed(place.transposed).entries(Entries::Single)
+        });
+        cases.push(case.clone().kernel(&kernel.name));
+        cases.push(Case { a, b, bias, ..case.integers() }.kernel(&kernel.name));
+        // So many that there is a table of them.
+        let lying = |group| match group {
+            5 => 0,
+            19 => 99,
+            group => group * 24 / 19,
+        };
+        let ends = (0..20).map(lying).collect();
+        let case = Case::new([4, 8, 24], F32).layout([true, false]);
+        cases.push(case.along_k(Groups { ends, on_device }).kernel(&kernel.name));
+    }
+    cases.extend(some.iter().filter(|kernel| kernel.variant.unit().is_some()).flat_map(ranges));
+    cases
+}
+
+/// Ranges of K that begin and end around the steps of a matrix unit. Some have one element, which
+/// is infinite, or so large that numbers of others would lose their digits beside it; such are
+/// those beyond the last end.
+fn ranges(kernel: &Kernel) -> Vec<Case> {
+    let Access::Words { depth, .. } = kernel.variant.access else { return Vec::new() };
+    let bk = kernel.variant.bk;
+    let case = |size: [usize; 3], types, layout, lengths: &[u32]| {
+        let ends = lengths.iter().scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        });
+        let groups = Groups { ends: ends.collect(), on_device: true };
+        Case::new(size, types).layout(layout).along_k(groups).kernel(&kernel.name)
+    };
+    let large = |dtype, size| if dtype == DType::BF16 { size } else { f32::INFINITY };
+    // One step, and nothing beyond it.
+    let mut cases = vec![case([8, 16, 1], HALF[0], LAYOUTS[2], &[0, 1, 0])];
+    for (i, layout) in LAYOUTS.into_iter().enumerate() {
+        let k = 4 * bk as usize;
+        let lengths = [0, depth - 1, 0, bk, bk + 1, 0, 1, bk - 9];
+        cases.push(case([8, 24, k], HALF[i % 3], layout, &lengths));
+        let odd = case([3, 5, k - 1], HALF[(i + 1) % 3], layout, &lengths[..4 + i]);
+        let [a, b] = [odd.a, odd.b].map(|place| {
+            Place::odd(place.dtype).transposed(place.transposed).entries(Entries::Single)
+        });
+        cases.push(Case { a, b, ..odd });
+        let k = bk as usize + 16;
+        let is_alone = |step: usize| [3, k - 12].contains(&step) || step >= k - 6;
+        for (types, size) in
+            HALF.into_iter().flat_map(|types| [(types, f32::INFINITY), (types, 2f32.powi(60))])
+        {
+            let case = case([8, 16, k], types, layout, &[3, 1, bk, 1, 5, 0]);
+            let number = |dtype, line: usize, step: usize| match is_alone(step) {
+                true => large(dtype, size),
+                false => [1.0, -2.0, 0.5][(line + step) % 3],
+            };
+            let [a, b] = [case.a.dtype, case.b.dtype];
+            let a = (0..8 * k).map(|at| number(a, at / k, at % k)).collect();
+            let b = (0..k * 16).map(|at| number(b, at % 16, at / 16)).collect();
+            let (a_data, b_data) = (Data::Given(a), Data::Given(b));
+            cases.push(Case { a_data, b_data, exact: true, ..case });
         }
     }
     cases
 }
+
+/// Types of A, B and C for matrix units of f16.
+const HALF: [[DType; 3]; 3] = [
+    [DType::F16, DType::F16, DType::F32],
+    [DType::BF16, DType::BF16, DType::F32],
+    [DType::BF16, DType::F16, DType::F32],
+];

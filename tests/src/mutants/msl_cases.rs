@@ -1,7 +1,7 @@
 //! What mutants of the MSL are tried on. A text takes far longer to compile than a case to run, so
 //! that few texts meet many sizes.
 
-use crate::case::{Groups, LAYOUTS};
+use crate::case::{Form, Groups, LAYOUTS};
 use crate::cases::{MSL, almost_whole};
 use crate::kernels::{even_sizes, odd_sizes};
 use crate::msl::device;
@@ -268,6 +268,14 @@ fn groups() -> Vec<Case> {
         // before it begins.
         cases.push(Case { groups: ragged(&[0, 3]), ..case(3) });
     }
+    // Ranges of K, over several tiles of several entries: right ends, and others.
+    for (name, layout) in [(GEMM, [true, false]), (DIRECT, [false, true])] {
+        for ends in [&[0, 3, 3, 40][..], &[9, 5, 20], &[41, 7]] {
+            let groups = Groups { ends: ends.to_vec(), on_device: true };
+            let case = Case::new([39, 70, 40], F32).layout(layout).along_k(groups);
+            cases.push(case.kernel(name));
+        }
+    }
     // Each group begins a tile; so many that the tiles that are started are no more than those that
     // are needed.
     let ends: Vec<u32> = (1..=12).map(|group| 3 * group).collect();
@@ -370,7 +378,8 @@ fn numbers() -> Vec<Case> {
 
 /// Products in pieces.
 fn pieces() -> Vec<Case> {
-    let cases = themes::large().into_iter().filter(|case| case.quantized.is_none());
+    let ranges = themes::large_forms().into_iter().filter(|case| case.form == Form::AlongK);
+    let cases = themes::large().into_iter().filter(|case| case.quantized.is_none()).chain(ranges);
     let (groups, others): (Vec<_>, Vec<_>) = cases.partition(|case| case.groups.is_some());
     // Those of a long K take seconds.
     let short =

@@ -21,6 +21,11 @@ impl Job {
         own.map(|segment| segment.rows.end).max().unwrap_or(0)
     }
 
+    /// The steps along K that belong to anybody, likewise.
+    pub(super) fn steps(&self) -> u64 {
+        self.segments().into_iter().map(|segment| segment.k.end).max().unwrap_or(0)
+    }
+
     /// The elements of an operand of each product of a list.
     fn listed(&self, role: Role) -> Vec<Elements> {
         let numbers = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
@@ -35,14 +40,14 @@ impl Job {
         all.collect()
     }
 
-    /// The elements of an operand, of so many `rows` of each entry if it is A or goes with C.
-    pub(super) fn elements(&self, role: Role, rows: impl Fn(u64) -> u64) -> Vec<Elements> {
+    /// The elements of an operand, of so many `rows` of each entry if it is A or goes with C, and
+    /// so many steps along K.
+    pub(super) fn elements(&self, role: Role, rows: impl Fn(u64) -> u64, k: u64) -> Vec<Elements> {
         let problem = &self.plan.problem;
         if problem.grouping.is_listed() {
             return self.listed(role);
         }
         let (n, batch, entries) = (problem.n, problem.batch, problem.entries());
-        let k = self.segments().into_iter().map(|segment| segment.k.end).max().unwrap_or(0);
         // Groups of rows share the only entry of A and C.
         let rows = |entry: u64| rows(if problem.grouping.has_entries() { entry } else { 0 });
         let elements = |operand, entries: u64, shape: &dyn Fn(u64) -> [u64; 2]| {

@@ -297,7 +297,7 @@ impl Job {
         let bound = binding.start..binding.start + binding.bytes;
         match binding.role {
             Role::C => {
-                let elements = self.elements(Role::C, |entry| self.rows(entry));
+                let elements = self.elements(Role::C, |entry| self.rows(entry), 0);
                 let buffer = declare(&elements, cut(c), words, &bound);
                 // In words shared with others' bytes, these are read and written back.
                 let shared = words && elements.iter().any(Elements::shares_words);
@@ -345,8 +345,8 @@ impl Job {
                     .fold(buffer, |buffer, row| buffer.range(place(row)..place(row) + 4))
             }
             role => {
-                // Packing does not know where the groups end, and copies all rows. On matrix units,
-                // a tile with nothing to do reads the first one.
+                // Packing does not know where the groups end, and copies all of an operand. On
+                // matrix units, a tile with nothing to do reads the first row or step.
                 let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
                 // Where the storage runs along the rows, a vector may hold some beyond a count.
                 let a_bytes = problem.a.format.planes()[0].bytes;
@@ -360,7 +360,18 @@ impl Job {
                     rows if entry == 0 => rows.max(u64::from(pass.coop)),
                     rows => rows,
                 };
-                let elements = self.elements(role, rows);
+                // On matrix units, a vector along K may hold steps beyond the last end.
+                let (along_k, bytes) = match role {
+                    Role::A => (!problem.a.transposed, a_bytes),
+                    _ => (problem.b.transposed, problem.b.format.planes()[0].bytes),
+                };
+                let step = if along_k { (binding.element_bytes / bytes).max(1) } else { 1 };
+                let k = match self.steps() {
+                    _ if packing => problem.k,
+                    k if pass.coop => k.max(1).next_multiple_of(step).min(problem.k),
+                    k => k,
+                };
+                let elements = self.elements(role, rows, k);
                 declare(&elements, cut(&self.stored(role)), words, &bound)
             }
         }
@@ -373,7 +384,7 @@ impl Job {
             return cut(&written.packed[&binding.from], binding.start, binding.bytes);
         }
         let end = |role| {
-            let elements = self.elements(role, |entry| self.rows(entry));
+            let elements = self.elements(role, |entry| self.rows(entry), self.steps());
             elements.iter().map(Elements::end).max().unwrap_or(0)
         };
         let indices = self.indices();

@@ -127,7 +127,8 @@ pub fn large_forms() -> Vec<Case> {
             ..case.clone().odd()
         });
         cases.push(case);
-        let groups = Groups { ends: counts, on_device: true };
+        let ends = if i == 0 { counts } else { (0..30).map(|group| group * 20 / 29).collect() };
+        let groups = Groups { ends, on_device: true };
         let case = Case::new([[30, 44, 20], [50, 9, 20]][i], [DType::F32; 3]).along_k(groups);
         cases.push(Case { bias: Some((Axis::N, Place::odd(DType::F32))), ..case });
     }

@@ -4,7 +4,7 @@
 //! looking on.
 
 use tilewise::DType;
-use tilewise_core::{Caps, Format, QuantFormat};
+use tilewise_core::{Caps, Format, Grouping, QuantFormat};
 use tilewise_msl::{FILES, KIT, LIBRARY, assemble};
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::{self, MSL};
@@ -118,6 +118,11 @@ fn groups() {
 #[test]
 fn group_edges() {
     check(&cases::group_edges(MSL));
+}
+
+#[test]
+fn ranges_of_k() {
+    check(&few_texts::sampled(MSL, cases::ranges_of_k(MSL)));
 }
 
 #[test]
@@ -259,6 +264,7 @@ fn everything_is_reached() {
         cases::epilogues(MSL),
         few_texts::of_every_kind(MSL),
         cases::group_edges(MSL),
+        cases::ranges_of_k(MSL),
     ]
     .concat();
     let mut files = std::collections::HashSet::new();
@@ -334,6 +340,9 @@ fn everything_is_reached() {
             "epilogue/store_bf16.metal",
         ] {
             wanted(file, None, None);
+        }
+        if kernel.variant.takes(Grouping::RaggedK { groups: 1, offset: 0 }) {
+            wanted("schedule/ragged_k.metal", None, None);
         }
         wanted("epilogue/partial.metal", None, Some(("ADD", 0)));
     }

@@ -91,6 +91,11 @@ fn problems() -> Vec<(&'static str, Problem)> {
             ..problem
         }
     };
+    let of_bf16 = |problem: Problem| {
+        let turned = |operand| Operand { format: Format::Dense(DType::BF16), ..operand };
+        let Problem { a, b, c, .. } = problem;
+        Problem { a: turned(a), b: turned(b), c: turned(c), ..problem }
+    };
     let linear = Problem {
         epilogue: Epilogue {
             alpha: 1.0,
@@ -143,6 +148,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("eight experts, rows by index, gated", by_index(grouped(8, 1024, 2048, 1024), 512)),
         ("eight experts, masked", masked(8, 256, 2048, 1024)),
         ("eight experts, slopes of weights", along_k(8, 2048, 1024, 1024)),
+        ("64 experts, slopes of weights, bf16", of_bf16(along_k(64, 1408, 2048, 8192))),
         ("one by one", f32(1, 1, 1)),
         ("K = 0", f32(3, 5, 0)),
         ("M = 0", f32(0, 5, 3)),

@@ -424,9 +424,10 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
         along_k: None,
     };
     let takes = |schedule: &&ScheduleDef| {
-        let [along_k, list] =
-            [Grouping::RaggedK { groups: 1, offset: 0 }, Grouping::Listed { groups: 1, offset: 0 }];
-        !((schedule.serves)(along_k) || (schedule.serves)(list)) || kernel.variant.begins_anywhere()
+        let (groups, offset) = (1, 0);
+        [Grouping::RaggedK { groups, offset }, Grouping::Listed { groups, offset }]
+            .iter()
+            .all(|grouping| !(schedule.serves)(*grouping) || kernel.variant.takes(*grouping))
     };
     let schedules = KIT.schedules.iter().filter(takes);
     wanted.extend(

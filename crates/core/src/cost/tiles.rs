@@ -105,13 +105,13 @@ pub fn staged(problem: &Problem, caps: &Caps) -> DType {
 }
 
 /// How many times as long all steps along K take, if one whose matrices do not lie whole in memory
-/// takes `partial` times as long as another: the last one of a K that is no multiple of eight, and
-/// every one where there are fewer than eight rows or columns.
+/// takes `partial` times as long as another: the last one of a K that is no multiple of eight, or
+/// of a range of K, and every one where there are fewer than eight rows or columns.
 pub(super) fn partial_steps(problem: &Problem, partial: f64) -> f64 {
     let steps = problem.k.div_ceil(8).max(1) as f64;
     let share = match problem {
         Problem { m: ..8, .. } | Problem { n: ..8, .. } => 1.0,
-        Problem { k, .. } if k.is_multiple_of(8) => 0.0,
+        Problem { k, grouping, .. } if k.is_multiple_of(8) && grouping.has_whole_k() => 0.0,
         _ => 1.0 / steps,
     };
     1.0 + share * (partial - 1.0)
@@ -145,7 +145,10 @@ pub(super) fn seconds(
     let [bm, bn] = [variant.bm, variant.bn].map(f64::from);
     let k = problem.k as f64;
     let tiles = tiles(problem, variant);
-    let tile = 2.0 * bm * bn * (k / splits as f64 + shares.start);
+    // A range of K ends anywhere in its last step.
+    let whole = problem.grouping.has_whole_k();
+    let last = if whole { 0.0 } else { f64::from(variant.bk - 1) / 2.0 };
+    let tile = 2.0 * bm * bn * (k / splits as f64 + last + shares.start);
     let per_core = tiles * splits as f64 / rates.cores;
     // Workgroups that hide a core's latencies take turns. The last turn has fewer, which hide less.
     let together = (shares.resident / f64::from(variant.threads)).round().max(1.0);

@@ -63,12 +63,12 @@ pub(super) fn build(
             if let Some(packing) =
                 fetch.and_then(|fetch| fetch.packing).filter(|packing| packing.from == Role::Packed)
             {
-                passes.push(packing.pass(side, caps, params(piece, &setup), &setup)?);
+                passes.push(packing.pass(side, caps, params(piece, &setup), &setup, whole)?);
             }
         }
         passes.push(mainloop(piece, (whole, table), caps, &setup, candidate));
     }
-    if first.two_passes {
+    if first.two_passes && !piece.problem.grouping.has_entries() {
         // Finishing tiles have other rows.
         let [bm, _] = first.kit.finish_tile;
         passes.extend(table.map(|table| table.pass(piece, whole, caps, first, bm)));

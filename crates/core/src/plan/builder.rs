@@ -119,15 +119,17 @@ impl Builder {
 
     /// What A or B was divided by when it was packed, if it was.
     pub(super) fn exponents(&mut self, side: &Side, packing: Option<&Packing>) {
-        let place = packing.and_then(|packing| Some((packing.from, packing.exponents_place()?)));
-        let Some((from, place)) = place else {
+        let found = packing.and_then(|packing| Some((packing, packing.exponents_place()?)));
+        let Some((packing, place)) = found else {
             return self.part_if_any(self.kit.unscaled, Some(side.name));
         };
         let role = side.role.exponents();
         if let Some(file) = self.kit.exponents {
-            self.part(file, Some(side.name), vec![("X_EXPONENTS", role.binding())]);
+            let each = u32::from(packing.sharing > 1);
+            let constants = vec![("X_EXPONENTS", role.binding()), ("X_EACH", each)];
+            self.part(file, Some(side.name), constants);
         }
-        self.packed(role, false, from, place, WORD);
+        self.packed(role, false, packing.from, place, WORD);
     }
 
     /// A or B by its axes.
@@ -275,6 +277,11 @@ impl Builder {
             self.part(file, None, Vec::new());
         }
         self.bases(setup.problem.grouping);
+        self.groups(whole, table);
+    }
+
+    /// What tells groups apart: the buffers of the whole product's grouping, or a table of them.
+    pub(super) fn groups(&mut self, whole: Grouping, table: Option<GroupTable>) {
         for (role, elements) in whole.operands() {
             match table {
                 Some(table) => {

@@ -40,10 +40,11 @@ impl Fetches {
             };
         }
         // Where the storage of an operand runs along the tile, vectors must not straddle the tile's
-        // start either, nor, where it runs along K, the start of a range of K. Products of a list
-        // begin anywhere.
+        // start either, nor, where it runs along K, the start of a range of K, but on matrix units.
+        // Products of a list begin anywhere.
         let row_step = if problem.grouping.has_aligned_rows() { variant.bm.into() } else { 1 };
-        let k_step = if problem.grouping.has_whole_k() { 0 } else { 1 };
+        let anywhere = !problem.grouping.has_whole_k() && variant.unit().is_none();
+        let k_step = u64::from(anywhere);
         let a_step = if problem.a.transposed { row_step } else { k_step };
         let b_step = if problem.b.transposed { k_step } else { variant.bn.into() };
         let listed = problem.grouping.is_listed();
@@ -204,7 +205,12 @@ fn fetch(
     };
     let bytes = find(kit, caps, &side.operand, as_bytes);
     let loader = bytes.or_else(|_| find(kit, caps, &side.operand, provides))?;
-    let bk = variant.bk.into();
+    // Of a range of K, which ends anywhere, vectors alone must be whole.
+    let bk = match side.in_ranges {
+        true if side.along_k => loader.vector,
+        true => 1,
+        false => variant.bk.into(),
+    };
     let fits = !unit.scales(side.operand.format)
         && aligned(side, step, loader.vector)
         && side.k.is_multiple_of(bk);
@@ -213,6 +219,12 @@ fn fetch(
     }
     if side.gathered {
         return Err(Reject("rows by index are read from where they lie, and not packed".into()));
+    }
+    if unit.scales(side.operand.format) && side.along_k && side.in_ranges {
+        return Err(Reject(format!(
+            "ranges of K share vectors of {}, and are divided by powers of two",
+            side.name
+        )));
     }
     if let Some(copy) = side.copy.filter(|_| unit.matrix.operands == DType::F16) {
         let (words, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;

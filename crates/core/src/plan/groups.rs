@@ -7,6 +7,7 @@ use super::pack::ALIGNMENT;
 use super::piece::Piece;
 use super::setup::Setup;
 use crate::caps::Caps;
+use crate::params::Params;
 use crate::problem::Grouping;
 
 /// Invocations of the pass, at most.
@@ -21,7 +22,7 @@ pub(super) struct GroupTable {
 }
 
 impl GroupTable {
-    /// Bytes for a group: the ends of its rows and of its tiles.
+    /// Bytes for a group: the ends of its rows and of its tiles, or that of its range of K.
     pub(super) const ENTRY: u64 = 8;
 
     /// Places the table behind the packed operands. Gives none if the schedule reads no table.
@@ -53,13 +54,14 @@ impl GroupTable {
         bm: u32,
     ) -> Pass {
         let threads = THREADS.min(caps.max_invocations).min(caps.max_workgroup_size_x);
-        let mut builder = Builder::new(
-            "groups".into(),
-            params(piece, setup),
-            threads,
-            4 * threads,
-            (setup.kit, setup.windows),
-        );
+        let own = params(piece, setup);
+        let params = match piece.problem.grouping.has_whole_k() {
+            true => own,
+            // Ranges of K end as rows do, and no piece cuts them.
+            false => Params { m: own.k, first_row: 0, ..own },
+        };
+        let mut builder =
+            Builder::new("groups".into(), params, threads, 4 * threads, (setup.kit, setup.windows));
         builder.table(whole, self);
         builder.part(self.file, None, vec![("BM", bm), ("THREADS", threads)]);
         builder.finish(1, caps)

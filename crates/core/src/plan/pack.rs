@@ -15,7 +15,7 @@ use super::setup::Setup;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, Kit, Load, OperandDef, Params, Reject, Role, Unit, segment};
-use crate::problem::{Copied, Format, Operand, Problem};
+use crate::problem::{Copied, Format, Grouping, Operand, Problem};
 
 /// Bytes that mainloops of matrix units load at a time.
 const VECTOR_BYTES: u64 = 16;
@@ -45,11 +45,14 @@ pub(super) struct Side {
     pub(super) copy: Option<Copied>,
     /// Whether its lines are found by index.
     pub(super) gathered: bool,
+    /// Whether entries are ranges of K of one matrix.
+    pub(super) in_ranges: bool,
 }
 
 impl Side {
     pub(super) fn both(problem: &Problem) -> [Side; 2] {
         let Problem { m, n, k, a, b, copies, .. } = *problem;
+        let in_ranges = !problem.grouping.has_whole_k();
         [
             Side {
                 name: "a",
@@ -61,6 +64,7 @@ impl Side {
                 along_k: !a.transposed,
                 copy: copies[0],
                 gathered: problem.gathered.is_some(),
+                in_ranges,
             },
             Side {
                 name: "b",
@@ -72,6 +76,7 @@ impl Side {
                 along_k: b.transposed,
                 copy: copies[1],
                 gathered: false,
+                in_ranges,
             },
         ]
     }
@@ -103,6 +108,10 @@ pub(super) struct Packing {
     pub(super) from: Role,
     /// Where the exponents begin, in bytes from `start`; none if lines are copied undivided.
     pub(super) exponents: Option<u64>,
+    /// Entries, or ranges of K, that have an exponent for each line.
+    pub(super) sharing: u64,
+    /// Whether they are ranges of K.
+    in_ranges: bool,
     /// Whether elements are split in two terms.
     splits: bool,
 }
@@ -139,7 +148,8 @@ impl Packing {
         let elements = u128::from(entries) * u128::from(lines) * u128::from(width);
         let copied = elements * u128::from(VECTOR_BYTES / vector);
         let exponents = copied.next_multiple_of(ALIGNMENT.into());
-        let quads = u128::from(entries) * u128::from(side.extent.div_ceil(QUAD));
+        let sharing = if side.in_ranges { side.entries } else { entries };
+        let quads = u128::from(sharing) * u128::from(side.extent.div_ceil(QUAD));
         let bytes = if scales { exponents + quads * u128::from(VECTOR_BYTES) } else { copied };
         if bytes > u32::MAX.into() {
             return Err(Reject(format!(
@@ -160,6 +170,8 @@ impl Packing {
             bytes,
             from: Role::Packed,
             exponents,
+            sharing,
+            in_ranges: scales && side.in_ranges,
             splits,
         })
     }
@@ -190,7 +202,8 @@ impl Packing {
         if self.from != Role::Packed {
             return 0;
         }
-        format.planes().len() as u64 + 1 + u64::from(self.exponents.is_some())
+        let others = u64::from(self.exponents.is_some()) + u64::from(self.in_ranges);
+        format.planes().len() as u64 + 1 + others
     }
 
     /// Bytes of the memory for packed operands up to its end.
@@ -277,18 +290,20 @@ impl Packing {
         })
     }
 
-    /// The pass that packs; `params` are the problem's.
+    /// The pass that packs; `params` are the problem's, and `whole` groups the whole product.
     pub(super) fn pass(
         &self,
         side: &Side,
         caps: &Caps,
         params: Params,
         setup: &Setup,
+        whole: Grouping,
     ) -> Result<Pass> {
         let kit = setup.kit;
         let work = self.work(side, kit, caps)?;
         let [tiles_m, tiles_n] = work.tiles;
-        let workgroups = self.entries * tiles_m * tiles_n;
+        let entries = if self.exponents.is_some() { self.sharing } else { self.entries };
+        let workgroups = entries * tiles_m * tiles_n;
         let allowed = u64::from(caps.max_workgroups).pow(2);
         if workgroups > allowed {
             return Err(Error::NoKernel(format!(
@@ -297,7 +312,7 @@ impl Packing {
         }
         let params = Params {
             m: side.extent as u32,
-            entries: self.entries as u32,
+            entries: entries as u32,
             c_ld: self.width as u32,
             c_batch: (self.lines * self.width) as u32,
             tiles_m: tiles_m as u32,
@@ -319,6 +334,12 @@ impl Packing {
         builder.axes(side.name, side.along_k);
         builder.bases(setup.problem.grouping);
         if let Some((file, constants)) = work.powers {
+            for file in setup.schedule.powers {
+                builder.part(file, None, Vec::new());
+            }
+            if self.in_ranges {
+                builder.groups(whole, None);
+            }
             builder.part(file, Some(side.name), constants);
         }
         builder.part(work.file, Some(side.name), work.constants);

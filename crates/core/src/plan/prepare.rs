@@ -97,6 +97,6 @@ pub fn prepare(
         return Ok(None);
     }
     let packing = packing.made_before(role);
-    let pass = packing.pass(&side, caps, params(piece, &setup), &setup)?;
+    let pass = packing.pass(&side, caps, params(piece, &setup), &setup, problem.grouping)?;
     Ok(Some(Preparation { pass, bytes: packing.bytes, copy }))
 }

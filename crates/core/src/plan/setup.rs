@@ -65,11 +65,11 @@ impl Setup {
         let k_split = split_length(longest, splits, variant.bk.into());
         let splits = splits_of(multiplied.k, k_split);
         let scratch_splits = splits_of(longest, k_split);
-        if !grouping.has_whole_k() && (splits > 1 || !variant.begins_anywhere()) {
-            return Err(Reject(match splits {
-                1 => "groups along K begin inside its steps".into(),
-                _ => format!("groups along K take no splits of K, {splits} here"),
-            }));
+        if !variant.takes(grouping) {
+            return Err(Reject("groups along K begin inside its steps".into()));
+        }
+        if splits > 1 && !grouping.has_whole_k() {
+            return Err(Reject(format!("groups along K take no splits of K, {splits} here")));
         }
 
         if problem.gathered.is_some() && kit.gathered.is_none() {
@@ -126,7 +126,11 @@ impl Setup {
             tiles_m,
             tiles_n,
             splits,
-            k: multiplied.k.next_multiple_of(variant.bk.into()),
+            k: match grouping.has_whole_k() {
+                true => multiplied.k.next_multiple_of(variant.bk.into()),
+                // Zeros beyond K would belong to the last range.
+                false => problem.k,
+            },
             k_split,
             step: index,
             scratch_splits,

@@ -97,6 +97,10 @@ impl Gemm {
     /// is a product with K = 0: zeros, or beta·C, and the rest of the epilogue. A bias may be
     /// \[groups,N\], a residual \[groups,M,N\].
     ///
+    /// On matrix units (`coop`) f16 may lie in any way. bf16 must be stored along M in A, and along
+    /// N in B, as below. `simt` and `naive`, and `msl-gemm` and `msl-direct` on Apple's GPUs, take
+    /// ranges of K in every type and layout. K is never split.
+    ///
     /// So the slopes of the weights of a [grouped](Self::grouped) product are one product:
     ///
     /// ```
