@@ -49,7 +49,7 @@ const EVICTED: f64 = 0.25;
 const READING: f64 = 1.1;
 
 /// Share of that speed with groups, whose weights lie apart.
-const GROUPS: f64 = 0.8;
+const GROUPS: f64 = 0.75;
 
 /// Share of a core's f32 operations that multiply-adds reach beside the loads and conversions.
 const ARITHMETIC: f64 = 0.5;
