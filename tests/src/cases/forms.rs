@@ -115,12 +115,12 @@ fn ranges(kernel: &Kernel) -> Vec<Case> {
             Place::odd(place.dtype).transposed(place.transposed).entries(Entries::Single)
         });
         cases.push(Case { a, b, ..odd });
-        let k = bk as usize + 16;
+        let k = bk as usize;
         let is_alone = |step: usize| [3, k - 12].contains(&step) || step >= k - 6;
         for (types, size) in
             HALF.into_iter().flat_map(|types| [(types, f32::INFINITY), (types, 2f32.powi(60))])
         {
-            let case = case([8, 16, k], types, layout, &[3, 1, bk, 1, 5, 0]);
+            let case = case([8, 16, k], types, layout, &[3, 1, bk - 16, 1, 5, 0]);
             let number = |dtype, line: usize, step: usize| match is_alone(step) {
                 true => large(dtype, size),
                 false => [1.0, -2.0, 0.5][(line + step) % 3],

@@ -269,10 +269,12 @@ fn groups() -> Vec<Case> {
         cases.push(Case { groups: ragged(&[0, 3]), ..case(3) });
     }
     // Ranges of K, over several tiles of several entries: right ends, and others.
-    for (name, layout) in [(GEMM, [true, false]), (DIRECT, [false, true])] {
+    let oblong = "msl-gemm/64x32x32";
+    let kernels = [(GEMM, [true, false]), (DIRECT, [false, true]), (oblong, [true, false])];
+    for (name, layout) in kernels {
         for ends in [&[0, 3, 3, 40][..], &[9, 5, 20], &[41, 7]] {
             let groups = Groups { ends: ends.to_vec(), on_device: true };
-            let case = Case::new([39, 70, 40], F32).layout(layout).along_k(groups);
+            let case = Case::new([100, 70, 40], F32).layout(layout).along_k(groups);
             cases.push(case.kernel(name));
         }
     }
@@ -393,5 +395,8 @@ fn wide() -> Vec<Case> {
         Case::new([100, 150, 3], F32).kernel(GEMM),
         Case::new([150, 60, 3], F32).kernel(GEMM).batch(2),
         Case::new([3, 220, 40], F32).kernel(format!("{GEMM}+k2")),
+        Case::new([70, 39, 40], F32)
+            .along_k(Groups { ends: vec![9, 20, 31], on_device: true })
+            .kernel(GEMM),
     ]
 }

@@ -219,7 +219,7 @@ fn everything_is_reached() {
 }
 
 /// Parts of the names of files that only kernels of matrix units have.
-const OF_UNITS: [&str; 16] = [
+const OF_UNITS: [&str; 18] = [
     "unit/",
     "coop",
     "panel",
@@ -227,6 +227,8 @@ const OF_UNITS: [&str; 16] = [
     "scale",
     "split",
     "powers",
+    "all_k",
+    "range_of_k",
     "exponents",
     "to_words",
     "f16x8",
