@@ -26,11 +26,11 @@ enum Held {
 }
 
 impl Stack {
-    /// Reads a stack, or several parts of one, of which each may be one matrix.
+    /// Reads a stack, or parts of one, of which each may be one matrix.
     pub(crate) fn read(sources: &[Source], format: &Format) -> Result<Self> {
         let mut whole: Option<(Stack, &Source)> = None;
         for source in sources {
-            let part = Stack::part(source, format, sources.len() > 1)?;
+            let part = Stack::part(source, format)?;
             whole = Some(match whole {
                 None => (part, source),
                 Some((whole, first)) => (whole.and(part, [first, source])?, first),
@@ -40,12 +40,12 @@ impl Stack {
         Ok(whole)
     }
 
-    fn part(source: &Source, format: &Format, may_be_one: bool) -> Result<Self> {
+    fn part(source: &Source, format: &Format) -> Result<Self> {
         let sized = |shape: &[usize]| match *shape {
             [matrices, rows, columns] => Ok([matrices, rows, columns]),
-            [rows, columns] if may_be_one => Ok([1, rows, columns]),
+            [rows, columns] => Ok([1, rows, columns]),
             _ => Err(Failure::Other(format!(
-                "{source}: shape {}; it must be one matrix per group, [groups, rows, columns]",
+                "{source}: shape {}; wanted a matrix, or a stack of them, [count, rows, columns]",
                 shape_text(shape)
             ))),
         };

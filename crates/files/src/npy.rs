@@ -23,6 +23,8 @@ pub enum Scalar {
     F64,
     /// Signed 64-bit integer.
     I64,
+    /// Unsigned 64-bit integer.
+    U64,
 }
 
 impl Scalar {
@@ -30,7 +32,7 @@ impl Scalar {
     pub const fn bytes(self) -> usize {
         match self {
             Scalar::Dense(dtype) => dtype.bytes() as usize,
-            Scalar::F64 | Scalar::I64 => 8,
+            Scalar::F64 | Scalar::I64 | Scalar::U64 => 8,
         }
     }
 
@@ -46,6 +48,7 @@ impl fmt::Display for Scalar {
             Scalar::Dense(dtype) => dtype.fmt(f),
             Scalar::F64 => f.pad("f64"),
             Scalar::I64 => f.pad("i64"),
+            Scalar::U64 => f.pad("u64"),
         }
     }
 }
@@ -254,13 +257,14 @@ fn parse_descr(descr: &str) -> Result<(Scalar, bool), String> {
         "u4" => Scalar::Dense(DType::U32),
         "i4" => Scalar::Dense(DType::I32),
         "i8" => Scalar::I64,
+        "u8" => Scalar::U64,
         _ => return Err(unknown_type(descr)),
     };
     Ok((scalar, big_endian))
 }
 
 fn unknown_type(descr: &str) -> String {
-    format!("element type {descr:?}; known are f2, f4 and f8, and u4, i4 and i8 for offsets")
+    format!("element type {descr:?}; known are f2, f4 and f8; u4, i4, u8 and i8")
 }
 
 /// Reads tokens from the front of a text, skipping white space before each.

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::tensor::Tensor;
+use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::problem::LISTED;
 use tilewise_core::{DType, Error, Result};
@@ -31,6 +32,31 @@ pub struct ProductShape {
 }
 
 impl ProductShape {
+    /// The elements of C from the first that it writes to the last.
+    fn written(&self) -> Range<u64> {
+        let [_, _, end] = self.ends([false; 2]);
+        u64::from(self.c).min(end)..end
+    }
+
+    /// Whether it and another write the same element of C. Rows of a product that overlap each
+    /// other are found elsewhere.
+    fn meets(&self, other: &Self) -> bool {
+        let row = |of: &Self, at: u32| {
+            let first = u64::from(of.c) + u64::from(at) * u64::from(of.ldc);
+            first..first + u64::from(of.n)
+        };
+        let (mut i, mut j) = (0, 0);
+        while i < self.m && j < other.m {
+            let (one, two) = (row(self, i), row(other, j));
+            match (one.end <= two.start, two.end <= one.start) {
+                (true, _) => i += 1,
+                (_, true) => j += 1,
+                _ => return true,
+            }
+        }
+        false
+    }
+
     fn numbers(&self) -> [u32; LISTED as usize] {
         let Self { m, n, k, a, lda, b, ldb, c, ldc } = *self;
         [m, n, k, a, lda, b, ldb, c, ldc]
@@ -47,6 +73,27 @@ impl ProductShape {
         let Self { m, n, k, a, lda, b, ldb, c, ldc } = *self;
         [end(a, lda, m, k, a_turned), end(b, ldb, k, n, b_turned), end(c, ldc, m, n, false)]
     }
+}
+
+/// Whether no two products write the same element of C.
+fn apart(shapes: &[ProductShape]) -> Result<()> {
+    let mut all: Vec<_> = (0..).zip(shapes).map(|(at, shape)| (shape.written(), at)).collect();
+    all.retain(|(written, _)| !written.is_empty());
+    all.sort_by_key(|(written, _)| written.start);
+    // Those that end behind the start of the product at hand.
+    let mut open: Vec<(Range<u64>, usize)> = Vec::new();
+    for (written, at) in all {
+        open.retain(|(other, _)| other.end > written.start);
+        if let Some(&(_, other)) = open.iter().find(|(_, other)| shapes[*other].meets(&shapes[at]))
+        {
+            let [first, second] = [other.min(at), other.max(at)];
+            return Err(Error::Strides(format!(
+                "products {first} and {second} of the list write the same elements of C"
+            )));
+        }
+        open.push((written, at));
+    }
+    Ok(())
 }
 
 /// Products of any sizes for [`Gemm::list`](crate::Gemm::list), on the device.
@@ -66,9 +113,10 @@ impl ProductList {
     /// Uploads a list.
     ///
     /// # Errors
-    /// `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`. The product that uses it checks that all
-    /// lies in its operands.
+    /// `Strides` if two products write the same element of C; `TooLarge`, `OutOfMemory`, `Device`,
+    /// `DeviceLost`. The product that uses it checks that all lies in its operands.
     pub fn upload(context: &Context, shapes: &[ProductShape]) -> Result<Self> {
+        apart(shapes)?;
         let numbers: Vec<u32> = shapes.iter().flat_map(ProductShape::numbers).collect();
         let numbers = Tensor::upload(context, &numbers, &[shapes.len(), LISTED as usize])?;
         let most = |size: fn(&ProductShape) -> u32| shapes.iter().map(size).max().unwrap_or(0);
@@ -82,8 +130,8 @@ impl ProductList {
     }
 
     /// A list in a tensor of u32 \[products, 9\], such as a kernel of the caller's writes: the
-    /// numbers of a [`ProductShape`] in their order. Nothing is read back. A size beyond the
-    /// largest M, N or K, `most`, counts as that: workgroups are started for it. A product that
+    /// numbers of a [`ProductShape`] in their order. Nothing is read back. `most` has the largest
+    /// M, N and K, for which workgroups are started. A larger size counts as that. A product that
     /// would leave A, B or C, or whose rows of C overlap, is left out.
     ///
     /// # Errors
@@ -149,5 +197,51 @@ impl ProductList {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_that_write_the_same_elements() {
+        let of = |c, ldc, m, n| ProductShape { m, n, k: 3, c, ldc, ..ProductShape::default() };
+        let whole = of(0, 10, 4, 6);
+        for beside in [
+            of(6, 10, 4, 4),
+            of(40, 10, 2, 10),
+            of(9, 5, 1, 1),
+            of(16, 20, 2, 4),
+            of(3, 10, 0, 6),
+            of(3, 10, 4, 0),
+        ] {
+            for all in [[whole, beside], [beside, whole]] {
+                apart(&all).unwrap_or_else(|error| panic!("{beside:?}: {error}"));
+            }
+        }
+        for across in [
+            whole,
+            of(5, 10, 1, 1),
+            of(6, 10, 4, 5),
+            of(9, 5, 3, 2),
+            of(35, 10, 9, 3),
+            of(16, 13, 3, 4),
+        ] {
+            for all in [[whole, across, of(99, 1, 1, 1)], [of(99, 1, 1, 1), across, whole]] {
+                let error = apart(&all).unwrap_err();
+                assert!(error.to_string().contains("same elements of C"), "{across:?}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_of_one_matrix_are_apart() {
+        let column = |n| ProductShape { m: 50, n: 1, c: n, ldc: 300, ..ProductShape::default() };
+        let mut all: Vec<_> = (0..300).map(column).collect();
+        apart(&all).unwrap();
+        all.push(ProductShape { m: 51, ..column(17) });
+        let text = apart(&all).unwrap_err().to_string();
+        assert!(text.contains("products 17 and 300"), "{text}");
     }
 }

@@ -28,8 +28,8 @@ pub(crate) fn vector_of_u32(name: &str, tensor: &Tensor) -> Result<()> {
 /// Cumulative ends of the groups of a grouped product, u32, on the device: rows `ends[g-1] ..
 /// ends[g]` belong to group g, and the rows from 0 on to group 0.
 ///
-/// There is one end for each entry of B. If there is one more, the first is the start of the first
-/// group, as in the row pointers of CSR: it must be 0, and on the device it is taken for 0.
+/// There is one end for each entry of B. One more is taken, too: then the first is the start of the
+/// first group, as in the row pointers of CSR. It must be 0; on the device it counts as 0.
 #[derive(Clone, Debug)]
 pub struct GroupOffsets {
     pub(crate) tensor: Tensor,
@@ -197,8 +197,8 @@ impl GroupOffsets {
                     && start != 0
                 {
                     return Err(Error::GroupOffsets(format!(
-                        "{count} for {groups} groups: the first is the start of the first group, \
-                         {start} in place of 0"
+                        "{count} for {groups} groups of {stack}: the first is the start of the \
+                         first group, {start} in place of 0"
                     )));
                 }
                 Ok(1)

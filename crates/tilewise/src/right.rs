@@ -22,6 +22,24 @@ pub enum RightOperand {
 }
 
 impl RightOperand {
+    /// Whether all of it lies beside this output.
+    ///
+    /// # Errors
+    /// `Aliased` where they overlap.
+    pub(crate) fn lies_beside(&self, name: &'static str, out: &Tensor) -> Result<()> {
+        match self {
+            RightOperand::Dense(b) => out.lies_beside(name, b.vector([0; 4]).1, Some(b)).map(drop),
+            RightOperand::Quantized(w) => w
+                .operand()
+                .1
+                .into_iter()
+                .try_for_each(|(_, bound)| out.lies_beside(name, bound, None).map(drop)),
+            RightOperand::Shards(shards) => {
+                shards.parts().iter().try_for_each(|(part, _)| part.lies_beside(name, out))
+            }
+        }
+    }
+
     /// B = Wᵀ of weights W \[N,K\] or \[groups,N,K\], as PyTorch stores them. Quantized weights
     /// stand for that by themselves.
     ///
@@ -222,7 +240,7 @@ impl Shards {
     /// The error where shards are not taken.
     pub(crate) fn refused(&self, what: &str) -> Error {
         Error::Unsupported(format!(
-            "{what} in {} shards, which masked products and those with groups of rows alone take",
+            "{what} in {} shards; grouped and masked products take them, and no others",
             self.parts.len()
         ))
     }

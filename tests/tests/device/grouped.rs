@@ -141,6 +141,11 @@ fn lists_from_the_host() -> Result<()> {
                 "Strides",
                 ["product 0", "9 columns, 8 apart"],
             ),
+            (
+                list(&[two, ProductShape { c: 94, ..one }]).map(|list| Gemm::list(&a, &b, &list)),
+                "Strides",
+                ["products 0 and 1", "same elements of C"],
+            ),
             (Ok(gemm.clone().bias(&bias)), "Unsupported", ["a bias", "list"]),
             (Ok(gemm.clone().residual(&wide)), "Unsupported", ["a residual", "list"]),
             (Ok(gemm.clone().gated_by(&wide, Activation::Silu)), "Unsupported", ["a gate", "list"]),

@@ -17,10 +17,12 @@ pub(crate) struct GroupedArgs {
     /// weights are [G,N,K]
     #[arg(value_name = "B", required = true, num_args = 1..)]
     pub(crate) b: Vec<Source>,
-    /// Where each group ends among the rows of A: G numbers that do not decrease, u32, i32 or i64
+    /// Where each group ends among the rows of A: G numbers that do not decrease, u32, i32, u64 or
+    /// i64
     #[arg(long, value_name = "OFFS")]
     pub(crate) offsets: Option<Source>,
-    /// How many rows of each entry of A count, its first ones: G numbers up to M, u32, i32 or i64
+    /// How many rows of each entry of A count, its first ones: G numbers up to M, u32, i32, u64 or
+    /// i64
     #[arg(long, value_name = "COUNTS")]
     pub(crate) masked: Option<Source>,
     /// [M,N] or [G,M,N], in FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced,
@@ -50,7 +52,7 @@ pub(crate) struct GatherMatmulArgs {
     /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors
     #[arg(short, long, value_name = "Y")]
     pub(crate) output: Sink,
-    /// The row of X for each row of Y: u32, i32 or i64 [default: every row of X in its order]
+    /// The row of X for each row of Y: u32, i32, u64 or i64 [default: every row of X in its order]
     #[arg(long, value_name = "L")]
     pub(crate) lhs_indices: Option<Source>,
     /// The matrix of W for each row of Y [default: every matrix of W in its order]. As many as L,

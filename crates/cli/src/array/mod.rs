@@ -54,7 +54,7 @@ impl Raw {
         }
     }
 
-    /// Offsets, counts or indices: a vector of u32, i32 or i64.
+    /// Offsets, counts or indices: a vector of integers of 32 or 64 bits.
     fn into_words(self, name: &str, [one, many]: [&str; 2]) -> Result<Vec<u32>> {
         if self.shape.len() != 1 {
             return Err(Failure::other(format!(
@@ -62,7 +62,7 @@ impl Raw {
                 shape_text(&self.shape)
             )));
         }
-        let wide: Vec<i64> = match self.scalar {
+        let wide: Vec<i128> = match self.scalar {
             Scalar::Dense(DType::U32) => {
                 self.bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b).into()).collect()
             }
@@ -70,16 +70,19 @@ impl Raw {
                 self.bytes.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b).into()).collect()
             }
             Scalar::I64 => {
-                self.bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b)).collect()
+                self.bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b).into()).collect()
+            }
+            Scalar::U64 => {
+                self.bytes.as_chunks().0.iter().map(|&b| u64::from_le_bytes(b).into()).collect()
             }
             other => {
                 return Err(Failure::other(format!(
-                    "{name}: elements are {}; {many} are u32, i32 or i64",
+                    "{name}: elements are {}; {many} are u32, i32, u64 or i64",
                     other
                 )));
             }
         };
-        let narrow = |(index, &end): (usize, &i64)| {
+        let narrow = |(index, &end): (usize, &i128)| {
             u32::try_from(end).map_err(|_| {
                 Failure::other(format!(
                     "{name}: {one} {index} is {end}; it must lie in 0..={}",

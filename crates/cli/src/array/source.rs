@@ -94,17 +94,17 @@ impl Source {
         self.raw()?.into_array(&self.to_string())
     }
 
-    /// Reads group offsets: u32, i32 or i64.
+    /// Reads group offsets: u32, i32, u64 or i64.
     pub(crate) fn read_offsets(&self) -> Result<Vec<u32>> {
         self.raw()?.into_words(&self.to_string(), ["offset", "offsets"])
     }
 
-    /// Reads numbers of rows: u32, i32 or i64.
+    /// Reads numbers of rows: u32, i32, u64 or i64.
     pub(crate) fn read_counts(&self) -> Result<Vec<u32>> {
         self.raw()?.into_words(&self.to_string(), ["count", "counts"])
     }
 
-    /// Reads indices: u32, i32 or i64.
+    /// Reads indices: u32, i32, u64 or i64.
     pub(crate) fn read_indices(&self) -> Result<Vec<u32>> {
         self.raw()?.into_words(&self.to_string(), ["index", "indices"])
     }
@@ -199,6 +199,7 @@ impl Source {
             Kind::Dense(dtype) => Scalar::Dense(*dtype),
             Kind::Other(name) if name == "F64" => Scalar::F64,
             Kind::Other(name) if name == "I64" => Scalar::I64,
+            Kind::Other(name) if name == "U64" => Scalar::U64,
             Kind::Unclear(error) => return Err(error.clone().into()),
             Kind::Quantized(format) => {
                 let hint = "`convert` writes another format, `qmatmul` and `dequantize` read it";

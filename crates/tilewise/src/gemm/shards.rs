@@ -147,20 +147,10 @@ impl Gemm {
             (residual, self.residual.as_ref()),
         ];
         let own = own.into_iter().filter_map(|(name, tensor)| Some((name, tensor?)));
-        let dense = shards.parts().iter().filter_map(|(part, _)| match part {
-            RightOperand::Dense(b) => Some(("B", b)),
-            _ => None,
-        });
-        for (name, tensor) in own.chain(dense) {
+        for (name, tensor) in own {
             c.lies_beside(name, tensor.vector([0; 4]).1, Some(tensor))?;
         }
-        for (part, _) in shards.parts() {
-            let RightOperand::Quantized(w) = part else { continue };
-            for (_, bound) in w.operand().1 {
-                c.lies_beside("B", bound, None)?;
-            }
-        }
-        Ok(())
+        self.b.lies_beside("B", c)
     }
 }
 

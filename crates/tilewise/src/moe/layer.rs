@@ -24,9 +24,9 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 /// to the type of x; the weighted sum is f32, in the order of the slots ([`Routing`]). So the same
 /// inputs on the same device give the same bits.
 ///
-/// The weights of slots are no step of the last product: rows would be rounded once more before
-/// they are summed, and the sum reads them all the same. Rows of experts are not padded to blocks:
-/// schedules find tiles by the ends of groups, wherever these lie.
+/// The last product does not multiply by the weights of slots. That would round each row once more
+/// before the sum, which reads all rows anyway. Rows of experts are not padded to blocks: schedules
+/// find tiles by the ends of groups, wherever these lie.
 ///
 /// A layer keeps memory for the largest number of tokens it met, T: about T·k·(H + 2·F) numbers of
 /// x's type. Calls share it, also those of clones, and those of other layers by
@@ -179,8 +179,8 @@ impl MoeLayer {
     /// overlap it: x and the logits are read before.
     ///
     /// # Errors
-    /// As [`forward`](Self::forward); `Strides` when elements of `y` overlap, `Misuse` when it is a
-    /// [prepared tensor](crate::PreparedTensor).
+    /// As [`forward`](Self::forward); `Aliased` when `y` overlaps a weight, `Strides` when
+    /// elements of it overlap, `Misuse` when it is a [prepared tensor](crate::PreparedTensor).
     pub fn forward_into(&self, x: &Tensor, logits: &Tensor, y: &Tensor) -> Result<()> {
         submit(x.context(), "experts", |work| self.work(work, x, logits, y))
     }
@@ -259,6 +259,9 @@ impl MoeLayer {
                 y.shape(),
                 [tokens, h]
             )));
+        }
+        for own in self.shared.iter().chain([experts]) {
+            own.lie_beside(y)?;
         }
         // On the CPU the numbers must stay until the call is done.
         let mut kept = lock(&self.memory);

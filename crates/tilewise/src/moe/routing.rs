@@ -76,7 +76,8 @@ impl Router {
     }
 
     /// Whether the weights of a token are made to sum to 1. By default they are after a softmax.
-    /// Scores that are all 0 become NaN so.
+    /// Sigmoid scores that are all 0 become NaN then. After a softmax, logits that are all −∞ give
+    /// weights of 0.
     pub fn normalize(mut self, normalize: bool) -> Self {
         self.normalize = Some(normalize);
         self

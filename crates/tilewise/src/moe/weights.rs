@@ -64,6 +64,14 @@ impl Gated {
         [Some(first), second, Some(("down", &self.down))].into_iter().flatten()
     }
 
+    /// Whether all weights lie beside this output.
+    ///
+    /// # Errors
+    /// `Aliased` where some overlap it.
+    pub(super) fn lie_beside(&self, y: &Tensor) -> Result<()> {
+        self.operands().try_for_each(|(part, operand)| operand.lies_beside(part, y))
+    }
+
     /// Rows of gate, and those of input: F and H, once all weights are found to fit; of so many
     /// experts, or of none.
     pub(super) fn sizes(
@@ -237,5 +245,6 @@ fn misfit(
         "gate and up" => format!("2·{f}, {h}"),
         _ => format!("{f}, {h}"),
     };
-    Error::Shape(format!("{part} of {name} has shape {shape:?}, wanted [{groups}{wanted}]"))
+    let whose = if experts.is_some() { ", as many as a row of logits has" } else { "" };
+    Error::Shape(format!("{part} of {name} has shape {shape:?}, wanted [{groups}{wanted}]{whose}"))
 }

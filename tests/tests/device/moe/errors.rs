@@ -91,6 +91,19 @@ fn layers() {
         refused(named.forward(&x, &logits), "UnknownKernel", &["nonesuch"]);
         let wide = x.broadcast_to(&[2, 7, 8]).unwrap().as_strided(&[7, 8], &[0, 1], 0).unwrap();
         refused(layer.forward_into(&x, &logits, &wide), "Strides", &["overlap"]);
+        let rows = |weight: &Tensor| {
+            let [groups, n, k] = weight.shape() else { unreachable!() };
+            weight.reshape(&[groups * n * k / 8, 8]).unwrap().narrow(0, 0, 7).unwrap()
+        };
+        refused(layer.forward_into(&x, &logits, &rows(&gate)), "Aliased", &["gate"]);
+        refused(layer.forward_into(&x, &logits, &rows(&down)), "Aliased", &["down"]);
+        let [own, other] = [zeros(&[12, 8]), zeros(&[8, 12])];
+        let shared = layer.clone().shared(&own, &own, &other);
+        refused(
+            shared.forward_into(&x, &logits, &own.narrow(0, 0, 7).unwrap()),
+            "Aliased",
+            &["gate"],
+        );
         let y = zeros(&[7, 3]);
         let narrow = MoeLayer::new(zeros(&[3, 6, 3]), zeros(&[3, 6, 3]), zeros(&[3, 3, 6]), 1);
         narrow.forward_into(&y, &logits, &y).unwrap();
