@@ -433,7 +433,7 @@ fn interleaved_weights() -> Result<()> {
         };
         let down = stack(&down, [h, f]);
         let [apart, views] = [
-            MoeLayer::new(&stack(&gate, [f, h]), &stack(&up, [f, h]), &down, 2),
+            MoeLayer::new(stack(&gate, [f, h]), stack(&up, [f, h]), &down, 2),
             MoeLayer::new(&half(0)?, &half(1)?, &down, 2),
         ]
         .map(|layer| layer.forward(&x, &logits).and_then(|y| y.read_bytes_blocking()));
