@@ -40,7 +40,7 @@ pub struct Operands {
     expected: Vec<Expected>,
 }
 
-/// What makes the groups, on the device.
+/// The numbers of groups, on the device.
 #[derive(Debug)]
 enum Groups {
     None,

@@ -36,7 +36,7 @@ var<workgroup> largest: array<u32, STRIP * SHARES>;
 // The divisors of rows or columns.
 var<workgroup> powers: array<i32, STRIP>;
 
-// What shares powers, of an entry.
+// The part of an entry that shares powers.
 struct Sharing {
     // Its first step along K, and the elements of the copy before it.
     first: u32,

@@ -154,7 +154,7 @@ enum Step {
     Combine,
 }
 
-/// What is timed: steps one after the other, with their name.
+/// Steps that are timed one after the other, with a name.
 const ALL: [(&str, &[Step]); 9] = [
     ("whole", &[Step::Whole]),
     ("products", &[Step::Gate, Step::Up, Step::Down]),
@@ -181,7 +181,7 @@ struct Layer<'a> {
     /// Rows of x in the order of the experts, where a product cannot take them by index.
     rows: Option<Tensor>,
     hidden: [Tensor; 2],
-    /// What comes out of the experts.
+    /// The experts' output.
     out: Tensor,
     y: Tensor,
 }
@@ -209,7 +209,7 @@ impl<'a> Layer<'a> {
             out: zeros(tokens * k, h)?,
             y: zeros(tokens, h)?,
         };
-        // What does not compile is replaced by then.
+        // Kernels that do not compile are replaced by then.
         layer.run(&[Step::Gate, Step::Up])?;
         if layer.gate().plan()?.copies_rows || layer.up().plan()?.copies_rows {
             layer.rows = Some(zeros(tokens * k, h)?);
@@ -276,7 +276,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Seconds of these steps; none where nothing is copied.
+    /// Seconds of these steps; none for the copy of rows if there is none.
     fn time(&self, steps: &[Step], samples: usize) -> Result<Option<f64>> {
         if *steps == [Step::Gather] && self.rows.is_none() {
             return Ok(None);

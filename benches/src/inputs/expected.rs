@@ -1,4 +1,4 @@
-//! What some elements of a product must be.
+//! The right values of some elements of a product.
 
 use super::storage::Values;
 use crate::shapes::{Part, Shape, Sharing};
@@ -19,10 +19,10 @@ pub(super) struct Expected {
     pub(super) bounds: [f64; 2],
 }
 
-/// What goes into a product, in the order of storage; it repeats.
+/// Numbers of operands, in the order of storage; they repeat.
 pub(super) struct Sources<'a> {
     pub(super) a: &'a [f32],
-    /// The row of A for each row of the product; none where it is the same.
+    /// The row of A for each row of the product, unless it is the same.
     pub(super) rows: Option<&'a [u32]>,
     pub(super) b: &'a Values,
     pub(super) gate: Option<&'a [f32]>,

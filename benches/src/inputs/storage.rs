@@ -34,7 +34,7 @@ impl Pool {
         Self::behind(ctx, dtype, elements, seed, 0)
     }
 
-    /// What lies behind so many elements of a larger storage.
+    /// The part of a larger storage behind so many elements.
     pub(super) fn behind(
         ctx: &Context,
         dtype: DType,
@@ -122,7 +122,7 @@ impl Weights {
     }
 }
 
-/// What the storage of B repeats.
+/// The numbers that the storage of B repeats.
 pub(super) struct Values {
     pub(super) numbers: Vec<f32>,
     /// Of quantized weights, how far a kernel's may lie from them; of a kernel that rounds them to

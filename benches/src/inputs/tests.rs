@@ -1,4 +1,4 @@
-//! Operands are what they should be, and a wrong product is found.
+//! Operands are right, and a wrong product is found.
 
 use super::expected::CHECKED;
 use super::*;

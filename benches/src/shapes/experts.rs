@@ -8,11 +8,11 @@ use std::str::FromStr;
 pub struct Experts {
     /// How many there are.
     pub count: usize,
-    /// What each of them has.
+    /// How rows, or elements of K, are shared among them.
     pub sharing: Sharing,
 }
 
-/// What each group has.
+/// The share of each group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Some of the rows, all as many: `e64`.

@@ -33,7 +33,7 @@ impl Place {
         self.first + row * self.row + col * self.col
     }
 
-    /// What begins at an element.
+    /// The place that begins at an element.
     fn from(self, row: usize, col: usize) -> Self {
         Place { first: self.at(row, col), ..self }
     }

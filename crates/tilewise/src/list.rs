@@ -80,7 +80,7 @@ fn apart(shapes: &[ProductShape]) -> Result<()> {
     let mut all: Vec<_> = (0..).zip(shapes).map(|(at, shape)| (shape.written(), at)).collect();
     all.retain(|(written, _)| !written.is_empty());
     all.sort_by_key(|(written, _)| written.start);
-    // Those that end behind the start of the product at hand.
+    // Products that end behind the start of the one at hand.
     let mut open: Vec<(Range<u64>, usize)> = Vec::new();
     for (written, at) in all {
         open.retain(|(other, _)| other.end > written.start);

@@ -280,7 +280,7 @@ impl Builder {
         self.groups(whole, table);
     }
 
-    /// What tells groups apart: the buffers of the whole product's grouping, or a table of them.
+    /// The numbers of groups: the buffers of the whole product's grouping, or a table.
     pub(super) fn groups(&mut self, whole: Grouping, table: Option<GroupTable>) {
         for (role, elements) in whole.operands() {
             match table {
