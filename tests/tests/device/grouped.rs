@@ -332,7 +332,7 @@ fn ends_in_a_tensor() {
         assert_eq!(product(&with_start(0).without_start().unwrap()), Ok(wanted));
         for (ends, kind, text) in [
             (with_start(2).without_start(), "GroupOffsets", "2 in place of 0"),
-            (Ok(with_start(2)), "GroupOffsets", "4 for 3 groups: the first is the start"),
+            (Ok(with_start(2)), "GroupOffsets", "4 for 3 groups of B: the first is the start"),
             (GroupOffsets::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
             (GroupOffsets::from_tensor(&x), "Misuse", "group offsets in f32"),
             (GroupOffsets::from_tensor(&whole.unsqueeze(0).unwrap()), "Shape", "[1, 8]"),
@@ -394,7 +394,7 @@ fn other_forms_that_do_not_fit() {
         let (stack, row_major) = (zeros(&[2, 7, 9]), zeros(&[7, 5]));
         let columns = |a: &Tensor, b: &Tensor| Gemm::ragged_n(a, b, &ends(&[1, 5]));
         for (gemm, kind, words) in [
-            (Gemm::new(&x, &shards), "Unsupported", ["B in 2 shards", "rows"]),
+            (Gemm::new(&x, &shards), "Unsupported", ["B in 2 shards", "grouped and masked"]),
             (
                 Gemm::grouped(&x, &shards, &ends(&[5])),
                 "Shape",
