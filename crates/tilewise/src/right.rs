@@ -81,6 +81,7 @@ impl RightOperand {
     }
 
     /// The shape of B, \[K,N\] or \[groups,K,N\].
+    #[cfg(feature = "custom-kernels")]
     pub(crate) fn shape_of_b(&self) -> Vec<usize> {
         let mut shape = self.shape();
         if let (None, rank @ 2..) = (self.dtype(), shape.len()) {
