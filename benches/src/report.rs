@@ -186,8 +186,8 @@ impl Row {
         1e3 * self.tflops / self.gbs
     }
 
-    /// The kernel that ran, for people: with a word on edges that are products of their own, and on
-    /// rows that are copied before.
+    /// The kernel that ran, for people. A word tells of separate products for edges, and of rows
+    /// that were copied before.
     pub fn ran(&self) -> String {
         let edges = if self.edges.is_empty() { "" } else { " and edges" };
         let copied = if self.copies_rows { " of copied rows" } else { "" };
