@@ -63,14 +63,15 @@ const fn coop(
     let subgroups = sm * sn * sk;
     let pad = 16 / unit.matrix.operands.bytes() as u32;
     let slices = longest(bm, depth, pad, unit) + longest(bn, depth, pad, unit);
+    let sums = [bm / sm, bn / sn];
     Variant {
         name,
         bm,
         bn,
         bk: depth * ahead,
         threads: subgroups * SUBGROUP,
-        workgroup_bytes: slices + shown(subgroups, unit),
-        sums: [bm / sm, bn / sn],
+        workgroup_bytes: slices + shown(subgroups, sums, unit),
+        sums,
         access: Access::Words { unit, depth, pad, chain: 0 },
         model: Model::Tiles(Shares::matrices(arithmetic, resident)),
     }
@@ -96,9 +97,22 @@ const fn longest(tile: u32, depth: u32, pad: u32, unit: &Unit) -> u32 {
     slice(tile, tile > depth, depth, pad, unit)
 }
 
-/// Bytes for a matrix of sums per subgroup.
-const fn shown(subgroups: u32, unit: &Unit) -> u32 {
-    subgroups * unit.matrix.size * unit.matrix.size * unit.matrix.sums.bytes() as u32
+const CAP: u32 = match option_env!("TW_SHOWN") { Some(s) => (s.as_bytes()[0] - b'0') as u32, None => 2 };
+const SPAD: u32 = match option_env!("TW_SPAD") { Some(s) => (s.as_bytes()[0] - b'0') as u32, None => 2 };
+
+const fn spad(subgroups: u32) -> u32 { if subgroups > 4 { 0 } else { SPAD } }
+
+/// Matrices of sums that a subgroup shows at a time.
+const fn shown_at_once(subgroups: u32, sums: [u32; 2], unit: &Unit) -> u32 {
+    let all = sums[1] / unit.matrix.size;
+    let cap = if subgroups > 4 { 1 } else { CAP };
+    if all < cap { all } else { cap }
+}
+
+/// Bytes for the sums that subgroups show.
+const fn shown(subgroups: u32, sums: [u32; 2], unit: &Unit) -> u32 {
+    let width = shown_at_once(subgroups, sums, unit) * unit.matrix.size + spad(subgroups) * 4;
+    subgroups * unit.matrix.size * width * unit.matrix.sums.bytes() as u32
 }
 
 /// The unit, the depth of a slice and the padding of a variant that [`coop`] made.
@@ -113,7 +127,12 @@ pub(super) fn coop_workgroup_bytes(variant: &Variant, problem: &Problem, _: &Cap
     let (unit, depth, pad) = words(variant);
     slice(variant.bm, !problem.a.transposed, depth, pad, unit)
         + slice(variant.bn, problem.b.transposed, depth, pad, unit)
-        + shown(variant.threads / SUBGROUP, unit)
+        + shown(variant.threads / SUBGROUP, variant.sums, unit)
+        + if [problem.a.format, problem.b.format].iter().any(|format| unit.scales(*format)) {
+            (variant.bm + variant.bn) * 4
+        } else {
+            0
+        }
 }
 
 pub(super) fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
@@ -131,7 +150,7 @@ pub(super) fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Resu
 
 pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> Vec<Constant> {
     let Variant { bm, bn, bk, threads, sums: [rows, cols], .. } = *variant;
-    let (_, depth, pad) = words(variant);
+    let (unit, depth, pad) = words(variant);
     let (along_m, along_n) = (bm / rows, bn / cols);
     vec![
         ("BM", bm),
@@ -143,6 +162,8 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
         ("AHEAD", bk / depth),
         ("PAD", pad),
         ("CHAIN", variant.chain()),
+        ("SHOWN", shown_at_once(variant.threads / SUBGROUP, variant.sums, unit)),
+        ("SHOWN_PAD", spad(variant.threads / SUBGROUP)),
         ("RANGES", u32::from(!problem.grouping.has_whole_k())),
     ]
 }
