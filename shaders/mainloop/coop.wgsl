@@ -7,11 +7,11 @@
 // other invocations stored in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix
 // units").
 // needs: A_FETCHES A_Matrix A_Words B_FETCHES B_Words C_Matrix C_STEP Element SIZE Sum VECTOR
-//        a_base a_fetch a_matrix a_put b_base b_fetch b_matrix b_put keep_powers linear_id params
-//        restored schedule store
-// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH MATRICES_M MATRICES_N PAD RANGES SHOWN
-//        SHOWN_LD SHOWN_PAD SHOWN_SIZE SHOWN_WIDTH SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N
-//        SUBTILES THREADS main shown shown_at step_within within
+//        a_base a_fetch a_matrix a_put b_base b_fetch b_matrix b_put linear_id params restored
+//        schedule store
+// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD RANGES
+//        SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main shown shown_at
+//        step_within within
 
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
@@ -29,9 +29,6 @@ const PAD: u32 = 8u; //param
 // units round toward zero, so that the error grows with the length of a chain of additions. 0 where
 // one chain has all of them.
 const CHAIN: u32 = 0u; //param
-// Matrices of sums that a subgroup shows at a time.
-const SHOWN: u32 = 1u; //param
-const SHOWN_PAD: u32 = 2u; //param
 // Whether ranges of K begin and end anywhere. Their slices then begin at whole vectors, and what
 // they hold of other ranges counts as zero, of A and of B: there may be infinities.
 const RANGES: bool = false; //param
@@ -46,26 +43,19 @@ const DEPTH: u32 = BK / SUBGROUPS_K;
 // A subgroup's matrices along M and along N.
 const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
 const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
-// Columns of sums that a subgroup shows at a time; between their rows, and of all of them, vectors
-// of four.
-const SHOWN_WIDTH: u32 = SHOWN * SIZE;
-const SHOWN_LD: u32 = SHOWN_WIDTH / 4u + SHOWN_PAD;
-const SHOWN_SIZE: u32 = SIZE * SHOWN_LD;
+// Elements of a matrix.
+const ELEMENTS: u32 = SIZE * SIZE;
 const_assert CHAIN % (AHEAD * BK) == 0u;
 
-// Neighbouring matrices of sums of each subgroup, for its invocations to store: WGSL gives no access
-// to the elements of one in registers. Lines of them are apart so that the rows of a matrix lie in
-// different memory banks.
-var<workgroup> shown: array<vec4<Sum>, SUBTILES * SUBGROUPS_K * SHOWN_SIZE>;
+// A matrix of sums per subgroup: WGSL gives no access to the elements of one in registers.
+var<workgroup> shown: array<vec4<Sum>, SUBTILES * SUBGROUPS_K * ELEMENTS / 4u>;
 
-// C_STEP elements of a row and a column of what a subgroup shows, and nothing that is meant after
-// them.
-fn shown_at(subgroup: u32, row: u32, col: u32) -> vec4<f32> {
-    let four = shown[subgroup * SHOWN_SIZE + row * SHOWN_LD + col / 4u];
+// C_STEP elements from here on, and nothing that is meant after them.
+fn shown_at(at: u32) -> vec4<f32> {
     if C_STEP == 4u {
-        return vec4<f32>(four);
+        return vec4<f32>(shown[at / 4u]);
     }
-    return vec4<f32>(f32(four[col % 4u]));
+    return vec4<f32>(f32(shown[at / 4u][at % 4u]));
 }
 
 // A step along K, or the last vector of so many before the end of its range.
@@ -119,7 +109,6 @@ fn main(
         a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, k + s * BK, range.y);
         b_next[s] = b_fetch(thread, b, tile.col, params.n, k + s * BK, range.y);
     }
-    keep_powers(thread, tile);
     // The sums before the chain at hand. Of one chain alone nothing of this is left, nor of the
     // loop around its steps.
     var before: array<C_Matrix, MATRICES_M * MATRICES_N>;
@@ -174,26 +163,24 @@ fn main(
     }
 
     for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
-        for (var j = 0u; j < MATRICES_N / SHOWN; j += 1u) { //unroll
-            for (var next = 0u; next < SHOWN; next += 1u) { //unroll
-                let matrix = sums[i * MATRICES_N + j * SHOWN + next];
-                let place = &shown[subgroup * SHOWN_SIZE + next * SIZE / 4u];
-                let ld = SHOWN_LD;
+        for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
+            {
+                let matrix = sums[i * MATRICES_N + j];
+                let place = &shown[subgroup * (ELEMENTS / 4u)];
+                let ld = SIZE / 4u;
                 coopStoreT(matrix, place, ld);
             }
             workgroupBarrier();
-            for (var at = thread * C_STEP; at < SUBTILES * SIZE * SHOWN_WIDTH;
-                at += THREADS * C_STEP) {
-                let part = at / (SIZE * SHOWN_WIDTH);
-                let down = at / SHOWN_WIDTH % SIZE;
-                let along = at % SHOWN_WIDTH;
-                // The subgroups that share a subtile lie SUBTILES apart.
-                var sum = shown_at(part, down, along);
+            for (var at = thread * C_STEP; at < SUBTILES * ELEMENTS; at += THREADS * C_STEP) {
+                // The subgroups that share a subtile lie SUBTILES matrices apart.
+                var sum = shown_at(at);
                 for (var k_subgroup = 1u; k_subgroup < SUBGROUPS_K; k_subgroup += 1u) {
-                    sum += shown_at(k_subgroup * SUBTILES + part, down, along);
+                    sum += shown_at(k_subgroup * SUBTILES * ELEMENTS + at);
                 }
-                let row = tile.row + (part / SUBGROUPS_N * MATRICES_M + i) * SIZE + down;
-                let col = tile.col + (part % SUBGROUPS_N * MATRICES_N + j * SHOWN) * SIZE + along;
+                let part_at = at / ELEMENTS;
+                let row = tile.row + (part_at / SUBGROUPS_N * MATRICES_M + i) * SIZE
+                    + at % ELEMENTS / SIZE;
+                let col = tile.col + (part_at % SUBGROUPS_N * MATRICES_N + j) * SIZE + at % SIZE;
                 store(tile, row, col, C_STEP, restored(tile, row, col, sum));
             }
             workgroupBarrier();

@@ -38,6 +38,26 @@ pub(super) const COOP: &[Variant] = &[
     coop("16x64x64", &F16_16, [16, 64, 64], [1, 1, 4], 2, [1.65, 480.0]),
     coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0]),
     coop("16x32x128", &F16_16, [16, 32, 128], [1, 1, 8], 2, [1.25, 480.0]),
+    coop("t16x32x64", &F16_16, [16, 32, 64], [1, 1, 4], 2, [1.0, 480.0]),
+    coop("t16x32x64a4", &F16_16, [16, 32, 64], [1, 1, 4], 4, [1.0, 480.0]),
+    coop("t16x64x32", &F16_16, [16, 64, 32], [1, 2, 2], 2, [1.0, 480.0]),
+    coop("t16x64x32a4", &F16_16, [16, 64, 32], [1, 2, 2], 4, [1.0, 480.0]),
+    coop("t16x64x64n", &F16_16, [16, 64, 64], [1, 2, 2], 2, [1.0, 480.0]),
+    coop("t32x64x32", &F16_16, [32, 64, 32], [1, 2, 2], 4, [1.0, 480.0]),
+    coop("t32x64x32a2", &F16_16, [32, 64, 32], [1, 2, 2], 2, [1.0, 480.0]),
+    coop("t32x64x32m", &F16_16, [32, 64, 32], [2, 2, 1], 4, [1.0, 480.0]),
+    coop("t32x64x32m2", &F16_16, [32, 64, 32], [2, 2, 1], 2, [1.0, 480.0]),
+    coop("t32x32x64", &F16_16, [32, 32, 64], [1, 1, 4], 4, [1.0, 480.0]),
+    coop("t32x32x64a2", &F16_16, [32, 32, 64], [1, 1, 4], 2, [1.0, 480.0]),
+    coop("t32x64x64s2", &F16_16, [32, 64, 64], [1, 2, 1], 2, [1.0, 480.0]),
+    coop("t32x64x64k2", &F16_16, [32, 64, 64], [1, 1, 2], 2, [1.0, 480.0]),
+    coop("t64x64x32a1", &F16_16, [64, 64, 32], [2, 2, 1], 1, [1.0, 480.0]),
+    coop("t64x64x32k", &F16_16, [64, 64, 32], [1, 2, 2], 2, [1.0, 480.0]),
+    coop("t32x128x32", &F16_16, [32, 128, 32], [1, 4, 1], 2, [1.0, 480.0]),
+    coop("t64x128x32", &F16_16, [64, 128, 32], [1, 4, 1], 2, [1.0, 480.0]),
+    coop("t64x128x32b", &F16_16, [64, 128, 32], [2, 2, 1], 2, [1.0, 480.0]),
+    coop("t64x64x32w2", &F16_16, [64, 64, 32], [2, 1, 1], 2, [1.0, 480.0]),
+    coop("t64x32x64", &F16_16, [64, 32, 64], [2, 1, 2], 2, [1.0, 480.0]),
     // Sums in f16 leave registers for larger subtiles and for more loads.
     coop("f16sums-128x256x16", &F16_16_F16, [128, 256, 16], [1, 4, 1], 1, [7.2, 256.0]),
     coop("f16sums-128x128x32", &F16_16_F16, [128, 128, 32], [2, 2, 1], 2, [6.8, 256.0]),
@@ -63,15 +83,14 @@ const fn coop(
     let subgroups = sm * sn * sk;
     let pad = 16 / unit.matrix.operands.bytes() as u32;
     let slices = longest(bm, depth, pad, unit) + longest(bn, depth, pad, unit);
-    let sums = [bm / sm, bn / sn];
     Variant {
         name,
         bm,
         bn,
         bk: depth * ahead,
         threads: subgroups * SUBGROUP,
-        workgroup_bytes: slices + shown(subgroups, sums, unit),
-        sums,
+        workgroup_bytes: slices + shown(subgroups, unit),
+        sums: [bm / sm, bn / sn],
         access: Access::Words { unit, depth, pad, chain: 0 },
         model: Model::Tiles(Shares::matrices(arithmetic, resident)),
     }
@@ -97,22 +116,9 @@ const fn longest(tile: u32, depth: u32, pad: u32, unit: &Unit) -> u32 {
     slice(tile, tile > depth, depth, pad, unit)
 }
 
-const CAP: u32 = match option_env!("TW_SHOWN") { Some(s) => (s.as_bytes()[0] - b'0') as u32, None => 2 };
-const SPAD: u32 = match option_env!("TW_SPAD") { Some(s) => (s.as_bytes()[0] - b'0') as u32, None => 2 };
-
-const fn spad(subgroups: u32) -> u32 { if subgroups > 4 { 0 } else { SPAD } }
-
-/// Matrices of sums that a subgroup shows at a time.
-const fn shown_at_once(subgroups: u32, sums: [u32; 2], unit: &Unit) -> u32 {
-    let all = sums[1] / unit.matrix.size;
-    let cap = if subgroups > 4 { 1 } else { CAP };
-    if all < cap { all } else { cap }
-}
-
-/// Bytes for the sums that subgroups show.
-const fn shown(subgroups: u32, sums: [u32; 2], unit: &Unit) -> u32 {
-    let width = shown_at_once(subgroups, sums, unit) * unit.matrix.size + spad(subgroups) * 4;
-    subgroups * unit.matrix.size * width * unit.matrix.sums.bytes() as u32
+/// Bytes for a matrix of sums per subgroup.
+const fn shown(subgroups: u32, unit: &Unit) -> u32 {
+    subgroups * unit.matrix.size * unit.matrix.size * unit.matrix.sums.bytes() as u32
 }
 
 /// The unit, the depth of a slice and the padding of a variant that [`coop`] made.
@@ -127,12 +133,7 @@ pub(super) fn coop_workgroup_bytes(variant: &Variant, problem: &Problem, _: &Cap
     let (unit, depth, pad) = words(variant);
     slice(variant.bm, !problem.a.transposed, depth, pad, unit)
         + slice(variant.bn, problem.b.transposed, depth, pad, unit)
-        + shown(variant.threads / SUBGROUP, variant.sums, unit)
-        + if [problem.a.format, problem.b.format].iter().any(|format| unit.scales(*format)) {
-            (variant.bm + variant.bn) * 4
-        } else {
-            0
-        }
+        + shown(variant.threads / SUBGROUP, unit)
 }
 
 pub(super) fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
@@ -150,7 +151,7 @@ pub(super) fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Resu
 
 pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> Vec<Constant> {
     let Variant { bm, bn, bk, threads, sums: [rows, cols], .. } = *variant;
-    let (unit, depth, pad) = words(variant);
+    let (_, depth, pad) = words(variant);
     let (along_m, along_n) = (bm / rows, bn / cols);
     vec![
         ("BM", bm),
@@ -162,8 +163,6 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
         ("AHEAD", bk / depth),
         ("PAD", pad),
         ("CHAIN", variant.chain()),
-        ("SHOWN", shown_at_once(variant.threads / SUBGROUP, variant.sums, unit)),
-        ("SHOWN_PAD", spad(variant.threads / SUBGROUP)),
         ("RANGES", u32::from(!problem.grouping.has_whole_k())),
     ]
 }

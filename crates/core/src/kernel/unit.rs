@@ -70,7 +70,7 @@ impl Unit {
     }
 
     /// Whether the lines of an operand must be divided by powers of two before it multiplies them.
-    pub fn scales(&self, format: Format) -> bool {
+    pub(crate) fn scales(&self, format: Format) -> bool {
         self.splits(format)
             || format == Format::Dense(DType::BF16) && self.matrix.operands != DType::BF16
     }
