@@ -31,33 +31,15 @@ pub(super) const COOP: &[Variant] = &[
     coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0]),
     coop("64x64x32", &F16_16, [64, 64, 32], [2, 2, 1], 2, [2.75, 240.0]),
     coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
+    // Two subgroups show few sums, so that a core's workgroup memory has place for three workgroups.
+    coop("32x128x32", &F16_16, [32, 128, 32], [1, 2, 1], 2, [3.66, 192.0]),
+    coop("32x64x64-2", &F16_16, [32, 64, 64], [1, 1, 2], 2, [3.3, 192.0]),
     // A second set of sums keeps chains short, for f32 in two terms. It is spilled: the caches hold
     // it.
     chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
-    // Fewer subgroups, so that each invocation has 32 codes of quantized weights, which are bytes.
     coop("16x64x64", &F16_16, [16, 64, 64], [1, 1, 4], 2, [1.65, 480.0]),
     coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0]),
     coop("16x32x128", &F16_16, [16, 32, 128], [1, 1, 8], 2, [1.25, 480.0]),
-    coop("t16x32x64", &F16_16, [16, 32, 64], [1, 1, 4], 2, [1.0, 480.0]),
-    coop("t16x32x64a4", &F16_16, [16, 32, 64], [1, 1, 4], 4, [1.0, 480.0]),
-    coop("t16x64x32", &F16_16, [16, 64, 32], [1, 2, 2], 2, [1.0, 480.0]),
-    coop("t16x64x32a4", &F16_16, [16, 64, 32], [1, 2, 2], 4, [1.0, 480.0]),
-    coop("t16x64x64n", &F16_16, [16, 64, 64], [1, 2, 2], 2, [1.0, 480.0]),
-    coop("t32x64x32", &F16_16, [32, 64, 32], [1, 2, 2], 4, [1.0, 480.0]),
-    coop("t32x64x32a2", &F16_16, [32, 64, 32], [1, 2, 2], 2, [1.0, 480.0]),
-    coop("t32x64x32m", &F16_16, [32, 64, 32], [2, 2, 1], 4, [1.0, 480.0]),
-    coop("t32x64x32m2", &F16_16, [32, 64, 32], [2, 2, 1], 2, [1.0, 480.0]),
-    coop("t32x32x64", &F16_16, [32, 32, 64], [1, 1, 4], 4, [1.0, 480.0]),
-    coop("t32x32x64a2", &F16_16, [32, 32, 64], [1, 1, 4], 2, [1.0, 480.0]),
-    coop("t32x64x64s2", &F16_16, [32, 64, 64], [1, 2, 1], 2, [1.0, 480.0]),
-    coop("t32x64x64k2", &F16_16, [32, 64, 64], [1, 1, 2], 2, [1.0, 480.0]),
-    coop("t64x64x32a1", &F16_16, [64, 64, 32], [2, 2, 1], 1, [1.0, 480.0]),
-    coop("t64x64x32k", &F16_16, [64, 64, 32], [1, 2, 2], 2, [1.0, 480.0]),
-    coop("t32x128x32", &F16_16, [32, 128, 32], [1, 4, 1], 2, [1.0, 480.0]),
-    coop("t64x128x32", &F16_16, [64, 128, 32], [1, 4, 1], 2, [1.0, 480.0]),
-    coop("t64x128x32b", &F16_16, [64, 128, 32], [2, 2, 1], 2, [1.0, 480.0]),
-    coop("t64x64x32w2", &F16_16, [64, 64, 32], [2, 1, 1], 2, [1.0, 480.0]),
-    coop("t64x32x64", &F16_16, [64, 32, 64], [2, 1, 2], 2, [1.0, 480.0]),
     // Sums in f16 leave registers for larger subtiles and for more loads.
     coop("f16sums-128x256x16", &F16_16_F16, [128, 256, 16], [1, 4, 1], 1, [7.2, 256.0]),
     coop("f16sums-128x128x32", &F16_16_F16, [128, 128, 32], [2, 2, 1], 2, [6.8, 256.0]),
@@ -69,6 +51,12 @@ pub(super) const COOP: &[Variant] = &[
     coop("half-f16sums-64x64x32", &F16_8_F16, [64, 64, 32], [2, 2, 1], 1, [0.72, 256.0]),
     coop("single-64x64x16", &F32_8, [64, 64, 16], [2, 2, 1], 1, [0.72, 256.0]),
 ];
+
+/// Few subgroups, so that each invocation has 32 codes or more: for quantized weights alone.
+const FOR_CODES: [&str; 3] = ["16x64x64", "16x32x128-4", "32x64x64-2"];
+
+/// Of quantized weights, its wide slices would be decoded by few invocations.
+const FOR_DENSE: &str = "32x128x32";
 
 /// `depth` is BK, the steps along K of one slice; `ahead` slices are on their way at a time. Lines
 /// are padded by 16 bytes.
@@ -141,12 +129,13 @@ pub(super) fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Resu
     if variant.chain() > 0 && !(problem.may_split() && problem.precision == Precision::SplitF32) {
         return Err(Reject("its second set of sums is for f32 that split-f32 permits".into()));
     }
-    match variant.threads / SUBGROUP {
-        4 if is_dense && variant.bm == 16 => {
-            Err(Reject("its few subgroups are for quantized weights".into()))
-        }
-        _ => Ok(()),
+    if is_dense && FOR_CODES.contains(&variant.name) {
+        return Err(Reject("its few subgroups are for quantized weights".into()));
     }
+    if !is_dense && variant.name == FOR_DENSE {
+        return Err(Reject("its few subgroups are for weights that need no decoding".into()));
+    }
+    Ok(())
 }
 
 pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> Vec<Constant> {
