@@ -3,7 +3,7 @@
 mod grouped;
 mod values;
 
-pub(crate) use grouped::{Format, GatherMatmulArgs, GroupedArgs, MoeArgs};
+pub(crate) use grouped::{GatherMatmulArgs, GroupedArgs, MoeArgs};
 pub(crate) use values::{ActivationArg, AxisArg, DTypeArg, Layout, Prepared};
 
 use crate::array::{Sink, Source};
