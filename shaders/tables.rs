@@ -3,7 +3,7 @@
 
 use crate::mainloops::KERNELS;
 use tilewise_core::kernel::{
-    Constant, GatheredFiles, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef,
+    Constant, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef,
 };
 use tilewise_core::{Caps, DType, Format, Grouping};
 
@@ -22,11 +22,7 @@ pub static KIT: Kit = Kit {
     fours: Some("operand/fours.wgsl"),
     axes: "operand/axes.wgsl",
     lines: "operand/lines.wgsl",
-    gathered: Some(GatheredFiles {
-        lines: "operand/gathered.wgsl",
-        direct: "epilogue/gathered_direct.wgsl",
-        partial: "epilogue/gathered_partial.wgsl",
-    }),
+    gathered: Some("operand/gathered.wgsl"),
     block: Some("operand/block.wgsl"),
     pair: Some("operand/pair.wgsl"),
     panels: Some("operand/to_panel.wgsl"),
@@ -36,14 +32,14 @@ pub static KIT: Kit = Kit {
     absent: "operand/absent.wgsl",
     direct: "epilogue/direct.wgsl",
     linear: "epilogue/linear.wgsl",
+    added: "epilogue/added.wgsl",
     gated: "epilogue/gated.wgsl",
     activation: "epilogue/activation.wgsl",
     partial: "epilogue/partial.wgsl",
     k_splits: "epilogue/k_splits.wgsl",
     scratch: Some("epilogue/scratch.wgsl"),
     keep: Some("epilogue/keep.wgsl"),
-    residual: Some("epilogue/residual.wgsl"),
-    gate: Some("epilogue/gate.wgsl"),
+    kept: Some("epilogue/kept.wgsl"),
     finish: "mainloop/finish.wgsl",
     finish_tile: [8, 32],
     finish_words: Some("mainloop/finish_words.wgsl"),

@@ -1,7 +1,7 @@
 // The end of a mainloop that stores its result: up to four neighbouring columns of a row, of which
 // those beyond the edge are dropped. The column is a multiple of 4, so an invocation owns every
 // word of C that it writes; of C_STEP, where it says so itself.
-// needs: Tile c_index c_store4 epilogue params
+// needs: Tile a_summed c_index c_store4 epilogue params
 // provides: store
 
 fn store(tile: Tile, row: u32, col: u32, columns: u32, sums: vec4<f32>) {
@@ -9,5 +9,6 @@ fn store(tile: Tile, row: u32, col: u32, columns: u32, sums: vec4<f32>) {
         return;
     }
     let n = min(params.n - col, columns);
-    c_store4(c_index(tile.batch, row, col), n, epilogue(tile.batch, tile.group, row, col, n, sums));
+    let own = a_summed(row, sums);
+    c_store4(c_index(tile.batch, row, col), n, epilogue(tile.batch, tile.group, row, col, n, own));
 }

@@ -1,13 +1,11 @@
-// Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not
-// 0, which the device may be the first to know.
-// needs: activation bias_base bias_load c_base c_load4_masked params residual_base
-//        residual_load4_masked
-// provides: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL c_index epilogue
+// Epilogue: alpha · x + beta · C + bias, and its end: added.wgsl or gated.wgsl. C is read only when
+// beta is not 0, which the device may be the first to know.
+// needs: bias_base bias_load c_base c_load4_masked ended params
+// provides: BIAS_ALONG_M USE_BETA USE_BIAS c_index epilogue
 
 const USE_BETA: bool = false; //param
 const BIAS_ALONG_M: bool = false; //param
 const USE_BIAS: bool = false; //param
-const USE_RESIDUAL: bool = false; //param
 
 fn c_index(batch: u32, row: u32, col: u32) -> u32 {
     return c_base(batch) + row * params.c_ld + col;
@@ -32,9 +30,5 @@ fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) ->
             if n > 3u { y.w += bias_load(at + 3u * ld); }
         }
     }
-    y = activation(y);
-    if USE_RESIDUAL {
-        y += residual_load4_masked(residual_base(batch) + row * params.residual_ld + col, n);
-    }
-    return y;
+    return ended(batch, row, col, n, y);
 }

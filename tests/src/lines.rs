@@ -11,7 +11,8 @@ use tilewise_core::quant::Quantized;
 use tilewise_core::{Caps, Operand, Variant};
 
 /// The file in WGSL, for lines that are exchanged in pairs.
-pub const IN_WGSL: &str = "fn x_line(x: u32) -> u32 { return x ^ 1u; }";
+pub const IN_WGSL: &str = "fn x_line(x: u32) -> u32 { return x ^ 1u; }\n\
+    fn x_summed(x: u32, sums: vec4<f32>) -> vec4<f32> { return sums; }";
 
 /// The same in MSL.
 pub const IN_MSL: &str =

@@ -3,7 +3,7 @@
 mod grouped;
 mod values;
 
-pub(crate) use grouped::{Format, GatherMatmulArgs, GroupedArgs, MoeArgs};
+pub(crate) use grouped::{GatherMatmulArgs, GroupedArgs, MoeArgs};
 pub(crate) use values::{ActivationArg, AxisArg, DTypeArg, Layout, Prepared};
 
 use crate::array::{Sink, Source};
@@ -39,8 +39,8 @@ pub(crate) enum Command {
     /// List the tensors of a model: shapes, formats, bytes, bits per weight
     #[command(after_help = "Example: tilewise inspect model.gguf --json")]
     Inspect(InspectArgs),
-    /// Quantize a matrix [N,K] along K, by default to affine 4-bit codes in groups of 64, in MLX's
-    /// naming
+    /// Quantize a matrix [N,K], or a stack of them, along K, by default to affine 4-bit codes in
+    /// groups of 64, in MLX's naming
     #[command(
         override_usage = "tilewise quantize [OPTIONS] <W> --output <Q>\n       tilewise quantize \
                           --list-formats",
@@ -189,7 +189,7 @@ pub(crate) struct InspectArgs {
 /// Options of `tilewise quantize`.
 #[derive(Debug, Args)]
 pub(crate) struct QuantizeArgs {
-    /// [N,K], K a multiple of the format's block
+    /// [N,K] or [E,N,K], K a multiple of the format's block
     #[arg(value_name = "W", required_unless_present = "list_formats")]
     pub(crate) weights: Option<Source>,
     /// FILE.safetensors[#NAME]; a file that exists is replaced, with all its tensors

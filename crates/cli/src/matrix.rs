@@ -30,13 +30,18 @@ enum Weights<'m> {
 }
 
 impl<'m> Matrix<'m> {
-    /// An array [N,K] that was read from `source`.
+    /// An array [N,K] or [E,N,K] that was read from `source`.
     pub(crate) fn of_array(array: Array, source: &Source) -> std::result::Result<Self, Failure> {
-        let &[n, k] = array.shape.as_slice() else {
-            let shape = shape_text(&array.shape);
-            return Err(Failure::Other(format!(
-                "{source}: shape {shape}; weights are a matrix [N,K]"
-            )));
+        let (n, k) = match *array.shape {
+            [n, k] => (n, k),
+            // No overflow: the array is in memory, or has no elements.
+            [matrices, n, k] => (matrices.saturating_mul(n), k),
+            _ => {
+                let shape = shape_text(&array.shape);
+                return Err(Failure::Other(format!(
+                    "{source}: shape {shape}; weights are a matrix [N,K] or a stack [E,N,K]"
+                )));
+            }
         };
         Ok(Matrix { weights: Weights::Array(array), shown: source.to_string(), n, k, order: None })
     }

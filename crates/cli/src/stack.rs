@@ -1,6 +1,5 @@
 //! Matrices of one shape, one after the other: of an array, of quantized weights, or of several.
 
-use crate::args::Format;
 use crate::array::{Array, Source, shape_text};
 use crate::failure::{Failure, Result};
 use crate::product;
@@ -8,7 +7,7 @@ use std::ops::Range;
 use tilewise::{Context, QuantizedTensor, RightOperand, Shards, Tensor};
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{Quantized, dequantize};
-use tilewise_files::Kind;
+use tilewise_files::{Expected, Kind};
 
 /// A stack.
 #[derive(Debug)]
@@ -27,10 +26,10 @@ enum Held {
 
 impl Stack {
     /// Reads a stack, or parts of one, of which each may be one matrix.
-    pub(crate) fn read(sources: &[Source], format: &Format) -> Result<Self> {
+    pub(crate) fn read(sources: &[Source], expected: &Expected) -> Result<Self> {
         let mut whole: Option<(Stack, &Source)> = None;
         for source in sources {
-            let part = Stack::part(source, format)?;
+            let part = Stack::part(source, expected)?;
             whole = Some(match whole {
                 None => (part, source),
                 Some((whole, first)) => (whole.and(part, [first, source])?, first),
@@ -40,7 +39,7 @@ impl Stack {
         Ok(whole)
     }
 
-    fn part(source: &Source, format: &Format) -> Result<Self> {
+    fn part(source: &Source, expected: &Expected) -> Result<Self> {
         let sized = |shape: &[usize]| match *shape {
             [matrices, rows, columns] => Ok([matrices, rows, columns]),
             [rows, columns] => Ok([1, rows, columns]),
@@ -51,15 +50,14 @@ impl Stack {
         };
         if !source.is_npy() {
             let model = source.model()?;
-            let expected = format.known.expected(format.format);
             let quantized = match source.name() {
-                Some(name) => Some(model.get_as(name, &expected)?),
+                Some(name) => Some(model.get_as(name, expected)?),
                 None => model.tensors().find(|tensor| !matches!(tensor.kind(), Kind::Dense(_))),
             };
             if let Some(tensor) = quantized
                 && matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_))
             {
-                let tensor = source.matrix(&model, &expected)?;
+                let tensor = source.matrix(&model, expected)?;
                 // Its shape is that of one of its parts.
                 if let Kind::Unclear(error) = tensor.kind() {
                     return Err(error.clone().into());

@@ -399,9 +399,9 @@ pub struct Kit {
     pub axes: &'static str,
     /// The file instantiated for A and B that gives the storage line of a row or column.
     pub lines: &'static str,
-    /// The files in place of this and of two others where rows of A are found by index; none in a
-    /// language that cannot.
-    pub gathered: Option<GatheredFiles>,
+    /// The file in place of this for A where its rows are found by index; none in a language that
+    /// cannot.
+    pub gathered: Option<&'static str>,
     /// The file instantiated for A and B that turns a loader into 4×4 blocks, where mainloops take
     /// those.
     pub block: Option<&'static str>,
@@ -422,8 +422,10 @@ pub struct Kit {
     pub absent: &'static str,
     /// The end of a mainloop that stores its result.
     pub direct: &'static str,
-    /// Alpha, beta, bias and residual.
+    /// Alpha, beta and bias.
     pub linear: &'static str,
+    /// What follows: the activation and the residual.
+    pub added: &'static str,
     /// The same where the residual is a gate.
     pub gated: &'static str,
     /// Activations.
@@ -438,9 +440,7 @@ pub struct Kit {
     /// none in a language whose devices bind enough for one.
     pub keep: Option<&'static str>,
     /// The file in place of [`linear`](Self::linear) in that other pass.
-    pub residual: Option<&'static str>,
-    /// The same where the residual is a gate.
-    pub gate: Option<&'static str>,
+    pub kept: Option<&'static str>,
     /// The finishing pass.
     pub finish: &'static str,
     /// Rows and columns of C that one of its workgroups finishes, four columns per invocation: of
@@ -478,17 +478,6 @@ pub struct Kit {
     pub divided: Option<&'static str>,
     /// The same where no operand was divided.
     pub undivided: Option<&'static str>,
-}
-
-/// The files of products whose rows of A are found by index.
-#[derive(Clone, Copy)]
-pub struct GatheredFiles {
-    /// In place of [`Kit::lines`], for A: it also knows which rows there are.
-    pub lines: &'static str,
-    /// In place of [`Kit::direct`].
-    pub direct: &'static str,
-    /// In place of [`Kit::partial`].
-    pub partial: &'static str,
 }
 
 impl Kit {

@@ -36,6 +36,7 @@ files![
     "mainloop/gemv.metal",
     "mainloop/gevm.metal",
     "epilogue/activation.metal",
+    "epilogue/added.metal",
     "epilogue/direct.metal",
     "epilogue/gated.metal",
     "epilogue/linear.metal",

@@ -73,7 +73,7 @@ mod texts;
 mod top_k;
 mod unary;
 
-pub use binary::{Binary, add, binary, div, mul, silu_mul, sub};
+pub use binary::{Binary, add, binary, div, mul, silu_backward, silu_mul, sub};
 pub use combine::{Combine, combine};
 pub use copy::copy;
 pub use elementwise::Elementwise;

@@ -273,17 +273,44 @@ impl QuantizedTensor {
         Table { operand, entries: self.entries, rows: self.n, columns: self.k }
     }
 
-    /// Quantizes row-major weights \[N,K\] on the CPU and uploads them.
+    /// Quantizes row-major weights, \[N,K\] or one matrix per group \[G,N,K\], on the CPU and
+    /// uploads them. A stack has the bits of its matrices one by one.
     ///
     /// # Errors
-    /// As [`quantize`](tilewise_core::quant::quantize()) and [`upload`](Self::upload).
+    /// `Shape` for another shape, or another number of weights; `Overflow`; as
+    /// [`quantize`](tilewise_core::quant::quantize()), which counts rows over all matrices, and
+    /// [`upload`](Self::upload).
+    ///
+    /// ```
+    /// use tilewise::{Context, DType, QuantFormat, QuantizedTensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let experts = QuantizedTensor::quantize(&ctx, &[0.5; 192], [3, 2, 32], QuantFormat::MXFP4)?;
+    /// assert_eq!(experts.dequantize(DType::F32)?.read_blocking::<f32>()?, [0.5; 192]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn quantize(
         context: &Context,
         weights: &[f32],
-        [n, k]: [usize; 2],
+        shape: impl AsRef<[usize]>,
         format: QuantFormat,
     ) -> Result<Self> {
-        Self::upload(context, &quantize(weights, n, k, format)?)
+        let shape = shape.as_ref();
+        let [entries, n, k] = matrices(shape)?;
+        sizes(format, shape)?;
+        if weights.len() != entries * n * k {
+            return Err(Error::Shape(format!(
+                "weights of shape {shape:?} are {} elements, there are {}",
+                entries * n * k,
+                weights.len()
+            )));
+        }
+        // Blocks lie along rows: a stack is quantized as one matrix.
+        let made = quantize(weights, entries * n, k, format)?;
+        let planes = made.planes().iter().map(|plane| Storage::with_bytes(context, plane));
+        Self::of_planes(context, format, shape, planes.collect::<Result<_>>()?)
     }
 
     /// The transpose, on the same memory. As the right operand of a product it stands for W itself:

@@ -300,9 +300,13 @@ fn formats_that_are_not_supported() {
     refused(planned(&Problem { b: shifted, ..problem }), kind!(Misaligned), &["offset", "8", "64"]);
     for context in contexts() {
         let weights = [0.5f32; 60];
-        let of_shape = |shape| QuantizedTensor::quantize(&context, &weights, shape, format);
-        refused(of_shape([1, 60]), kind!(Shape), &["60", "64"]);
-        refused(of_shape([1, 64]), kind!(Shape), &["60", "64"]);
+        let of_shape =
+            |shape: &[usize]| QuantizedTensor::quantize(&context, &weights, shape, format);
+        refused(of_shape(&[1, 60]), kind!(Shape), &["60", "64"]);
+        refused(of_shape(&[1, 64]), kind!(Shape), &["60", "[1, 64]", "64 elements"]);
+        refused(of_shape(&[60]), kind!(Shape), &["[60]", "[N,K] or [G,N,K]"]);
+        refused(of_shape(&[2, 3, 64]), kind!(Shape), &["60", "[2, 3, 64]", "384"]);
+        refused(of_shape(&[usize::MAX, 2, 64]), kind!(Overflow), &["2, 64]"]);
         let whole = QuantizedTensor::quantize(&context, &[0.5; 256], [2, 128], format).unwrap();
         refused(whole.slice(0..3, 0..128), kind!(Shape), &["0..3", "[2, 128]"]);
         refused(whole.slice(0..2, 32..128), kind!(Misaligned), &["32", "64"]);

@@ -9,6 +9,8 @@ use tilewise_tests::{adapters, contexts};
 
 #[path = "../../../crates/tilewise/examples/attention.rs"]
 mod attention;
+#[path = "../../../crates/tilewise/examples/moe_backward.rs"]
+mod moe_backward;
 #[path = "../../../crates/tilewise/examples/own_device.rs"]
 mod own_device;
 #[path = "../../../crates/tilewise/examples/routed_experts.rs"]
@@ -31,6 +33,11 @@ fn attention_in_heads() {
 #[test]
 fn experts_by_routes() {
     everywhere(routed_experts::run);
+}
+
+#[test]
+fn slopes_of_experts() {
+    everywhere(moe_backward::run);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 mod errors;
 mod gather;
-mod gradient;
 mod routing;
 
 use tilewise::moe::reference::{Ffn, Layer, Stack};

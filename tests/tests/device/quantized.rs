@@ -27,6 +27,35 @@ fn types_and_batches() {
     });
 }
 
+/// A stack is quantized to the bits of its matrices one by one, on the host and on the device.
+#[test]
+fn stacks_have_the_bits_of_their_matrices() {
+    for context in contexts() {
+        for format in QuantFormat::all().filter(|format| format.quantizes()) {
+            let block = format.block() as usize;
+            for shape in [[3, 5, 3 * block], [2, 1, block], [1, 3, block], [0, 2, block]] {
+                let [_, n, k] = shape;
+                let mut rng = Rng::new(7);
+                let numbers: Vec<f32> = (0..shape.iter().product()).map(|_| rng.number()).collect();
+                let one = |matrix| QuantizedTensor::quantize(&context, matrix, [n, k], format);
+                let wanted: Vec<Quantized> = numbers
+                    .chunks(n * k)
+                    .flat_map(|matrix| one(matrix).unwrap().read_blocking().unwrap())
+                    .collect();
+                let stack = QuantizedTensor::quantize(&context, &numbers, shape, format).unwrap();
+                assert_eq!(stack.shape(), shape);
+                assert!(stack.read_blocking().unwrap() == wanted, "{format} {shape:?}");
+                let dense = Tensor::upload(&context, &numbers, &shape).unwrap();
+                match dense.quantize_blocking(format) {
+                    Ok(stack) => assert!(stack.read_blocking().unwrap() == wanted, "{format}"),
+                    Err(Error::Unsupported(_)) => assert!(!context.is_cpu(), "{format}"),
+                    Err(error) => panic!("{format} {shape:?}: {error}"),
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn every_kernel_around_its_edges() {
     Suite::on_every_adapter(|adapter| {

@@ -5,6 +5,7 @@ use crate::array::{Sink, Source};
 use clap::{ArgGroup, Args};
 use tilewise_core::QuantFormat;
 use tilewise_core::problem::Precision;
+use tilewise_files::Expected;
 
 /// Options of `tilewise grouped`.
 #[derive(Debug, Args)]
@@ -97,6 +98,15 @@ pub(crate) struct MoeArgs {
     /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors
     #[arg(short, long, value_name = "Y")]
     pub(crate) output: Sink,
+    /// Format of GATE, where it differs from --format
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
+    pub(crate) gate_format: Option<QuantFormat>,
+    /// Format of UP, where it differs from --format
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
+    pub(crate) up_format: Option<QuantFormat>,
+    /// Format of DOWN, where it differs from --format
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
+    pub(crate) down_format: Option<QuantFormat>,
     /// Element type of Y [default: that of X]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
@@ -124,4 +134,11 @@ pub(crate) struct Format {
     pub(crate) format: Option<QuantFormat>,
     #[command(flatten)]
     pub(crate) known: Known,
+}
+
+impl Format {
+    /// All that is said of weights, whose format may differ from the others'.
+    pub(crate) fn expected(&self, own: Option<QuantFormat>) -> Expected {
+        self.known.expected(own.or(self.format))
+    }
 }

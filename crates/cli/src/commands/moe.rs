@@ -21,8 +21,12 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     product::check_output(&args.output, args.out_dtype, inputs)?;
     let (x, logits) = (read(&args.x, 2..=2)?, read(&args.logits, 2..=2)?);
     let out_dtype = product::out_dtype(args.out_dtype, &[x.dtype], &args.output)?;
-    let [gate, up, down] = weights.map(|source| Stack::read(from_ref(source), &args.ways.format));
-    let all = [gate?, up?, down?];
+    let stack = |source, format| Stack::read(from_ref(source), &args.ways.format.expected(format));
+    let all = [
+        stack(&args.gate, args.gate_format)?,
+        stack(&args.up, args.up_format)?,
+        stack(&args.down, args.down_format)?,
+    ];
 
     let context = product::open(args.ways.execution.adapter.as_deref())?;
     let [gate, up, down] = all.each_ref().map(|stack| stack.on(&context));

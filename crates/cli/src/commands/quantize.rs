@@ -1,7 +1,7 @@
 //! `tilewise quantize`.
 
 use crate::args::QuantizeArgs;
-use crate::array::{Sink, Source};
+use crate::array::{Sink, Source, shape_text};
 use crate::failure::{Failure, Result};
 use crate::matrix::{Deviation, Matrix, Stored, prefix};
 use crate::table::{NUMBER, TEXT, table};
@@ -50,17 +50,16 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
     output.probe([weights])?;
     let source = weights;
     let weights = source.read()?;
-    let (dtype, before) = (weights.dtype, weights.bytes.len());
+    let (dtype, before, shape) = (weights.dtype, weights.bytes.len(), weights.shape.clone());
     let matrix = Matrix::of_array(weights, source)?;
-    let (n, k) = (matrix.n, matrix.k);
     let format = args.format.map_or_else(|| QuantFormat::affine(4, 64, dtype), Ok)?;
     let target = Target::Quantized(format);
     target.admit()?;
     let (mut written, mut deviation) = (0, Deviation::default());
-    let made = Output::streamed(&layer, Kind::Quantized(format), &[n, k], |sink| {
+    let made = Output::streamed(&layer, Kind::Quantized(format), &shape, |sink| {
         matrix.transcode(target, sink, &mut |stored| {
             deviation = deviation.and(stored.values, stored.restored);
-            if args.check { check(&stored, format, k) } else { Ok(()) }
+            if args.check { check(&stored, format, matrix.k) } else { Ok(()) }
         })
     });
     let done =
@@ -71,7 +70,7 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
         Error::InvalidValue(why) => Failure::Other(why),
         other => other.into(),
     })?;
-    writeln!(out, "weights  [{n},{k}] {dtype}")?;
+    writeln!(out, "weights  {} {dtype}", shape_text(&shape))?;
     writeln!(out, "format   {format}, on the CPU")?;
     writeln!(out, "size     {written} bytes, {before} before")?;
     writeln!(out, "error    {:.2}% of the weights' norm", 100.0 * deviation.relative())?;

@@ -3,8 +3,8 @@
 
 use crate::bench::{Bench, adapters, assert_close, numbers, product, transposed};
 use std::collections::BTreeMap;
-use tilewise_core::QuantFormat;
 use tilewise_core::quant::{dequantize, quantize};
+use tilewise_core::{DType, QuantFormat};
 use tilewise_files::{Chunk, Kind, Output, Sink};
 
 /// Writes a stack [groups,n,k] of quantized weights, and gives the numbers that it stands for.
@@ -97,6 +97,53 @@ fn a_layer_of_experts() {
             assert_close(&bench.read_npy("y.npy").1, &wanted, 1.01 / 32.0);
         }
     }
+}
+
+/// Files that leave their formats open: each may have another.
+#[test]
+fn formats_of_each() {
+    const E: usize = 3;
+    const F: usize = 32;
+    const H: usize = 128;
+    let bench = Bench::new();
+    let (x, logits) = (numbers(4 * H, 1), numbers(4 * E, 2));
+    bench.npy("x.npy", &[4, H], &x);
+    bench.npy("l.npy", &[4, E], &logits);
+    let [four, eight] = ["affine-4bit-g64-f16", "affine-8bit-g32-f16"];
+    // In MLX's naming, without the metadata that tells a format.
+    let open = |file: &str, seed, name: &str| {
+        let all = quantize(&numbers(E * F * H, seed), E * F, H, name.parse().unwrap()).unwrap();
+        let planes = all.planes().iter().zip(["weight", "scales", "biases"]);
+        let outputs = planes.map(|(bytes, plane)| {
+            let dtype = if plane == "weight" { DType::U32 } else { DType::F16 };
+            let row = bytes.len() / (E * F) / dtype.bytes() as usize;
+            Output::dense(&format!("w.{plane}"), dtype, &[E, F, row], bytes)
+        });
+        let outputs = outputs.collect();
+        tilewise_files::write(bench.path(file), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+        dequantize(&all)
+    };
+    let gate = open("g.safetensors", 3, four);
+    let up = open("u.safetensors", 4, eight);
+    let down = quantized(&bench, "d.safetensors", [E, H, F], "mxfp4", &numbers(E * H * F, 5));
+    let wanted = layer([&x, &logits], [&gate, &up, &down], [E, 2, F, H]);
+    let files = "x.npy l.npy g.safetensors u.safetensors d.safetensors --top-k 2 -o y.npy";
+    let line = format!("moe {files} --adapter cpu");
+    for formats in [
+        format!("--gate-format {four} --up-format {eight}"),
+        format!("--format {four} --up-format {eight} --down-format mxfp4"),
+        format!("--format mxfp4 --up-format {eight} --gate-format {four}"),
+    ] {
+        bench.succeed(&format!("{line} {formats} --check"));
+        assert_close(&bench.read_npy("y.npy").1, &wanted, 1e-4);
+    }
+    bench.refuses(&line, &["g.safetensors", four, eight]);
+    bench.refuses(&format!("{line} --gate-format {four}"), &["u.safetensors", four, eight]);
+    bench.refuses(&format!("{line} --format {four}"), &["d.safetensors", "mxfp4", four]);
+    bench.refuses(
+        &format!("{line} --format {four} --down-format mxfp4"),
+        &["[3, 32, 256]", "[3, 32, 128]"],
+    );
 }
 
 #[test]

@@ -91,6 +91,40 @@ fn a_matrix_of_several_strips() {
     );
 }
 
+/// A stack has the bits of its matrices, and is multiplied as one.
+#[test]
+fn a_stack_of_matrices() {
+    let bench = Bench::new();
+    let [e, n, k] = [3, 5, 96];
+    let mut weights = numbers(e * n * k, 1);
+    bench.npy("w.npy", &[e, n, k], &weights);
+    bench.npy("x.npy", &[4, k], &numbers(4 * k, 2));
+    bench.npy_bytes("ends.npy", "<u4", &[3], &[1u32, 1, 4].map(u32::to_le_bytes).concat());
+    for format in ["mxfp4", "affine-4bit-g32-f16", "q8_0"] {
+        let report =
+            bench.succeed(&format!("quantize w.npy -o q.safetensors --format {format} --check"));
+        assert!(report.contains("weights  [3,5,96] f32"), "{report}");
+        let whole = quantize(&weights, e * n, k, format.parse().unwrap()).unwrap();
+        let model = Model::open(bench.path("q.safetensors")).unwrap();
+        let tensor = model.get("w").unwrap();
+        assert_eq!(tensor.shape(), [e, n, k]);
+        assert!(tensor.rows(0..e * n).unwrap() == whole, "{format}");
+        bench.succeed(&format!(
+            "grouped x.npy q.safetensors --format {format} --offsets ends.npy -o y.npy --check \
+             --adapter cpu"
+        ));
+    }
+    // An error counts rows over all matrices.
+    weights[12 * k + 7] = f32::NAN;
+    bench.npy("w.npy", &[e, n, k], &weights);
+    bench.refuses(
+        "quantize w.npy -o n.safetensors --format mxfp4",
+        &["w.npy: weight 7 (row 12, column 7) is NaN"],
+    );
+    bench.npy("none.npy", &[0, 5, 64], &[]);
+    bench.succeed("quantize none.npy -o none.safetensors --check");
+}
+
 /// Weights of a file that are infinite in f32, and sums that are: the check knows what is undefined
 /// then.
 #[test]
@@ -182,6 +216,8 @@ fn bad_weights() {
     assert!(bench.fail(1, "quantize w.npy -o q.safetensors").contains("K = 100"));
     bench.npy("w.npy", &[128], &numbers(128, 2));
     assert!(bench.fail(1, "quantize w.npy -o q.safetensors").contains("[128]"));
+    bench.npy("w.npy", &[1, 2, 1, 64], &numbers(128, 2));
+    bench.refuses("quantize w.npy -o q.safetensors", &["[1,2,1,64]", "[N,K]", "[E,N,K]"]);
     bench.npy("w.npy", &[1, 64], &[f32::NAN; 64]);
     assert!(bench.fail(1, "quantize w.npy -o q.safetensors").contains("NaN"));
     assert!(

@@ -131,7 +131,7 @@ fn mainloop(
             }
         }
         match kit.gathered.filter(|_| side.gathered) {
-            Some(files) => builder.gathered(side.name, files.lines, problem),
+            Some(file) => builder.gathered(side.name, file, problem),
             None => builder.part(kit.lines, name, Vec::new()),
         }
         builder.axes(side.name, side.along_k);
@@ -163,16 +163,12 @@ fn mainloop(
             );
         }
     }
-    let [direct, partial] = match kit.gathered.filter(|_| problem.gathered.is_some()) {
-        Some(files) => [files.direct, files.partial],
-        None => [kit.direct, kit.partial],
-    };
     if setup.two_passes {
-        builder.part(partial, None, vec![("ADD", u32::from(setup.step > 0))]);
+        builder.part(kit.partial, None, vec![("ADD", u32::from(setup.step > 0))]);
         builder.bind(Role::Scratch, true, [0, setup.scratch_bytes], 16);
     } else {
         builder.epilogue(setup, Ends::All);
-        builder.part(direct, None, Vec::new());
+        builder.part(kit.direct, None, Vec::new());
     }
     for file in kernel.files {
         builder.part(file, None, Vec::new());
@@ -237,6 +233,8 @@ fn finish(
     builder.bind(Role::Scratch, keeps, [0, setup.scratch_bytes], 16);
     builder.epilogue(setup, ends);
     if by_tiles && !keeps {
+        // Sums of rows that do not exist are left out already.
+        builder.part(kit.lines, Some("a"), Vec::new());
         builder.part(kit.direct, None, Vec::new());
     }
     builder.part(file, None, constants);

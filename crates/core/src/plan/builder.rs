@@ -225,39 +225,36 @@ impl Builder {
             self.load("bias", Role::Bias, setup.bias, bias);
         }
         self.load("residual", Role::Residual, setup.residual, residual);
-        // The function of a gate goes where the gate does.
+        // The function of a gate goes where the gate does, any other before the residual.
         let gated = epilogue.gated && epilogue.residual.is_some();
+        let elsewhere = if gated { Ends::ButResidual } else { Ends::Residual };
         let activation = match epilogue.activation {
-            _ if gated && residual.is_none() => 0,
+            _ if ends == elsewhere => 0,
             Activation::None => 0,
             Activation::Relu => 1,
             Activation::Gelu => 2,
             Activation::Silu => 3,
             Activation::GeluErf => 4,
         };
-        if ends != Ends::Residual || gated {
-            self.part(kit.activation, None, vec![("ACTIVATION", activation)]);
-        }
+        self.part(kit.activation, None, vec![("ACTIVATION", activation)]);
         self.part(setup.store.file, None, (setup.store.constants)(check::dense_type(c)));
         if setup.store.vector < 4 {
             self.part_if_any(kit.single, Some("c"));
         }
-        let steps = || {
-            vec![
+        if gated && ends != elsewhere {
+            self.part(kit.gated, None, Vec::new());
+        } else {
+            self.part(kit.added, None, vec![("USE_RESIDUAL", u32::from(residual.is_some()))]);
+        }
+        if ends == Ends::Residual {
+            self.part_if_any(kit.kept, None);
+        } else {
+            let steps = vec![
                 ("USE_BETA", u32::from(epilogue.beta != 0.0)),
                 ("USE_BIAS", u32::from(bias.is_some())),
                 ("BIAS_ALONG_M", u32::from(along_m)),
-            ]
-        };
-        match (ends, residual) {
-            (Ends::Residual, _) => {
-                self.part_if_any(if gated { kit.gate } else { kit.residual }, None);
-            }
-            (_, Some(_)) if gated => self.part(kit.gated, None, steps()),
-            (_, residual) => {
-                self.part(kit.linear, None, steps());
-                self.constant(("USE_RESIDUAL", u32::from(residual.is_some())));
-            }
+            ];
+            self.part(kit.linear, None, steps);
         }
         self.pass.f16 |= setup.store.f16;
         self.bind(

@@ -1,8 +1,8 @@
-// Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not
-// 0, which the device may be the first to know.
-// needs: BIAS_Format C_Element INLINE Params RESIDUAL_Format activation
+// Epilogue: alpha · x + beta · C + bias, and its end: added.metal or gated.metal. C is read only
+// when beta is not 0, which the device may be the first to know.
+// needs: BIAS_Format C_Element INLINE Params RESIDUAL_Format ended
 // provides: Epilogue
-// constants: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL
+// constants: BIAS_ALONG_M USE_BETA USE_BIAS
 
 struct Epilogue {
     constant Params *params;
@@ -20,12 +20,8 @@ struct Epilogue {
             y += bias.load(params->bias_offset + group * params->bias_batch
                 + (BIAS_ALONG_M ? row : col) * params->bias_ld);
         }
-        y = activation(y);
-        if (USE_RESIDUAL) {
-            y += residual.load(params->residual_offset + batch * params->residual_batch
-                + row * params->residual_ld + col);
-        }
-        return y;
+        return ended(residual, params->residual_offset + batch * params->residual_batch
+            + row * params->residual_ld + col, y);
     }
 
     INLINE uint index(uint batch, uint row, uint col) const thread {

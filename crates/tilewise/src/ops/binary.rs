@@ -91,6 +91,31 @@ binary! {
     SiluMul "silu_mul" "silu(x) * z" |a, b| Unary::Silu.reference(a) * b, |a, b, y| {
         Unary::Silu.error(a) * b.abs() + ULP * y.abs()
     };
+    /// a times the slope of silu at b: PyTorch's `silu_backward`. Where b is below −87 the slope,
+    /// less than 2e-36, is taken as 0.
+    SiluBackward "silu_backward"
+        "x * (sigmoid(z) * (1.0 + clamp(z, V(-88.0), V(88.0)) * sigmoid(-z)))"
+        |a, b| a * silu_slope(b), |a, b, y| silu_slope_error(b) * a.abs() + ULP * y.abs();
+}
+
+/// f·(1 + x·(1 − f)) with f = 1/(1 + e⁻ˣ), which is 0 below −87.
+fn silu_slope(x: f64) -> f64 {
+    if x < -87.0 {
+        return 0.0;
+    }
+    let x = x.clamp(-700.0, 700.0);
+    let [f, rest] = [x, -x].map(|x| Unary::Sigmoid.reference(x));
+    f * (1.0 + x * rest)
+}
+
+/// Of f, of x·(1 − f), and of the sum, whose terms may cancel.
+fn silu_slope_error(x: f64) -> f64 {
+    let x = x.clamp(-700.0, 700.0);
+    let [f, rest] = [x, -x].map(|x| Unary::Sigmoid.reference(x));
+    let [f_error, rest_error] = [x, -x].map(|x| Unary::Sigmoid.error(x));
+    let product = x.abs() * (rest_error + ULP * rest);
+    let sum = 1.0 + x * rest;
+    f_error * sum.abs() + f * (product + 2.0 * ULP * sum.abs())
 }
 
 /// A function of the elements of two tensors, which are broadcast as numpy does: axes are aligned
@@ -128,6 +153,7 @@ short! {
     add Add;
     div Div;
     mul Mul;
+    silu_backward SiluBackward;
     silu_mul SiluMul;
     sub Sub;
 }

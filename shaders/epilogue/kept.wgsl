@@ -1,6 +1,6 @@
-// Epilogue of a second finishing pass: the first left everything but the residual in scratch
-// (keep.wgsl).
-// needs: c_base params residual_base residual_load4_masked
+// Epilogue of a second finishing pass, in place of linear.wgsl: the first left everything but the
+// end in scratch (keep.wgsl).
+// needs: c_base ended params
 // provides: c_index epilogue
 
 fn c_index(batch: u32, row: u32, col: u32) -> u32 {
@@ -9,5 +9,5 @@ fn c_index(batch: u32, row: u32, col: u32) -> u32 {
 
 // For n neighbouring columns of a row.
 fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) -> vec4<f32> {
-    return x + residual_load4_masked(residual_base(batch) + row * params.residual_ld + col, n);
+    return ended(batch, row, col, n, x);
 }
