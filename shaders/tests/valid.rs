@@ -106,7 +106,10 @@ fn problems() -> Vec<Problem> {
             ..Problem::dense(dtype, 96, 64, 128)
         };
         let shared = |operand: Operand| Operand { batch_stride: 0, ..operand };
-        all.push(Problem { grouping: Grouping::Masked { entries: 3, offset: 0 }, ..batch(dtype) });
+        all.push(Problem {
+            grouping: Grouping::Masked { entries: 3, offset: 0, expected: None },
+            ..batch(dtype)
+        });
         all.push(Problem {
             grouping: Grouping::RaggedK { groups: 3, offset: 0 },
             a: shared(Operand::packed(Format::Dense(dtype), 1, 128, 96).t()),

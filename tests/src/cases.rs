@@ -444,7 +444,10 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
 
 /// A device that binds at most 4 KiB at once, and products in pieces there, on the cheapest kernel.
 pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
-    let wgsl = table.0[0].kit.schedule(Grouping::Masked { entries: 1, offset: 0 }).is_some();
+    let wgsl = table.0[0]
+        .kit
+        .schedule(Grouping::Masked { entries: 1, offset: 0, expected: None })
+        .is_some();
     let forms = themes::large_forms().into_iter();
     let forms = forms.filter(move |case| wgsl || case.form == Form::AlongK);
     let forms = forms.chain(wgsl.then(themes::large_gathered).into_iter().flatten());

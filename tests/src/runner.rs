@@ -288,7 +288,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
                     Form::Rows | Form::Columns => {
                         Grouping::RaggedM { groups, first: 0, offset, expected: None }
                     }
-                    Form::Masked => Grouping::Masked { entries: groups, offset },
+                    Form::Masked => Grouping::Masked { entries: groups, offset, expected: None },
                     Form::AlongK => Grouping::RaggedK { groups, offset },
                     Form::Listed(_) => Grouping::Listed { groups, offset },
                 }

@@ -160,7 +160,9 @@ impl Shape {
             Sharing::Even | Sharing::Zipf => {
                 Grouping::RaggedM { groups, first: 0, offset, expected: None }
             }
-            Sharing::Masked(_) => Grouping::Masked { entries: groups, offset },
+            Sharing::Masked(rows) => {
+                Grouping::Masked { entries: groups, offset, expected: rows.map(|rows| rows as u64) }
+            }
             Sharing::AlongK => Grouping::RaggedK { groups, offset },
             Sharing::Halves => Grouping::Listed { groups, offset },
         };

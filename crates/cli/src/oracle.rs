@@ -258,7 +258,7 @@ mod tests {
             batch: groups,
             a: Operand::packed(F32, groups, m, k),
             c: Operand::packed(F32, groups, m, n),
-            grouping: Grouping::Masked { entries: groups, offset: 0 },
+            grouping: Grouping::Masked { entries: groups, offset: 0, expected: None },
             ..problem
         };
         agrees_with_the_whole(&masked, &[5, 0, 300, m as u32 - 1]);

@@ -19,8 +19,9 @@ use crate::problem::Problem;
 /// Estimated seconds of one pass over K in so many `splits`, dispatch included. Decoding a weight
 /// takes as long as `decode` operations in f32.
 pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, decode: f64) -> f64 {
-    let k = problem.grouping.expected_k(problem.k);
-    let problem = &Problem { k, ..*problem };
+    let (m, k) = (problem.grouping.expected_m(problem.m), problem.grouping.expected_k(problem.k));
+    let idle = idle(problem, variant);
+    let problem = &Problem { m, k, ..*problem };
     let multiplied = match variant.model {
         Model::Tiles(shares) => tiles::seconds(problem, caps, variant, splits, shares.on(caps)),
         Model::AppleTiles { shares, late_passed, partial } => {
@@ -34,10 +35,21 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, d
     let decoding = decoding(problem, caps, variant, decode);
     // Tiles of a group wait for its weights, and decode others meanwhile.
     let tiles = matches!(variant.model, Model::Tiles(_) | Model::AppleTiles { .. });
-    match problem.grouping.has_entries() {
+    idle + match problem.grouping.has_entries() {
         false if tiles => multiplied.hypot(decoding),
         _ => multiplied + decoding,
     }
+}
+
+/// Seconds that a workgroup without a tile takes, where they lie between the others.
+const IDLE: f64 = 1.8e-9;
+
+/// Seconds of the workgroups for rows of entries that are expected not to count.
+fn idle(problem: &Problem, variant: &Variant) -> f64 {
+    let [all, own] = [problem.m, problem.grouping.expected_m(problem.m)]
+        .map(|rows| rows.div_ceil(variant.bm.into()));
+    let columns = problem.n.div_ceil(variant.bn.into());
+    ((all - own) * columns * problem.batch) as f64 * IDLE
 }
 
 /// A software device's driver compiles texts on the CPU, as slowly as it runs them: one of `gemv`

@@ -39,6 +39,9 @@ pub enum Grouping {
         entries: u64,
         /// The place of the first count in its storage.
         offset: u64,
+        /// The rows that an entry has, where that is known to be about the same; else all are
+        /// taken to count. Estimates alone depend on it.
+        expected: Option<u64>,
     },
     /// A batch of which entry g of C is the sum over `ends[g-1] .. ends[g]` of K (0 on for g = 0).
     /// A and B have one entry, which all share. The ends are as those of `RaggedM`; an empty group
@@ -127,6 +130,14 @@ impl Grouping {
         !matches!(self, Grouping::RaggedK { .. } | Grouping::Listed { .. })
     }
 
+    /// Rows of an entry of A that count, as far as can be known, of the M that there are.
+    pub fn expected_m(self, m: u64) -> u64 {
+        match self {
+            Grouping::Masked { expected: Some(rows), .. } => rows.min(m),
+            _ => m,
+        }
+    }
+
     /// Elements of K over which an entry is summed, as far as can be known.
     pub fn expected_k(self, k: u64) -> u64 {
         match self {
@@ -161,7 +172,7 @@ impl Grouping {
                 let last = (bm - 1) as f64 / 2.0;
                 met * ((self.expected_rows(m) + last) / bm as f64).max(1.0)
             }
-            _ => (m.div_ceil(bm) * batch) as f64,
+            _ => (self.expected_m(m).div_ceil(bm) * batch) as f64,
         }
     }
 
@@ -183,7 +194,7 @@ impl Grouping {
     pub fn expected_rows(self, m: u64) -> f64 {
         match self {
             Grouping::RaggedM { .. } => m as f64 / self.expected_entries(m, 1).max(1.0),
-            _ => m as f64,
+            _ => self.expected_m(m) as f64,
         }
     }
 
@@ -225,7 +236,9 @@ impl Grouping {
             Grouping::RaggedM { groups, first, .. } => {
                 [vec![0; first as usize], even(groups, m)].concat()
             }
-            Grouping::Masked { entries, .. } => vec![m as u32; entries as usize],
+            Grouping::Masked { entries, .. } => {
+                vec![self.expected_m(m) as u32; entries as usize]
+            }
             Grouping::RaggedK { groups, .. } => even(groups, k),
         }
     }
@@ -343,7 +356,9 @@ mod tests {
             assert!(segments.iter().enumerate().all(|(i, s)| [s.entry, s.group] == [i as u64; 2]));
             segments.into_iter().map(|s| (s.rows, s.k)).collect::<Vec<_>>()
         };
-        let masked = Grouping::Masked { entries: 3, offset: 1 };
+        let masked = Grouping::Masked { entries: 3, offset: 1, expected: Some(4) };
+        assert_eq!([3, 9].map(|m| masked.expected_m(m)), [3, 4]);
+        assert_eq!([3, 9].map(|m| masked.expected_tiles_m(m, 3, 2)), [6.0, 6.0]);
         let rows = |rows| (rows, 0..7);
         assert_eq!(segments(masked, &[5, 4, u32::MAX]), [rows(0..4), rows(0..9), rows(0..0)]);
         let ragged = Grouping::RaggedK { groups: 3, offset: 0 };

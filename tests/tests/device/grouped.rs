@@ -473,7 +473,7 @@ fn other_forms_that_have_no_plan() {
     };
     let masked = Problem {
         batch: 2,
-        grouping: Grouping::Masked { entries: 3, offset: 0 },
+        grouping: Grouping::Masked { entries: 3, offset: 0, expected: None },
         ..Problem::dense(DType::F32, 4, 4, 4)
     };
     refused(&masked, &caps, "Shape", ["3 groups", "batch of 2"]);

@@ -76,7 +76,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
         }
     };
     let masked = |entries, m, n, k| Problem {
-        grouping: Grouping::Masked { entries, offset: 0 },
+        grouping: Grouping::Masked { entries, offset: 0, expected: None },
         ..batched(entries, m, n, k)
     };
     let along_k = |groups, m, n, k| {

@@ -26,7 +26,9 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
     let gemm = match &args.masked {
         Some(_) => {
             let counts = Tensor::upload(&context, &numbers, &[numbers.len()])?;
-            Gemm::masked(&a_tensor, b_tensor, &counts)
+            let sum: u64 = numbers.iter().map(|&count| u64::from(count)).sum();
+            let mean = sum.div_ceil(numbers.len().max(1) as u64);
+            Gemm::masked(&a_tensor, b_tensor, &counts).expect_rows(mean as usize)
         }
         None => Gemm::grouped(&a_tensor, b_tensor, &GroupOffsets::upload(&context, &numbers)?),
     };

@@ -88,7 +88,35 @@ impl Gemm {
     /// # }
     /// ```
     pub fn masked(a: &Tensor, b: impl Into<RightOperand>, counts: &Tensor) -> Self {
-        Gemm { groups: Some(Groups::Masked(counts.clone())), ..Gemm::new(a, b) }
+        let masked = Groups::Masked { counts: counts.clone(), expected: None };
+        Gemm { groups: Some(masked), ..Gemm::new(a, b) }
+    }
+
+    /// The number of rows that an entry of a [masked](Self::masked) product is expected to have, or
+    /// a group with rows of a [grouped](Self::grouped) one, in place of what its
+    /// [offsets](GroupOffsets::expect_rows) say: kernels are chosen by it. Otherwise all rows of an
+    /// entry are expected to count. Results do not depend on it; other products ignore it.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32; 512], &[2, 256, 1])?; // places for 256 tokens
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?;
+    /// let counts = Tensor::upload(&ctx, &[3u32, 4], &[2])?; // a kernel's
+    /// let y = Gemm::masked(&x, &w, &counts).expect_rows(4).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?.iter().sum::<f32>(), 43.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expect_rows(mut self, rows: usize) -> Self {
+        match &mut self.groups {
+            Some(Groups::Rows { ends, .. }) => ends.expected = Some(rows as u64),
+            Some(Groups::Masked { expected, .. }) => *expected = Some(rows as u64),
+            Some(Groups::AlongK(_) | Groups::Listed(_)) | None => {}
+        }
+        self
     }
 
     /// A product with groups along K: C \[groups,M,N\] of A \[M,K\] and B \[K,N\], where entry g
@@ -128,8 +156,8 @@ pub(super) enum Groups {
     /// Rows of A and C, one group after the other, from a group on. Or columns of B and C: then
     /// the product is computed as its transpose, of Bᵀ and Aᵀ.
     Rows { ends: GroupOffsets, first: usize, along: Axis },
-    /// The first rows of each entry of a batch.
-    Masked(Tensor),
+    /// The first rows of each entry of a batch, and how many they are expected to be.
+    Masked { counts: Tensor, expected: Option<u64> },
     /// Ranges of K, one after the other.
     AlongK(GroupOffsets),
     /// Products of any sizes.
@@ -141,7 +169,7 @@ impl Groups {
     pub(super) fn numbers(&self) -> (&'static str, &Tensor) {
         match self {
             Groups::Rows { ends, .. } | Groups::AlongK(ends) => ("group offsets", &ends.tensor),
-            Groups::Masked(counts) => ("row counts", counts),
+            Groups::Masked { counts, .. } => ("row counts", counts),
             Groups::Listed(list) => ("the list of products", &list.numbers),
         }
     }
@@ -172,7 +200,7 @@ impl Groups {
                 within(ends, m, whose, lines)?;
                 Ok(Batch::entries(1))
             }
-            Groups::Masked(counts) => {
+            Groups::Masked { counts, .. } => {
                 offsets::vector_of_u32("row counts", counts)?;
                 let batch = Batch::of(a, b)?;
                 let entries = batch.simple().ok_or_else(|| {
@@ -215,7 +243,9 @@ impl Groups {
                 let (first, expected) = (*first as u64, ends.expected);
                 Grouping::RaggedM { groups, first, offset, expected }
             }
-            Groups::Masked(_) => Grouping::Masked { entries: groups, offset },
+            &Groups::Masked { expected, .. } => {
+                Grouping::Masked { entries: groups, offset, expected }
+            }
             Groups::AlongK(_) => Grouping::RaggedK { groups, offset },
             Groups::Listed(_) => Grouping::Listed { groups, offset },
         }

@@ -21,7 +21,7 @@ impl Part {
     /// Its part of an output: of a masked product the entries of its groups.
     pub(super) fn output<'c>(&self, c: &'c Tensor) -> Result<Cow<'c, Tensor>> {
         match (&self.gemm.groups, c.shape().len().checked_sub(self.gemm.rank_of_entry() + 1)) {
-            (Some(Groups::Masked(_)), Some(axis)) => {
+            (Some(Groups::Masked { .. }), Some(axis)) => {
                 c.narrow(axis, self.groups.start, self.groups.len()).map(Cow::Owned)
             }
             _ => Ok(Cow::Borrowed(c)),
@@ -35,7 +35,9 @@ impl Gemm {
         let RightOperand::Shards(shards) = &self.b else { return Ok(None) };
         match &self.groups {
             Some(Groups::Rows { ends, along, .. }) => self.parts_by_rows(shards, ends, *along),
-            Some(Groups::Masked(counts)) => self.parts_by_entries(shards, counts),
+            Some(Groups::Masked { counts, expected }) => {
+                self.parts_by_entries(shards, counts, *expected)
+            }
             _ => Err(shards.refused("B")),
         }
         .map(Some)
@@ -70,7 +72,12 @@ impl Gemm {
     }
 
     /// Each computes some entries of the output.
-    fn parts_by_entries(&self, shards: &Shards, counts: &Tensor) -> Result<Vec<Part>> {
+    fn parts_by_entries(
+        &self,
+        shards: &Shards,
+        counts: &Tensor,
+        expected: Option<u64>,
+    ) -> Result<Vec<Part>> {
         let ((batch, _), [all, ..]) = (self.sizes()?, shards.shape());
         if batch.sizes() != [1, all] {
             return Err(Error::Shape(format!(
@@ -82,7 +89,10 @@ impl Gemm {
             let gemm = Gemm {
                 a: of(&self.a, 2, &groups, all)?,
                 b: b.clone(),
-                groups: Some(Groups::Masked(counts.narrow(0, groups.start, groups.len())?)),
+                groups: Some(Groups::Masked {
+                    counts: counts.narrow(0, groups.start, groups.len())?,
+                    expected,
+                }),
                 bias: self.bias_of(&groups, shards)?,
                 residual: residual.map(|own| of(own, 2, &groups, all)).transpose()?,
                 ..self.clone()
@@ -128,7 +138,7 @@ impl Gemm {
     /// Whether `c` has all entries of a masked product, and lies apart from the operands of all
     /// parts: each part looks at its own alone.
     fn is_whole(&self, c: &Tensor) -> Result<()> {
-        let (Some(Groups::Masked(_)), RightOperand::Shards(shards)) = (&self.groups, &self.b)
+        let (Some(Groups::Masked { .. }), RightOperand::Shards(shards)) = (&self.groups, &self.b)
         else {
             return Ok(());
         };
