@@ -86,7 +86,7 @@ fn segments_of_mlx() {
 /// Products of any sizes in one launch, with lists that a faulty shader left, too.
 #[test]
 fn lists_of_products() {
-    let cases = themes::listed(&themes::lists());
+    let cases = [themes::listed(&themes::lists()), themes::aligned_lists()].concat();
     Suite::on_every_adapter(|adapter| themes::sampled(adapter, &cases, 3));
 }
 

@@ -16,7 +16,7 @@ pub struct Unit {
 
 impl Unit {
     /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other
-    /// types, its sums are f16 without permission, or K is 0. One of f16 takes quantized weights,
+    /// types or to be copied from a list, its sums are f16 without permission, or K is 0. One of f16 takes quantized weights,
     /// rounded to f16 on their way to it, and bf16, whose lines are brought into f16's range by
     /// powers of two; and by permission f32 by f32, each in two terms.
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
@@ -36,6 +36,14 @@ impl Unit {
             let permitted = if in_terms { ", which split-f32 permits" } else { "" };
             return Err(Reject(format!(
                 "multiplies {operands} by {operands}, and these are {a} and {b}{permitted}"
+            )));
+        }
+        if problem.grouping.is_listed()
+            && let Some(format) = [a, b].into_iter().find(|format| self.scales(*format))
+        {
+            return Err(Reject(format!(
+                "products of a list are read from where they lie, and {format} is copied, divided \
+                 by powers of two"
             )));
         }
         if sums == DType::F16 && problem.accumulation() != DType::F16 {
