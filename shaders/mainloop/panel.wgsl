@@ -37,8 +37,8 @@ fn x_place(load: u32) -> vec2<u32> {
 // This invocation's loads of the slice that starts at (x, k), in a range of K that ends at k_end.
 // Beyond the end of the tile, or of a range that ends inside the slice, the last line, or the last
 // vector, is read again: nothing is stored of what it gives, and a branch here would make the
-// driver wait for the loads at its end. (A tile with nothing to do ends before it starts. Without K,
-// a product of a list has no lines either.)
+// driver wait for the loads at its end. (A tile with nothing to do ends before it starts. A product
+// of a list without K has no lines either.)
 fn x_fetch(
     thread: u32,
     base: u32,

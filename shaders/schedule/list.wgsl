@@ -4,8 +4,8 @@
 //
 // Over-launch: as many tiles for each as the largest would have. Sizes beyond those of the pass are
 // cut. A product that would leave a storage, or whose rows of C overlap, has no tile, so that
-// nothing outside is touched whatever the buffer holds. Nor has one whose places or row strides in A
-// or B are no multiples of the pass's row strides: of whole vectors, where mainloops read such.
+// nothing outside is touched whatever the buffer holds. Nor has one whose places or row strides in
+// A or B are no multiples of the pass's row strides there: of vectors that mainloops may read.
 //
 // Every file finds the numbers of its tile's product in `params`, where those of a pass are
 // otherwise: this file puts there what mainloops of single elements and the epilogue read. All that
@@ -23,8 +23,8 @@ fn linear_id(workgroup: vec3<u32>) -> u32 {
     return workgroup.y * given.grid_x + workgroup.x;
 }
 
-// Whether a matrix [lines, width] at a place and a row stride, both multiples of `step`, lies within
-// so many elements.
+// Whether a matrix [lines, width] lies within so many elements, its place and its row stride at
+// multiples of a step.
 fn is_inside(place: vec2<u32>, lines: u32, width: u32, elements: u32, step: u32) -> bool {
     if lines == 0u || width == 0u {
         return true;

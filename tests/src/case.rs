@@ -194,7 +194,8 @@ impl Case {
     /// Whether the kernel that must run it takes such a problem at all on a device with these caps.
     /// Kernels for matrix units want the unit, something to multiply, and no tiles that begin
     /// anywhere along the storage; nor ranges of K that do so in lines which are divided; nor lists
-    /// that are not aligned. Kernels of bytes want a loader of bytes, and both operands stored along K.
+    /// that are not aligned. Kernels of bytes want a loader of bytes, and both operands stored
+    /// along K.
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
         let mut problem = problem(self);

@@ -187,7 +187,8 @@ impl ProductList {
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
-    /// let (a, b) = (Tensor::zeros(&ctx, DType::F16, &[64])?, Tensor::zeros(&ctx, DType::F16, &[64])?);
+    /// let a = Tensor::zeros(&ctx, DType::F16, &[64])?;
+    /// let b = Tensor::zeros(&ctx, DType::F16, &[64])?;
     /// // [3,5]×[5,2] at place 8 of A, in rows 16 apart, and at the start of B, in rows 8 apart.
     /// let numbers = Tensor::upload(&ctx, &[3u32, 2, 5, 8, 16, 0, 8, 0, 2], &[1, 9])?;
     /// let list = ProductList::from_tensor(&numbers, [3, 2, 5])?.aligned();

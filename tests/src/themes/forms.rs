@@ -126,14 +126,18 @@ pub fn aligned_lists() -> Vec<Case> {
     };
     let mut lists = vec![
         // Row strides of one row, and places without K, may be anything.
-        vec![right, [1, 1, 8, 896, 3, 512, 0, 1499, 9], [9, 20, 0, 7, 5, u32::MAX, 3, 1100, 21]],
+        vec![
+            right,
+            [1, 1, 8, 896, 3, 512, 0, 1499, 9],
+            [9, 20, 0, 7, u32::MAX, 3, 1 << 20, 1100, 21],
+        ],
         (0..20).map(|i| [1 + i % 3, 1 + i % 5, i % 13, 8 * i, 16, 8 * i, 16, 60 * i, 7]).collect(),
         vec![
             [0, 7, 5, 0, 8, 0, 8, 0, 9],
             [7, 0, 5, 0, 8, 0, 8, 0, 9],
             [40, 0, 0, 1, 1, 1, 1, 0, 1],
         ],
-        vec![[40, 22, 0, 1, 1, u32::MAX, 1, 0, 22]],
+        vec![[40, 22, 0, u32::MAX, 1, 1, 1, 0, 22]],
     ];
     let far = u32::MAX - 7;
     let changes = [
@@ -147,8 +151,8 @@ pub fn aligned_lists() -> Vec<Case> {
         (4, 20),
         (4, far),
         (4, 1 << 31),
-        (5, 4),
         (5, 7),
+        (5, 4),
         (5, 240),
         (5, 248),
         (6, 25),
