@@ -8,8 +8,8 @@
 // A or B are no multiples of the pass's row strides there: of vectors that mainloops may read.
 //
 // Every file finds the numbers of its tile's product in `params`, where those of a pass are
-// otherwise: this file puts there what mainloops of single elements and the epilogue read. All that
-// decides about a barrier comes from the pass and the buffer.
+// otherwise: this file puts there what mainloops and the epilogue read. All that decides about a
+// barrier comes from the pass and the buffer.
 // needs: A_K_CONTIGUOUS BM BN B_K_CONTIGUOUS Params Tile
 // provides: given is_inside linear_id list params schedule
 
