@@ -1,7 +1,7 @@
 // A slice of an operand for matrix units, X_TILE long and BK deep, on its way through registers
 // into workgroup memory. It keeps the direction of the storage: lines along K or along the tile,
 // PAD elements apart so that the rows of a matrix lie in different memory banks.
-// needs: BK Element PAD THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_SPAN X_TILE X_Words params
+// needs: BK Element PAD RANGES THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_SPAN X_TILE X_Words params
 //        step_within within x_elements x_line x_words
 // provides: X_ALONG_K X_FETCHES X_LD X_LINES X_LOADS X_ROW_MAJOR X_WIDTH x_fetch x_matrix x_panel
 //        x_place x_put
@@ -37,7 +37,8 @@ fn x_place(load: u32) -> vec2<u32> {
 // This invocation's loads of the slice that starts at (x, k), in a range of K that ends at k_end.
 // Beyond the end of the tile, or of a range that ends inside the slice, the last line, or the last
 // vector, is read again: nothing is stored of what it gives, and a branch here would make the
-// driver wait for the loads at its end. (A tile with nothing to do ends before it starts.)
+// driver wait for the loads at its end. (A tile with nothing to do ends before it starts. A product
+// of a list without K has no lines either.)
 fn x_fetch(
     thread: u32,
     base: u32,
@@ -47,7 +48,7 @@ fn x_fetch(
     k_end: u32,
 ) -> array<X_Words, X_FETCHES> {
     var fetched = array<X_Words, X_FETCHES>();
-    let last = max(x_end, 1u) - 1u;
+    let last = select(max(x_end, 1u) - 1u, 0u, RANGES && k_end == 0u);
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let place = x_place(thread + i * THREADS);
         if X_K_CONTIGUOUS {

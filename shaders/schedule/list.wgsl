@@ -4,11 +4,12 @@
 //
 // Over-launch: as many tiles for each as the largest would have. Sizes beyond those of the pass are
 // cut. A product that would leave a storage, or whose rows of C overlap, has no tile, so that
-// nothing outside is touched whatever the buffer holds.
+// nothing outside is touched whatever the buffer holds. Nor has one whose places or row strides in
+// A or B are no multiples of the pass's row strides there: of vectors that mainloops may read.
 //
 // Every file finds the numbers of its tile's product in `params`, where those of a pass are
-// otherwise: this file puts there what mainloops of single elements and the epilogue read. All that
-// decides about a barrier comes from the pass and the buffer.
+// otherwise: this file puts there what mainloops and the epilogue read. All that decides about a
+// barrier comes from the pass and the buffer.
 // needs: A_K_CONTIGUOUS BM BN B_K_CONTIGUOUS Params Tile
 // provides: given is_inside linear_id list params schedule
 
@@ -22,22 +23,22 @@ fn linear_id(workgroup: vec3<u32>) -> u32 {
     return workgroup.y * given.grid_x + workgroup.x;
 }
 
-// Whether a matrix [rows, columns] lies within so many elements; its lines run along the columns or
-// along the rows.
-fn is_inside(at: u32, ld: u32, rows: u32, columns: u32, along_rows: bool, elements: u32) -> bool {
-    let lines = select(rows, columns, along_rows);
-    let width = select(columns, rows, along_rows);
+// Whether a matrix [lines, width] lies within so many elements, its place and its row stride at
+// multiples of a step.
+fn is_inside(place: vec2<u32>, lines: u32, width: u32, elements: u32, step: u32) -> bool {
     if lines == 0u || width == 0u {
         return true;
     }
-    if width > elements || at > elements - width {
+    if width > elements || place.x > elements - width || place.x % step != 0u {
         return false;
     }
-    return lines == 1u || ld <= (elements - width - at) / (lines - 1u);
+    let last = (elements - width - place.x) / max(lines - 1u, 1u);
+    return lines == 1u || place.y <= last && place.y % step == 0u;
 }
 
 fn schedule(id: u32) -> Tile {
     var tile = Tile();
+    params = Params();
     let grid = given.tiles_m * given.tiles_n;
     let entry = id / grid;
     if entry >= given.entries {
@@ -52,21 +53,23 @@ fn schedule(id: u32) -> Tile {
     let a = vec2<u32>(list[first + 3u], list[first + 4u]);
     let b = vec2<u32>(list[first + 5u], list[first + 6u]);
     let c = vec2<u32>(list[first + 7u], list[first + 8u]);
+    let a_shape = select(vec2<u32>(k, m), vec2<u32>(m, k), A_K_CONTIGUOUS);
+    let b_shape = select(vec2<u32>(k, n), vec2<u32>(n, k), B_K_CONTIGUOUS);
     if tile.row >= m || tile.col >= n || m > 1u && c.y < n
-        || !is_inside(a.x, a.y, m, k, !A_K_CONTIGUOUS, given.a_batch)
-        || !is_inside(b.x, b.y, k, n, B_K_CONTIGUOUS, given.b_batch)
-        || !is_inside(c.x, c.y, m, n, false, given.c_batch) {
+        || !is_inside(a, a_shape.x, a_shape.y, given.a_batch, given.a_ld)
+        || !is_inside(b, b_shape.x, b_shape.y, given.b_batch, given.b_ld)
+        || !is_inside(c, m, n, given.c_batch, 1u) {
         return tile;
     }
     tile.live = true;
     tile.row_end = m;
     tile.k_end = k;
-    params = Params();
     params.n = n;
     params.alpha = given.alpha;
     params.beta = given.beta;
-    params.a_offset = given.a_offset + a.x;
-    params.b_offset = given.b_offset + b.x;
+    // Without K, A and B lie anywhere; matrix units read the first vector that is bound.
+    params.a_offset = select(0u, given.a_offset + a.x, k > 0u);
+    params.b_offset = select(0u, given.b_offset + b.x, k > 0u);
     params.c_offset = given.c_offset + c.x;
     params.a_ld = a.y;
     params.b_ld = b.y;

@@ -4,9 +4,9 @@ use crate::runner::problem;
 use crate::{Count, Data, Entries, Place};
 use tilewise::planner::Caps;
 use tilewise::{Activation, Axis, DType, Precision, QuantFormat};
-use tilewise_core::Format;
 use tilewise_core::kernel::{Access, KernelDef, Unit, Variant};
 use tilewise_core::plan::Forced;
+use tilewise_core::{Format, Operand};
 use tilewise_shaders::LIBRARY;
 
 /// Group offsets, and whether the library sees them on the host.
@@ -87,6 +87,8 @@ pub struct Case {
     pub groups: Option<Groups>,
     /// What they make groups of.
     pub form: Form,
+    /// Whether a list is said to be aligned, true or not.
+    pub aligned: bool,
     /// How many entries of B lie in each shard, if there are several.
     pub shards: Vec<usize>,
     /// Factor of the product.
@@ -133,6 +135,7 @@ impl Case {
             across: false,
             groups: None,
             form: Form::Rows,
+            aligned: false,
             shards: Vec::new(),
             alpha: 1.0,
             beta: 0.0,
@@ -190,8 +193,9 @@ impl Case {
 
     /// Whether the kernel that must run it takes such a problem at all on a device with these caps.
     /// Kernels for matrix units want the unit, something to multiply, and no tiles that begin
-    /// anywhere along the storage; nor ranges of K that do so in lines which are divided. Kernels
-    /// of bytes want a loader of bytes, and both operands stored along K.
+    /// anywhere along the storage; nor ranges of K that do so in lines which are divided; nor lists
+    /// that are not aligned. Kernels of bytes want a loader of bytes, and both operands stored
+    /// along K.
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
         let mut problem = problem(self);
@@ -204,8 +208,15 @@ impl Case {
         let divided = |place: Place, along_k| place.dtype == DType::BF16 && along_k;
         let divided = divided(self.a, !self.a.transposed) || divided(self.b, self.b.transposed);
         let shares_vectors = self.form == Form::AlongK && divided;
+        let scattered = problem.grouping.is_listed()
+            && [problem.a, problem.b].iter().any(|operand| {
+                let Operand { offset, ld, batch_stride, .. } = *operand;
+                let whole = [offset, batch_stride].iter().all(|number| number.is_multiple_of(ld));
+                ld == 1 || !whole
+            });
         let served = variant.unit().is_none_or(|unit| {
-            unit.serves(&problem, caps).is_ok() && !ragged_along_m && !shares_vectors
+            let whole = !ragged_along_m && !shares_vectors && !scattered;
+            unit.serves(&problem, caps).is_ok() && whole
         });
         served && kernel.takes(variant, &problem, caps)
     }

@@ -309,7 +309,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
     let (Form::Listed(elements), Some(numbers)) = (case.form, &case.groups) else { return problem };
     let flat = |place: &Place, own: usize| Operand {
         transposed: place.transposed,
-        ld: 1,
+        ld: if case.aligned { 16 / place.dtype.bytes() } else { 1 },
         batch_stride: elements[own] as u64,
         ..place.transposed(false).operand(1, [1, elements[own]])
     };
@@ -423,6 +423,7 @@ fn execute(
         (Some(numbers), Form::Listed(_)) => {
             let shape = [numbers.elem_count() / LISTED as usize, LISTED as usize];
             let list = ProductList::from_tensor(&numbers.reshape(&shape)?, [m, n, k])?;
+            let list = if case.aligned { list.aligned() } else { list };
             Gemm::list(left, b, &list.transposed(case.a.transposed, case.b.transposed))
         }
     };

@@ -169,6 +169,8 @@ impl Shape {
         // All groups share one A, and one B.
         let shared = |own: Operand| match sharing {
             Sharing::AlongK => Operand { batch_stride: 0, ..own },
+            // Its products may begin anywhere.
+            Sharing::Halves => Operand { ld: 1, ..own },
             _ => own,
         };
         let batch = grouping.batch().unwrap_or(1);

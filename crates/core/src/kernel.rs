@@ -207,11 +207,10 @@ pub struct KernelDef {
 impl Variant {
     /// Whether it takes the products of a grouping. Ranges of K begin anywhere, not at whole steps
     /// alone: for mainloops that read single elements, and for those of matrix units, which leave
-    /// out what a step has of other ranges. Products of a list are for single elements.
+    /// out what a step has of other ranges. So do products of a list end anywhere.
     pub fn takes(&self, grouping: Grouping) -> bool {
         match self.access {
-            Access::Elements => true,
-            Access::Words { .. } => !grouping.is_listed(),
+            Access::Elements | Access::Words { .. } => true,
             Access::Eights { .. } | Access::Bytes { .. } => grouping.has_whole_k(),
         }
     }

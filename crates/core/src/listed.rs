@@ -21,9 +21,9 @@ impl Problem {
         let [m, n, k, a, a_ld, b, b_ld, c, c_ld] = numbers;
         let [m, n, k] = [m.min(self.m), n.min(self.n), k.min(self.k)];
         let places = [
-            placed(&self.a, [a, a_ld], [m, k]),
-            placed(&self.b, [b, b_ld], [k, n]),
-            placed(&self.c, [c, c_ld], [m, n]).filter(|_| m <= 1 || c_ld >= n),
+            placed(&self.a, [a, a_ld], [m, k], self.a.ld),
+            placed(&self.b, [b, b_ld], [k, n], self.b.ld),
+            placed(&self.c, [c, c_ld], [m, n], 1).filter(|_| m <= 1 || c_ld >= n),
         ];
         let one = Problem { m, n, k, batch: 1, grouping: Grouping::Batched, ..*self };
         match places {
@@ -33,12 +33,22 @@ impl Problem {
     }
 }
 
-/// A matrix at a place in a storage, if it lies in it.
-fn placed(whole: &Operand, [at, ld]: [u64; 2], [rows, columns]: [u64; 2]) -> Option<Operand> {
+/// A matrix at a place in a storage, if it lies in it, with a place and a row stride that are
+/// multiples of `step`.
+fn placed(
+    whole: &Operand,
+    [at, ld]: [u64; 2],
+    [rows, columns]: [u64; 2],
+    step: u64,
+) -> Option<Operand> {
     let (lines, width) = if whole.transposed { (columns, rows) } else { (rows, columns) };
-    let end = if lines == 0 || width == 0 { 0 } else { at + (lines - 1) * ld + width };
+    let fits = lines == 0
+        || width == 0
+        || at + (lines - 1) * ld + width <= whole.batch_stride
+            && at.is_multiple_of(step)
+            && (lines == 1 || ld.is_multiple_of(step));
     let offset = whole.offset + at;
-    (end <= whole.batch_stride).then_some(Operand { offset, ld, batch_stride: 0, ..*whole })
+    fits.then_some(Operand { offset, ld, batch_stride: 0, ..*whole })
 }
 
 #[cfg(test)]

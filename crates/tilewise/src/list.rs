@@ -62,16 +62,24 @@ impl ProductShape {
         [m, n, k, a, lda, b, ldb, c, ldc]
     }
 
-    /// For each operand, of which A and B may be stored as their transposes, the elements from the
-    /// start of its storage to the end.
-    fn ends(&self, [a_turned, b_turned]: [bool; 2]) -> [u64; 3] {
-        let end = |at: u32, ld: u32, rows: u32, columns: u32, turned| {
+    /// For each operand, of which A and B may be stored as their transposes, its place and row
+    /// stride, how many lines of its storage it has and how long they are.
+    fn stored(&self, [a_turned, b_turned]: [bool; 2]) -> [[u64; 4]; 3] {
+        let stored = |at: u32, ld: u32, rows: u32, columns: u32, turned| {
             let (lines, width) = if turned { (columns, rows) } else { (rows, columns) };
-            let [at, ld, lines, width] = [at, ld, lines, width].map(u64::from);
-            if lines == 0 || width == 0 { 0 } else { at + (lines - 1) * ld + width }
+            [at, ld, lines, width].map(u64::from)
         };
         let Self { m, n, k, a, lda, b, ldb, c, ldc } = *self;
-        [end(a, lda, m, k, a_turned), end(b, ldb, k, n, b_turned), end(c, ldc, m, n, false)]
+        let (a, b) = (stored(a, lda, m, k, a_turned), stored(b, ldb, k, n, b_turned));
+        [a, b, stored(c, ldc, m, n, false)]
+    }
+
+    /// For each the elements from the start of its storage to the end.
+    fn ends(&self, turned: [bool; 2]) -> [u64; 3] {
+        self.stored(turned).map(|[at, ld, lines, width]| match lines * width {
+            0 => 0,
+            _ => at + (lines - 1) * ld + width,
+        })
     }
 }
 
@@ -107,6 +115,8 @@ pub struct ProductList {
     pub(crate) transposed: [bool; 2],
     /// Known if they came from the host.
     shapes: Option<Arc<[ProductShape]>>,
+    /// What the caller says of those that are not known.
+    aligned: bool,
 }
 
 impl ProductList {
@@ -126,6 +136,7 @@ impl ProductList {
             most: most.map(|size| size as usize),
             transposed: [false; 2],
             shapes: Some(shapes.into()),
+            aligned: false,
         })
     }
 
@@ -153,7 +164,7 @@ impl ProductList {
             return Err(Error::Strides(text));
         }
         let numbers = numbers.clone();
-        Ok(ProductList { numbers, most, transposed: [false; 2], shapes: None })
+        Ok(ProductList { numbers, most, transposed: [false; 2], shapes: None, aligned: false })
     }
 
     /// Says whether A is stored as \[K,M\], and B as \[N,K\], in all products: their strides then
@@ -163,9 +174,49 @@ impl ProductList {
         ProductList { transposed: [a, b], ..self }
     }
 
+    /// Promises that in every product the places and row strides of A and of B are multiples of 16
+    /// bytes: of 8 elements in f16 and bf16, of 4 in f32. Then matrix units may multiply them
+    /// ([which](crate::Gemm::list)). A product that breaks the promise is left out. An operand
+    /// without elements, and the row stride of one row, may be anything; so may M, N, K and the
+    /// places in C.
+    ///
+    /// Of a list from the host all this is known: it needs no promise.
+    ///
+    /// ```
+    /// use tilewise::{Context, DType, Gemm, ProductList, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let a = Tensor::zeros(&ctx, DType::F16, &[64])?;
+    /// let b = Tensor::zeros(&ctx, DType::F16, &[64])?;
+    /// // [3,5]×[5,2] at place 8 of A, in rows 16 apart, and at the start of B, in rows 8 apart.
+    /// let numbers = Tensor::upload(&ctx, &[3u32, 2, 5, 8, 16, 0, 8, 0, 2], &[1, 9])?;
+    /// let list = ProductList::from_tensor(&numbers, [3, 2, 5])?.aligned();
+    /// let c = Tensor::zeros(&ctx, DType::F32, &[6])?;
+    /// Gemm::list(&a, &b, &list).run_into(&c)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn aligned(self) -> Self {
+        ProductList { aligned: true, ..self }
+    }
+
     /// How many products there are.
     pub fn count(&self) -> usize {
         self.numbers.shape()[0]
+    }
+
+    /// Whether all places and row strides in A, and in B, are multiples of so many elements.
+    pub(crate) fn is_aligned(&self, vectors: [u64; 2]) -> [bool; 2] {
+        let Some(shapes) = self.shapes.as_deref() else { return [self.aligned; 2] };
+        std::array::from_fn(|own| {
+            shapes.iter().all(|shape| {
+                let [at, ld, lines, width] = shape.stored(self.transposed)[own];
+                let whole = |number: u64| number.is_multiple_of(vectors[own]);
+                lines * width == 0 || whole(at) && (lines == 1 || whole(ld))
+            })
+        })
     }
 
     /// Elements of C up to the last one that a product writes.

@@ -14,6 +14,7 @@ pub fn forms(table: Table) -> Vec<Case> {
     let lists = themes::listed(&themes::lists());
     cases.extend(themes::on(&kernels[..1], &lists));
     cases.extend(themes::on(&kernels[1..], &lists[..5]));
+    cases.extend(themes::on(&kernels, &themes::aligned_lists()));
     // As many elements as a line has.
     let row = Case::new([1, 3, 2], F32).listed(&[[1, 3, 2, 0, 2, 0, 3, 0, 3]], [2, 6, 3]);
     cases.push(row.kernel(table.floor()));
@@ -44,6 +45,15 @@ pub fn forms(table: Table) -> Vec<Case> {
                 let case = Case::new([m, n, k].map(|size| size as usize), F32).layout([a, b]);
                 let case = case.listed(&[edge, after], elements.map(|count| count as usize));
                 cases.push(case.kernel(&kernel.name));
+                let [lda, ldb] = [lda, ldb].map(|ld| ld.next_multiple_of(8));
+                let (a_lines, b_lines) = (if a { k } else { m }, if b { n } else { k });
+                let edge = [m, n, k, 8, lda, 16, ldb, 3, n];
+                let after = [bm, bn, k, 0, lda, 0, ldb, 3 + m * n, n];
+                let elements = [8 + a_lines * lda, 16 + b_lines * ldb, elements[2]];
+                let types = [DType::F16, DType::F16, DType::F32];
+                let case = Case::new([m, n, k].map(|size| size as usize), types).layout([a, b]);
+                let case = case.listed(&[edge, after], elements.map(|count| count as usize));
+                cases.push(Case { aligned: true, ..case }.kernel(&kernel.name));
             }
         }
     }

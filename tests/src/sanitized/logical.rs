@@ -26,8 +26,9 @@ impl Job {
         self.segments().into_iter().map(|segment| segment.k.end).max().unwrap_or(0)
     }
 
-    /// The elements of an operand of each product of a list.
-    fn listed(&self, role: Role) -> Vec<Elements> {
+    /// The elements of an operand of each product of a list, in whole vectors of so many; and
+    /// of the vector that matrix units read where there is nothing to do.
+    pub(super) fn listed(&self, role: Role, vector: u64, idle: Option<u64>) -> Vec<Elements> {
         let numbers = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
         let all = self.plan.problem.listed(numbers).into_iter().map(|one| {
             let (operand, shape) = match role {
@@ -35,9 +36,14 @@ impl Job {
                 Role::C => (one.c, [one.m, one.n]),
                 _ => (one.b, if one.m == 0 { [0, 0] } else { [one.k, one.n] }),
             };
-            Elements::new(operand, 0, vec![operand.offset], shape)
+            let all = Elements::new(operand, 0, vec![operand.offset], shape);
+            Elements { width: all.width.next_multiple_of(vector), ..all }
         });
-        all.collect()
+        let Problem { a, b, .. } = self.plan.problem;
+        let own = if role == Role::A { a } else { b };
+        let idle = idle
+            .map(|first| Elements { width: vector, ..Elements::new(own, 0, vec![first], [1, 1]) });
+        all.chain(idle).collect()
     }
 
     /// The elements of an operand, of so many `rows` of each entry if it is A or goes with C, and
@@ -45,7 +51,7 @@ impl Job {
     pub(super) fn elements(&self, role: Role, rows: impl Fn(u64) -> u64, k: u64) -> Vec<Elements> {
         let problem = &self.plan.problem;
         if problem.grouping.is_listed() {
-            return self.listed(role);
+            return self.listed(role, 1, None);
         }
         let (n, batch, entries) = (problem.n, problem.batch, problem.entries());
         // Groups of rows share the only entry of A and C.

@@ -371,7 +371,13 @@ impl Job {
                     k if pass.coop => k.max(1).next_multiple_of(step).min(problem.k),
                     k => k,
                 };
-                let elements = self.elements(role, rows, k);
+                let elements = match problem.grouping.is_listed() && binding.element_bytes > 4 {
+                    true => {
+                        let vector = binding.element_bytes / bytes;
+                        self.listed(role, vector, pass.coop.then_some(binding.start / bytes))
+                    }
+                    false => self.elements(role, rows, k),
+                };
                 declare(&elements, cut(&self.stored(role)), words, &bound)
             }
         }

@@ -1,7 +1,7 @@
 //! Masked batches, and groups along K.
 
 use crate::case::{Groups, LAYOUTS};
-use crate::{Case, Entries, Place};
+use crate::{Case, Data, Entries, Place};
 use tilewise::{Axis, DType, QuantFormat};
 
 /// Counts of rows for a batch of three: none, one, whole tiles, all, and, on a device, more.
@@ -112,6 +112,81 @@ pub fn listed(lists: &[Vec<[u32; 9]>]) -> Vec<Case> {
         Case { beta, ..case.listed(list, [900, 520, 1500]) }
     };
     lists.iter().enumerate().map(case).collect()
+}
+
+/// Lists that are said to be aligned, in every layout: products of any sizes that are, among them
+/// one at the end of its storage; ones that break the promise or would leave A or B, each between
+/// right ones; and one beyond whose K infinite numbers stand.
+pub fn aligned_lists() -> Vec<Case> {
+    let right = [40, 22, 12, 8, 16, 8, 24, 30, 25];
+    let with = |at: usize, number: u32| {
+        let mut numbers = right;
+        numbers[at] = number;
+        vec![[3, 5, 2, 648, 8, 400, 8, 0, 8], numbers, [1, 1, 12, 704, 0, 448, 8, 25, 0]]
+    };
+    let mut lists = vec![
+        // Row strides of one row, and places without K, may be anything.
+        vec![
+            right,
+            [1, 1, 8, 896, 3, 512, 0, 1499, 9],
+            [9, 20, 0, 7, u32::MAX, 3, 1 << 20, 1100, 21],
+        ],
+        (0..20).map(|i| [1 + i % 3, 1 + i % 5, i % 13, 8 * i, 16, 8 * i, 16, 60 * i, 7]).collect(),
+        vec![
+            [0, 7, 5, 0, 8, 0, 8, 0, 9],
+            [7, 0, 5, 0, 8, 0, 8, 0, 9],
+            [40, 0, 0, 1, 1, 1, 1, 0, 1],
+        ],
+        vec![[40, 22, 0, u32::MAX, 1, 1, 1, 0, 22]],
+    ];
+    let far = u32::MAX - 7;
+    let changes = [
+        (0, u32::MAX),
+        (3, 9),
+        (3, 12),
+        (3, 264),
+        (3, 272),
+        (3, far),
+        (4, 17),
+        (4, 20),
+        (4, far),
+        (4, 1 << 31),
+        (5, 7),
+        (5, 4),
+        (5, 240),
+        (5, 248),
+        (6, 25),
+        (6, 28),
+        (6, 1 << 31),
+    ];
+    lists.extend(changes.map(|(at, number)| with(at, number)));
+    let types = [[DType::F16; 2], [DType::F32, DType::F16], [DType::BF16, DType::F32]];
+    let case = |i: usize, list: &Vec<_>, layout| {
+        let [a, b] = types[[0, 0, 0, 1, 0, 2][i % 6]];
+        let beta = [0.0, -1.5][i % 2];
+        let case = Case::new([40, 22, 12], [a, b, DType::F32]).layout(layout);
+        Case { beta, aligned: true, ..case.listed(list, [904, 528, 1500]) }
+    };
+    let mut cases: Vec<_> =
+        lists.iter().enumerate().map(|(i, list)| case(i, list, LAYOUTS[i % 4])).collect();
+    for (i, layout) in LAYOUTS.into_iter().enumerate() {
+        cases.extend(lists[..2].iter().map(|list| case(i, list, layout)));
+        let [lda, ldb] = [8 << u32::from(layout[0]), if layout[1] { 8 } else { 16 }];
+        let list = [[16, 16, 3, 0, lda, 0, ldb, 0, 16]];
+        let infinite = |at: usize, ld: u32, along_k: bool| {
+            let (line, place) = (at / ld as usize, at % ld as usize);
+            let k = if along_k { place } else { line };
+            if k < 3 { [1.0, -2.0, 0.5][at % 3] } else { f32::INFINITY }
+        };
+        let data = |ld, along_k| (0..128).map(|at| infinite(at, ld, along_k)).collect();
+        let (a_data, b_data) = (data(lda, !layout[0]), data(ldb, layout[1]));
+        let (a_data, b_data) = (Data::Given(a_data), Data::Given(b_data));
+        let size = [16, 16, 3];
+        let case = Case::new(size, [DType::F16, DType::F16, DType::F32]).layout(layout);
+        let case = case.listed(&list, [128, 128, 256]);
+        cases.push(Case { a_data, b_data, exact: true, aligned: true, ..case });
+    }
+    cases
 }
 
 /// Pieces of a masked batch, along entries and rows, and of ranges of K, for bindings of 4 KiB.

@@ -60,6 +60,7 @@ fn quantized_and_grouped() {
     check(themes::along_k(&themes::ends(), false));
     check(themes::along_k(&themes::bad_ends(), true));
     check(themes::listed(&themes::lists()));
+    check(themes::aligned_lists());
     let rows = themes::grouped(&themes::ends(), false);
     let columns = rows.iter().map(|case| Case { form: Form::Columns, ..case.clone() });
     check(columns.step_by(2).collect());

@@ -91,6 +91,14 @@ fn problems() -> Vec<(&'static str, Problem)> {
             ..problem
         }
     };
+    let listed = |dtype, groups, size: u64, ld| {
+        let operand = packed(dtype, 1, 4 * size * size);
+        let ab = Operand { ld, ..operand };
+        let grouping = Grouping::Listed { groups, offset: 0 };
+        let c = packed(DType::F32, 1, 4 * size * size);
+        let problem = Problem { c, ..Problem::dense(dtype, size, size, size) };
+        Problem { batch: groups, a: ab, b: ab, grouping, ..problem }
+    };
     let of_bf16 = |problem: Problem| {
         let turned = |operand| Operand { format: Format::Dense(DType::BF16), ..operand };
         let Problem { a, b, c, .. } = problem;
@@ -149,6 +157,9 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("eight experts, masked", masked(8, 256, 2048, 1024)),
         ("eight experts, slopes of weights", along_k(8, 2048, 1024, 1024)),
         ("64 experts, slopes of weights, bf16", of_bf16(along_k(64, 1408, 2048, 8192))),
+        ("a list, aligned", listed(DType::F16, 4, 1024, 8)),
+        ("a list that begins anywhere", listed(DType::F16, 4, 1024, 1)),
+        ("a list in bf16", listed(DType::BF16, 4, 1024, 8)),
         ("one by one", f32(1, 1, 1)),
         ("K = 0", f32(3, 5, 0)),
         ("M = 0", f32(0, 5, 3)),

@@ -86,7 +86,9 @@ fn forms() -> Vec<Case> {
     };
     let all = cases::forms(WGSL).into_iter();
     // Lists of one layout have one text.
-    let listed = |case: &Case| matches!(case.form, Form::Listed(_)) && case.size == [40, 22, 12];
+    let listed = |case: &Case| {
+        matches!(case.form, Form::Listed(_)) && [[40, 22, 12], [16, 16, 3]].contains(&case.size)
+    };
     all.filter(|case| !listed(case) && (case.form != Form::AlongK || !words(case))).collect()
 }
 

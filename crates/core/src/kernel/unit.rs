@@ -16,9 +16,10 @@ pub struct Unit {
 
 impl Unit {
     /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other
-    /// types, its sums are f16 without permission, or K is 0. One of f16 takes quantized weights,
-    /// rounded to f16 on their way to it, and bf16, whose lines are brought into f16's range by
-    /// powers of two; and by permission f32 by f32, each in two terms.
+    /// types, or of a list and of a type that is copied, its sums are f16 without permission, or K
+    /// is 0. One of f16 takes quantized weights, rounded to f16 on their way to it, and bf16, whose
+    /// lines are brought into f16's range by powers of two; and by permission f32 by f32, each in
+    /// two terms.
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
         let CoopMatrix { size, operands, sums } = self.matrix;
         if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
@@ -33,9 +34,21 @@ impl Unit {
         let both = |takes: &dyn Fn(Format) -> bool| takes(a) && takes(b);
         let in_terms = both(&|format| self.splits(format));
         if !(both(&|format| self.takes(format)) || in_terms && problem.may_split()) {
-            let permitted = if in_terms { ", which split-f32 permits" } else { "" };
+            let permitted = if in_terms && problem.grouping.has_whole_k() {
+                ", which split-f32 permits"
+            } else {
+                ""
+            };
             return Err(Reject(format!(
                 "multiplies {operands} by {operands}, and these are {a} and {b}{permitted}"
+            )));
+        }
+        if problem.grouping.is_listed()
+            && let Some(format) = [a, b].into_iter().find(|format| self.scales(*format))
+        {
+            return Err(Reject(format!(
+                "products of a list are read from where they lie, and {format} is copied, divided \
+                 by powers of two"
             )));
         }
         if sums == DType::F16 && problem.accumulation() != DType::F16 {

@@ -141,6 +141,9 @@ fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<(
 pub(super) fn normal(problem: &Problem) -> Problem {
     let mut normal = *problem;
     if problem.grouping.is_listed() {
+        for operand in [&mut normal.a, &mut normal.b] {
+            operand.ld = operand.ld.max(1);
+        }
         return normal;
     }
     if problem.m == 1 && problem.a.ld == 1 {
@@ -252,7 +255,7 @@ fn grouped(problem: &Problem) -> Result<()> {
     }
 }
 
-/// Products of a list take elements one by one, and no operand that has the shape of one of them.
+/// Products of a list take no operand that has the shape of one of them.
 fn listed(problem: &Problem) -> Result<()> {
     let Problem { b, epilogue, gathered, .. } = problem;
     for (name, given) in [

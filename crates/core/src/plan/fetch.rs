@@ -41,14 +41,11 @@ impl Fetches {
         }
         // Where the storage of an operand runs along the tile, vectors must not straddle the tile's
         // start either, nor, where it runs along K, the start of a range of K, but on matrix units.
-        // Products of a list begin anywhere.
         let row_step = if problem.grouping.has_aligned_rows() { variant.bm.into() } else { 1 };
         let anywhere = !problem.grouping.has_whole_k() && variant.unit().is_none();
         let k_step = u64::from(anywhere);
         let a_step = if problem.a.transposed { row_step } else { k_step };
         let b_step = if problem.b.transposed { k_step } else { variant.bn.into() };
-        let listed = problem.grouping.is_listed();
-        let [a_step, b_step] = [a_step, b_step].map(|step| if listed { 1 } else { step });
         let [a_side, b_side] = Side::both(problem);
         let decoded = decoded(problem, caps);
         let at = |start| Place { start, problem, splits, decoded };
@@ -216,6 +213,13 @@ fn fetch(
         && side.k.is_multiple_of(bk);
     if fits && loader.provides(variant.access) {
         return Ok(Fetch { loader, packing: None });
+    }
+    if side.listed {
+        return Err(Reject(format!(
+            "{} is not aligned: its elements, and all places and row strides of the list in it, \
+             must be multiples of {}",
+            side.name, loader.vector
+        )));
     }
     if side.gathered {
         return Err(Reject("rows by index are read from where they lie, and not packed".into()));

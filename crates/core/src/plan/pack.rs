@@ -45,38 +45,48 @@ pub(super) struct Side {
     pub(super) copy: Option<Copied>,
     /// Whether its lines are found by index.
     pub(super) gathered: bool,
-    /// Whether entries are ranges of K of one matrix.
+    /// Whether entries are ranges of K that end anywhere.
     pub(super) in_ranges: bool,
+    /// Whether entries are products of a list.
+    pub(super) listed: bool,
 }
 
 impl Side {
     pub(super) fn both(problem: &Problem) -> [Side; 2] {
         let Problem { m, n, k, a, b, copies, .. } = *problem;
         let in_ranges = !problem.grouping.has_whole_k();
+        let listed = problem.grouping.is_listed();
+        // Between row strides of a list there is room to their multiple.
+        let whole = |size: u64, operand: Operand| match listed {
+            true => size.next_multiple_of(operand.ld),
+            false => size,
+        };
         [
             Side {
                 name: "a",
                 role: Role::A,
                 operand: a,
-                extent: m,
-                k,
+                extent: whole(m, a),
+                k: whole(k, a),
                 entries: problem.batch,
                 along_k: !a.transposed,
                 copy: copies[0],
                 gathered: problem.gathered.is_some(),
                 in_ranges,
+                listed,
             },
             Side {
                 name: "b",
                 role: Role::B,
                 operand: b,
-                extent: n,
-                k,
+                extent: whole(n, b),
+                k: whole(k, b),
                 entries: problem.entries(),
                 along_k: b.transposed,
                 copy: copies[1],
                 gathered: false,
                 in_ranges,
+                listed,
             },
         ]
     }

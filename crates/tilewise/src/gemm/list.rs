@@ -20,6 +20,12 @@ impl Gemm {
     /// with zeros between them. C is f32, or f16 on devices that store single numbers of f16.
     /// alpha, beta and an activation are those of all; a bias or a residual is an error.
     ///
+    /// Matrix units (`coop`) multiply f16 where all places and row strides in A and in B, and the
+    /// elements of both, are multiples of 8: lists from the host are checked, one on the device is
+    /// [promised](ProductList::aligned) to be such. M, N, K and the places in C may be anything.
+    /// Others, and f32 and bf16, are for `simt` and `naive`, and
+    /// [`explain`](Self::explain) says why.
+    ///
     /// ```
     /// use tilewise::{Context, Gemm, ProductList, ProductShape, Tensor};
     ///
@@ -95,6 +101,10 @@ impl Gemm {
                 Operand { ld: 1, ..Operand::packed(format, 1, 1, elements) }
             }
         };
+        // Of vectors of 16 bytes, where it is known.
+        let vectors = [a, b_operand].map(|operand| 16 / operand.format.element_bytes() as u64);
+        let aligned = list.is_aligned(vectors);
+        let [a_ld, b_ld] = [0, 1].map(|own| if aligned[own] { vectors[own] } else { 1 });
         list.check([&a, &b_operand, &c_operand].map(|operand| operand.batch_stride as usize))?;
         let [m, n, k] = list.most.map(|size| size as u64);
         let groups = list.count() as u64;
@@ -103,8 +113,8 @@ impl Gemm {
             n,
             k,
             batch: groups,
-            a,
-            b: b_operand,
+            a: Operand { ld: a_ld, ..a },
+            b: Operand { ld: b_ld, ..b_operand },
             c: c_operand,
             grouping: Grouping::Listed { groups, offset: numbers.offset },
             epilogue: Epilogue {
