@@ -37,8 +37,7 @@ fn x_place(load: u32) -> vec2<u32> {
 // This invocation's loads of the slice that starts at (x, k), in a range of K that ends at k_end.
 // Beyond the end of the tile, or of a range that ends inside the slice, the last line, or the last
 // vector, is read again: nothing is stored of what it gives, and a branch here would make the
-// driver wait for the loads at its end. (A tile with nothing to do ends before it starts. A product
-// of a list without K has no lines either.)
+// driver wait for the loads at its end. (A product of a list without K has no lines to read.)
 fn x_fetch(
     thread: u32,
     base: u32,
@@ -48,7 +47,7 @@ fn x_fetch(
     k_end: u32,
 ) -> array<X_Words, X_FETCHES> {
     var fetched = array<X_Words, X_FETCHES>();
-    let last = select(max(x_end, 1u) - 1u, 0u, RANGES && k_end == 0u);
+    let last = select(x_end - 1u, 0u, RANGES && k_end == 0u);
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let place = x_place(thread + i * THREADS);
         if X_K_CONTIGUOUS {
