@@ -45,7 +45,8 @@ pub struct Operands {
 enum Groups {
     None,
     Rows(GroupOffsets),
-    Masked(Tensor),
+    /// Counts, and how many rows they are expected to be.
+    Masked(Tensor, Option<usize>),
     AlongK(GroupOffsets),
     List(ProductList),
 }
@@ -219,8 +220,8 @@ impl Groups {
             None | Some(Sharing::Even | Sharing::Zipf) => {
                 Groups::Rows(GroupOffsets::upload(ctx, numbers)?)
             }
-            Some(Sharing::Masked(_)) => {
-                Groups::Masked(Tensor::upload(ctx, numbers, &[numbers.len()])?)
+            Some(Sharing::Masked(rows)) => {
+                Groups::Masked(Tensor::upload(ctx, numbers, &[numbers.len()])?, rows)
             }
             Some(Sharing::AlongK) => Groups::AlongK(GroupOffsets::upload(ctx, numbers)?),
             Some(Sharing::Halves) => {
@@ -271,7 +272,10 @@ impl Operands {
         let gemm = match (&self.groups, b) {
             (Groups::None, b) => Gemm::new(a, b),
             (Groups::Rows(ends), b) => Gemm::grouped(a, b, ends),
-            (Groups::Masked(counts), b) => Gemm::masked(a, b, counts),
+            (Groups::Masked(counts, rows), b) => {
+                let gemm = Gemm::masked(a, b, counts);
+                rows.iter().fold(gemm, |gemm, rows| gemm.expect_rows(*rows))
+            }
             (Groups::AlongK(ends), RightOperand::Dense(b)) => Gemm::ragged_k(a, &b, ends),
             (Groups::List(list), RightOperand::Dense(b)) => Gemm::list(a, &b, list),
             (Groups::AlongK(_) | Groups::List(_), _) => unreachable!("they are dense"),

@@ -35,8 +35,8 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, d
     let decoding = decoding(problem, caps, variant, decode);
     // Tiles of a group wait for its weights, and decode others meanwhile.
     let tiles = matches!(variant.model, Model::Tiles(_) | Model::AppleTiles { .. });
-    idle + match problem.grouping.has_entries() {
-        false if tiles => multiplied.hypot(decoding),
+    idle + match problem.grouping.has_few_rows() {
+        true if tiles => multiplied.hypot(decoding),
         _ => multiplied + decoding,
     }
 }

@@ -105,6 +105,11 @@ impl Grouping {
         !matches!(self, Grouping::RaggedM { .. })
     }
 
+    /// Whether the rows of an entry of B are few beside M, so that each entry is read by few tiles.
+    pub(crate) const fn has_few_rows(self) -> bool {
+        matches!(self, Grouping::RaggedM { .. } | Grouping::Masked { .. })
+    }
+
     /// How many entries the batch must have; none if it may have any.
     pub const fn batch(self) -> Option<u64> {
         match self {

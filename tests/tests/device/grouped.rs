@@ -243,8 +243,9 @@ fn ends_in_a_tensor() {
     }
 }
 
-/// A plain product whose number of rows only the device knows: it is the end of the only group.
-/// The kernel leaves later rows unchanged. It takes all rows if the end lies beyond them.
+/// A plain product whose number of rows only the device knows: it is the end of the only group, or
+/// the count of the only entry. The kernel leaves later rows unchanged. It takes all rows if the
+/// number lies beyond them. How many are expected changes nothing.
 #[test]
 fn rows_as_many_as_the_device_says() {
     for context in contexts() {
@@ -255,10 +256,16 @@ fn rows_as_many_as_the_device_says() {
         let x = Tensor::upload(&context, &a, &[m, k]).unwrap();
         let w = Tensor::upload(&context, &b, &[1, k, n]).unwrap();
         let rows = Tensor::upload(&context, &[77u32, 0], &[2]).unwrap().narrow(0, 1, 1).unwrap();
-        let gemm = Gemm::grouped(&x, &w, &GroupOffsets::from_tensor(&rows).unwrap());
-        for count in [4, 0, 9, 1, 8, 10, 1 << 20, u32::MAX] {
+        let grouped = Gemm::grouped(&x, &w, &GroupOffsets::from_tensor(&rows).unwrap());
+        let masked = Gemm::masked(&x.unsqueeze(0).unwrap(), &w, &rows);
+        let forms =
+            [grouped.clone(), grouped.expect_rows(1), masked.clone(), masked.expect_rows(1)];
+        let counts = [4, 0, 9, 1, 8, 10, 1 << 20, u32::MAX];
+        for (count, gemm) in counts.iter().flat_map(|&count| forms.iter().map(move |f| (count, f)))
+        {
             rows.write(&[count]).unwrap();
-            let y = Tensor::upload(&context, &[f32::NAN; 63], &[m, n]).unwrap();
+            let shape = gemm.output_shape().unwrap();
+            let y = Tensor::upload(&context, &[f32::NAN; 63], shape.as_slice()).unwrap();
             gemm.run_into(&y).unwrap();
             for (i, got) in y.read_blocking::<f32>().unwrap().into_iter().enumerate() {
                 if i / n >= count as usize {

@@ -163,9 +163,9 @@ pub(super) fn seconds(
     let arithmetic = arithmetic + SEEN * reads;
     let memory = traffic(problem) / (rates.bandwidth * shares.bandwidth);
     // The weights of a group are read by few tiles, so that reading and arithmetic overlap less.
-    let both = match problem.grouping.has_entries() {
-        true => arithmetic.max(memory),
-        false => (arithmetic.powi(4) + memory.powi(4)).powf(0.25),
+    let both = match problem.grouping.has_few_rows() {
+        false => arithmetic.max(memory),
+        true => (arithmetic.powi(4) + memory.powi(4)).powf(0.25),
     };
     both + rates.dispatch
 }
