@@ -102,6 +102,7 @@ files![
     "epilogue/partial.wgsl",
     "epilogue/k_splits.wgsl",
     "epilogue/scratch.wgsl",
+    "epilogue/store_bf16x4.wgsl",
     "epilogue/store_f16.wgsl",
     "epilogue/store_f16x4.wgsl",
     "epilogue/store_f32.wgsl",

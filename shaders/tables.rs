@@ -237,6 +237,10 @@ fn stores_native_f16(dtype: DType, caps: &Caps) -> bool {
     caps.f16 && dtype == DType::F16
 }
 
+fn stores_bf16(dtype: DType, _: &Caps) -> bool {
+    dtype == DType::BF16
+}
+
 fn stores_half(dtype: DType, _: &Caps) -> bool {
     dtype != DType::F32
 }
@@ -274,6 +278,14 @@ const STORES: &[StoreDef] = &[
         accepts: stores_native_f16,
         element_bytes: 2,
         f16: true,
+        ..StoreDef::DEFAULT
+    },
+    StoreDef {
+        file: "epilogue/store_bf16x4.wgsl",
+        accepts: stores_bf16,
+        vector: 4,
+        whole: true,
+        element_bytes: 8,
         ..StoreDef::DEFAULT
     },
     StoreDef {

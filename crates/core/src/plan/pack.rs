@@ -26,6 +26,12 @@ const EXPONENT_BYTES: u64 = 4;
 /// Those of an entry fill whole vectors of so many.
 const QUAD: u64 = 4;
 
+/// Vectors that an invocation loads at a time to find powers of two (`AHEAD` in powers.wgsl).
+const LOADS: u64 = 4;
+
+/// Workgroups of such a pass that fill a device.
+const STRIPS: u64 = 1024;
+
 /// Packed operands start at multiples of so many bytes, which suit every device's bindings.
 pub(super) const ALIGNMENT: u64 = 256;
 
@@ -246,9 +252,12 @@ impl Packing {
             // For so many invocations: the strip, how many stand side by side along the storage,
             // how many share a line, and the bytes of workgroup memory.
             let shared = |threads: u32| {
-                // An invocation has a vector of a line, or more.
+                // An invocation has a vector of a line, or more: as many as it loads at a time,
+                // where enough workgroups are left to fill a device.
                 let vectors = side.k.div_ceil(self.vector).next_power_of_two();
-                let lines = u64::from(threads).div_ceil(vectors).min(kit.scale_strip.into()) as u32;
+                let filled = (side.extent / STRIPS).clamp(1, LOADS).next_power_of_two();
+                let lines = (u64::from(threads) * filled).div_ceil(vectors);
+                let lines = lines.min(kit.scale_strip.into()).min(threads.into()) as u32;
                 let strip = if side.along_k { lines } else { kit.scale_strip };
                 let abreast =
                     if side.along_k { threads / strip } else { strip / self.vector as u32 };
