@@ -1,6 +1,6 @@
 // Sums of operands whose lines were divided by powers of two when they were packed for a matrix
 // unit (mainloop/scale.wgsl, mainloop/split.wgsl): of one operand, or of both.
-// needs: C_STEP Tile a_exponent b_exponent b_exponents_from params
+// needs: C_STEP Tile a_exponent b_exponent params
 // provides: restored times
 
 // Numbers times powers of two between 2^-330 and 2^228, in two halves. Those below 2^-252 leave
@@ -19,9 +19,9 @@ fn restored(tile: Tile, row: u32, col: u32, sums: vec4<f32>) -> vec4<f32> {
     if row >= tile.row_end || col >= params.n {
         return sums;
     }
-    let own = vec4<i32>(a_exponent(tile.batch, row, params.m));
-    if C_STEP == 4u {
-        return times(sums, own + b_exponents_from(tile.group, col, params.n));
+    var powers = vec4<i32>(a_exponent(tile.batch, row, params.m));
+    for (var i = 0u; i < C_STEP; i += 1u) {
+        powers[i] += b_exponent(tile.group, col + i, params.n);
     }
-    return times(sums, own + b_exponent(tile.group, col, params.n));
+    return times(sums, powers);
 }
