@@ -22,5 +22,6 @@ fn c_store4(i: u32, n: u32, y: vec4<f32>) {
     let rounded = (bits + 0x7fffu + (upper & vec4<u32>(1u))) >> vec4<u32>(16u);
     let nan = (bits & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
     let halves = select(rounded, upper | vec4<u32>(0x40u), nan);
-    c_data[i / 4u] = halves.xz | (halves.yw << vec2<u32>(16u));
+    c_data[i / 4u] =
+        vec2<u32>(halves.x | (halves.y << 16u), halves.z | (halves.w << 16u));
 }

@@ -38,6 +38,7 @@ fn is_inside(place: vec2<u32>, lines: u32, width: u32, elements: u32, step: u32)
 
 fn schedule(id: u32) -> Tile {
     var tile = Tile();
+    params = Params();
     let grid = given.tiles_m * given.tiles_n;
     let entry = id / grid;
     if entry >= given.entries {
