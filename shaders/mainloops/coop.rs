@@ -33,6 +33,7 @@ pub(super) const COOP: &[Variant] = &[
     coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
     // Two subgroups show few sums, so that a core's workgroup memory has place for three workgroups.
     coop("32x128x32", &F16_16, [32, 128, 32], [1, 2, 1], 2, [3.66, 192.0]),
+    coop("32x128x32-4", &F16_16, [32, 128, 32], [1, 2, 2], 2, [3.75, 384.0]),
     coop("32x64x64-2", &F16_16, [32, 64, 64], [1, 1, 2], 2, [3.3, 192.0]),
     // A second set of sums keeps chains short, for f32 in two terms. It is spilled: the caches hold
     // it.
@@ -55,8 +56,15 @@ pub(super) const COOP: &[Variant] = &[
 /// Few subgroups, so that each invocation has 32 codes or more: for quantized weights alone.
 const FOR_CODES: [&str; 3] = ["16x64x64", "16x32x128-4", "32x64x64-2"];
 
-/// Of quantized weights, its wide slices would be decoded by few invocations.
-const FOR_DENSE: &str = "32x128x32";
+/// Of quantized weights, their wide slices would be decoded by few invocations.
+const FOR_DENSE: [&str; 2] = ["32x128x32", "32x128x32-4"];
+
+/// Only worth it where three workgroups fit a core's workgroup memory.
+const BY_THREES: &str = "32x128x32-4";
+
+/// Bytes of each of three workgroups that fit a core, as measured: it has some 51 KiB, of which
+/// each workgroup takes one more than it asks for.
+const THIRD: u32 = 16 << 10;
 
 /// `depth` is BK, the steps along K of one slice; `ahead` slices are on their way at a time. Lines
 /// are padded by 16 bytes.
@@ -124,7 +132,7 @@ pub(super) fn coop_workgroup_bytes(variant: &Variant, problem: &Problem, _: &Cap
         + shown(variant.threads / SUBGROUP, unit)
 }
 
-pub(super) fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
+pub(super) fn coop_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> Result<(), Reject> {
     let is_dense = problem.b.format.element().is_some();
     if variant.chain() > 0 && !(problem.may_split() && problem.precision == Precision::SplitF32) {
         return Err(Reject("its second set of sums is for f32 that split-f32 permits".into()));
@@ -132,10 +140,15 @@ pub(super) fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Resu
     if is_dense && FOR_CODES.contains(&variant.name) {
         return Err(Reject("its few subgroups are for quantized weights".into()));
     }
-    if !is_dense && variant.name == FOR_DENSE {
+    if !is_dense && FOR_DENSE.contains(&variant.name) {
         return Err(Reject("its few subgroups are for weights that need no decoding".into()));
     }
-    Ok(())
+    match coop_workgroup_bytes(variant, problem, caps) {
+        bytes if bytes > THIRD && variant.name == BY_THREES => Err(Reject(format!(
+            "{bytes} bytes of workgroup memory: three workgroups do not fit a core"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> Vec<Constant> {
