@@ -31,7 +31,7 @@ pub(super) const COOP: &[Variant] = &[
     coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0]),
     coop("64x64x32", &F16_16, [64, 64, 32], [2, 2, 1], 2, [2.75, 240.0]),
     coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
-    // Two subgroups show few sums, so that a core's workgroup memory has place for three workgroups.
+    // Few subgroups show few sums, and a core's workgroup memory has place for three workgroups.
     coop("32x128x32", &F16_16, [32, 128, 32], [1, 2, 1], 2, [3.66, 192.0]),
     coop("32x128x32-4", &F16_16, [32, 128, 32], [1, 2, 2], 2, [3.75, 384.0]),
     coop("32x64x64-2", &F16_16, [32, 64, 64], [1, 1, 2], 2, [3.3, 192.0]),
