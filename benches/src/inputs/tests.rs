@@ -43,8 +43,8 @@ fn forms_are_told_apart() {
     let upload = |numbers: &[u32]| Tensor::upload(&ctx, numbers, &[numbers.len()]).unwrap();
     let ends = |numbers: &[u32]| GroupOffsets::upload(&ctx, numbers).unwrap();
     for (name, wrong) in [
-        ("7x6x16:masked3-4", Groups::Masked(upload(&[5, 5, 5]))),
-        ("7x6x16:TN:f16:masked3-4", Groups::Masked(upload(&[4, 4, 7]))),
+        ("7x6x16:masked3-4", Groups::Masked(upload(&[5, 5, 5]), Some(4))),
+        ("7x6x16:TN:f16:masked3-4", Groups::Masked(upload(&[4, 4, 7]), Some(4))),
         ("7x6x16:masked1-4", Groups::Masked(upload(&[5]))),
         ("5x40x16:f16:affine-4bit-g64-f16:masked3", Groups::Masked(upload(&[5, 5, 4]))),
         ("9x6x50:TN:f16:ragged-k4", Groups::AlongK(ends(&[12, 25, 36, 50]))),
