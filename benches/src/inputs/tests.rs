@@ -45,8 +45,8 @@ fn forms_are_told_apart() {
     for (name, wrong) in [
         ("7x6x16:masked3-4", Groups::Masked(upload(&[5, 5, 5]), Some(4))),
         ("7x6x16:TN:f16:masked3-4", Groups::Masked(upload(&[4, 4, 7]), Some(4))),
-        ("7x6x16:masked1-4", Groups::Masked(upload(&[5]))),
-        ("5x40x16:f16:affine-4bit-g64-f16:masked3", Groups::Masked(upload(&[5, 5, 4]))),
+        ("7x6x16:masked1-4", Groups::Masked(upload(&[5]), Some(4))),
+        ("5x40x16:f16:affine-4bit-g64-f16:masked3", Groups::Masked(upload(&[5, 5, 4]), None)),
         ("9x6x50:TN:f16:ragged-k4", Groups::AlongK(ends(&[12, 25, 36, 50]))),
         ("9x6x50:NT:ragged-k4", Groups::AlongK(ends(&[12, 25, 37, 49]))),
         ("9x6x2:TN:ragged-k4", Groups::AlongK(ends(&[1, 1, 1, 2]))),
