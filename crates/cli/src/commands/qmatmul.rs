@@ -32,7 +32,7 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     let (&[n, k] | &[1, n, k]) = tensor.shape() else {
         let (name, shape) = (tensor.name(), shape_text(tensor.shape()));
         let hint = match tensor.shape().len() {
-            3 => "; the library multiplies stacks [G,N,K], by `Gemm::grouped`",
+            3 => "; `tilewise grouped` and `gather-matmul` take stacks",
             _ => "",
         };
         let text = format!("{}: {name}: shape {shape}; W is one matrix [N,K]{hint}", tensor.file());

@@ -25,7 +25,7 @@ fn check(bench: &Bench, model: &str, folder: &str, adapter: &str) -> usize {
         let x = format!("{folder}/expected.safetensors#x.{}", shape.last().unwrap());
         let line = format!("qmatmul {x} {model}#{name} -o y.npy --adapter {adapter} --check");
         if let [2, n, k] = shape[..] {
-            let why = "one matrix [N,K]; the library multiplies stacks";
+            let why = "one matrix [N,K]; `tilewise grouped`";
             bench.refuses(&line, &[name, &format!("[2,{n},{k}]"), why]);
             continue;
         }

@@ -65,11 +65,12 @@ impl Setup {
         let k_split = split_length(longest, splits, variant.bk.into());
         let splits = splits_of(multiplied.k, k_split);
         let scratch_splits = splits_of(longest, k_split);
+        let whose = if grouping.is_listed() { "products of a list" } else { "groups along K" };
         if !variant.takes(grouping) {
-            return Err(Reject("groups along K begin inside its steps".into()));
+            return Err(Reject(format!("{whose} begin inside its steps")));
         }
         if splits > 1 && !grouping.has_whole_k() {
-            return Err(Reject(format!("groups along K take no splits of K, {splits} here")));
+            return Err(Reject(format!("{whose} take no splits of K, {splits} here")));
         }
 
         if problem.gathered.is_some() && kit.gathered.is_none() {
@@ -91,7 +92,9 @@ impl Setup {
         let two_passes = scratch_splits > 1 || piece.steps() > 1 || !by_tiles || !directly;
         let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
         if grouping.is_listed() && two_passes {
-            return Err(Reject(format!("elements of C in {dtype} are not stored one by one here")));
+            return Err(Reject(format!(
+                "elements of C in {dtype} are not stored one by one here, those in f32 are"
+            )));
         }
         let store =
             direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;

@@ -245,6 +245,9 @@ fn misfit(
         "gate and up" => format!("2·{f}, {h}"),
         _ => format!("{f}, {h}"),
     };
-    let whose = if experts.is_some() { ", as many as a row of logits has" } else { "" };
+    let whose = match experts {
+        Some(experts) if shape.first() != Some(&experts) => ", as many as a row of logits has",
+        _ => "",
+    };
     Error::Shape(format!("{part} of {name} has shape {shape:?}, wanted [{groups}{wanted}]{whose}"))
 }
