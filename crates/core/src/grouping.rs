@@ -55,8 +55,8 @@ pub enum Grouping {
     /// Products of any sizes, each at its places in A, B and C. Nine numbers of each are u32, on
     /// the device: M, N and K, which count as those of the problem where they are larger; then
     /// place and row stride of A, of B and of C. Places count from `Operand::offset`, and
-    /// `Operand::batch_stride` elements are there. All places and row strides of A are multiples of
-    /// its `Operand::ld`, and those of B of its own: 1 if they are anything. A product that breaks
+    /// `Operand::batch_stride` elements are there. All places and row strides of an operand are
+    /// multiples of its `Operand::ld`, which is 1 where they are anything. A product that breaks
     /// this or would leave the elements is left out, as one whose rows of C overlap.
     Listed {
         /// Number of products, as of `Problem::batch`.

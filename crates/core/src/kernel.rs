@@ -423,7 +423,7 @@ pub struct Kit {
     pub direct: &'static str,
     /// Alpha, beta and bias.
     pub linear: &'static str,
-    /// What follows: the activation and the residual.
+    /// Then the activation and the residual.
     pub added: &'static str,
     /// The same where the residual is a gate.
     pub gated: &'static str,

@@ -74,7 +74,7 @@ impl ProductShape {
         [a, b, stored(c, ldc, m, n, false)]
     }
 
-    /// For each the elements from the start of its storage to the end.
+    /// The elements of each operand from the start of its storage to the end.
     fn ends(&self, turned: [bool; 2]) -> [u64; 3] {
         self.stored(turned).map(|[at, ld, lines, width]| match lines * width {
             0 => 0,
@@ -115,7 +115,7 @@ pub struct ProductList {
     pub(crate) transposed: [bool; 2],
     /// Known if they came from the host.
     shapes: Option<Arc<[ProductShape]>>,
-    /// What the caller says of those that are not known.
+    /// Whether the caller promises it of a list that is not known.
     aligned: bool,
 }
 
@@ -176,9 +176,9 @@ impl ProductList {
 
     /// Promises that in every product the places and row strides of A and of B are multiples of 16
     /// bytes: of 8 elements in f16 and bf16, of 4 in f32. Then matrix units may multiply them
-    /// ([which](crate::Gemm::list)). A product that breaks the promise is left out. An operand
-    /// without elements, and the row stride of one row, may be anything; so may M, N, K and the
-    /// places in C.
+    /// ([which](crate::Gemm::list)). A product that breaks the promise is left out. Anything
+    /// may stand for an operand without elements, and for the row stride of an operand that is
+    /// stored in one row. M, N, K and the places in C may be anything.
     ///
     /// Of a list from the host all this is known: it needs no promise.
     ///

@@ -92,10 +92,11 @@ impl Gemm {
         Gemm { groups: Some(masked), ..Gemm::new(a, b) }
     }
 
-    /// The number of rows that an entry of a [masked](Self::masked) product is expected to have, or
-    /// a group with rows of a [grouped](Self::grouped) one, in place of what its
-    /// [offsets](GroupOffsets::expect_rows) say: kernels are chosen by it. Otherwise all rows of an
-    /// entry are expected to count. Results do not depend on it; other products ignore it.
+    /// Says how many rows each entry of a [masked](Self::masked) product is expected to have, so
+    /// that kernels are chosen by it; without it, all M. Results do not depend on it.
+    ///
+    /// Of a [grouped](Self::grouped) product it replaces the number that its offsets
+    /// [expect](GroupOffsets::expect_rows). Other products ignore it.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, Tensor};
