@@ -388,12 +388,14 @@ pub fn rounding(table: Table) -> Vec<Case> {
     let rows = numbers.len();
     let mut cases = Vec::new();
     for out in DType::FLOATS {
-        for odd in [false, true] {
-            let case = Case::new([rows, 1, 1], [DType::F32, DType::F32, out]).kernel(table.floor());
+        // Four columns are stored at once.
+        for (columns, odd) in [(1, false), (1, true), (4, false)] {
+            let size = [rows, columns, 1];
+            let case = Case::new(size, [DType::F32, DType::F32, out]).kernel(table.floor());
             let case = if odd { case.odd() } else { case };
             cases.push(Case {
                 a_data: Data::Given(numbers.clone()),
-                b_data: Data::Given(vec![1.0]),
+                b_data: Data::Given(vec![1.0; columns]),
                 ..case
             });
         }
