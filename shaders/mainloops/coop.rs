@@ -1,7 +1,7 @@
 //! The mainloop on cooperative matrices.
 
 use tilewise_core::cost::{Model, Shares};
-use tilewise_core::kernel::{Access, Constant, Reject, SUBGROUP, Unit, Variant};
+use tilewise_core::kernel::{Access, Constant, Reject, SUBGROUP, Unit, Variant, Weights};
 use tilewise_core::{Caps, CoopMatrix, DType, Precision, Problem};
 
 /// f16 matrices of 16×16, on Vulkan.
@@ -32,14 +32,14 @@ pub(super) const COOP: &[Variant] = &[
     coop("64x64x32", &F16_16, [64, 64, 32], [2, 2, 1], 2, [2.75, 240.0]),
     coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
     // Few subgroups show few sums, and a core's workgroup memory has place for three workgroups.
-    coop("32x128x32", &F16_16, [32, 128, 32], [1, 2, 1], 2, [3.66, 192.0]),
-    coop("32x128x32-4", &F16_16, [32, 128, 32], [1, 2, 2], 2, [3.75, 384.0]),
-    coop("32x64x64-2", &F16_16, [32, 64, 64], [1, 1, 2], 2, [3.3, 192.0]),
+    only(Weights::Dense, coop("32x128x32", &F16_16, [32, 128, 32], [1, 2, 1], 2, [3.66, 192.0])),
+    only(Weights::Dense, coop("32x128x32-4", &F16_16, [32, 128, 32], [1, 2, 2], 2, [3.75, 384.0])),
+    only(Weights::Codes, coop("32x64x64-2", &F16_16, [32, 64, 64], [1, 1, 2], 2, [3.3, 192.0])),
     // A second set of sums keeps chains short, for f32 in two terms. It is spilled: the caches hold
     // it.
     chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
-    coop("16x64x64", &F16_16, [16, 64, 64], [1, 1, 4], 2, [1.65, 480.0]),
-    coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0]),
+    only(Weights::Codes, coop("16x64x64", &F16_16, [16, 64, 64], [1, 1, 4], 2, [1.65, 480.0])),
+    only(Weights::Codes, coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0])),
     coop("16x32x128", &F16_16, [16, 32, 128], [1, 1, 8], 2, [1.25, 480.0]),
     // Sums in f16 leave registers for larger subtiles and for more loads.
     coop("f16sums-128x256x16", &F16_16_F16, [128, 256, 16], [1, 4, 1], 1, [7.2, 256.0]),
@@ -52,15 +52,6 @@ pub(super) const COOP: &[Variant] = &[
     coop("half-f16sums-64x64x32", &F16_8_F16, [64, 64, 32], [2, 2, 1], 1, [0.72, 256.0]),
     coop("single-64x64x16", &F32_8, [64, 64, 16], [2, 2, 1], 1, [0.72, 256.0]),
 ];
-
-/// Few subgroups, so that each invocation has 32 codes or more: for quantized weights alone.
-const FOR_CODES: [&str; 3] = ["16x64x64", "16x32x128-4", "32x64x64-2"];
-
-/// Of quantized weights, their wide slices would be decoded by few invocations.
-const FOR_DENSE: [&str; 2] = ["32x128x32", "32x128x32-4"];
-
-/// Only worth it where three workgroups fit a core's workgroup memory.
-const BY_THREES: &str = "32x128x32-4";
 
 /// Bytes of each of three workgroups that fit a core, as measured: it has some 51 KiB, of which
 /// each workgroup takes one more than it asks for.
@@ -87,18 +78,25 @@ const fn coop(
         threads: subgroups * SUBGROUP,
         workgroup_bytes: slices + shown(subgroups, unit),
         sums: [bm / sm, bn / sn],
-        access: Access::Words { unit, depth, pad, chain: 0 },
+        access: Access::Words { unit, depth, pad, chain: 0, weights: Weights::Any },
         model: Model::Tiles(Shares::matrices(arithmetic, resident)),
     }
 }
 
 /// The same with chains as short as [`Precision::SplitF32`] wants them.
 const fn chained(variant: Variant) -> Variant {
-    let Access::Words { unit, depth, pad, .. } = variant.access else { return variant };
+    let Access::Words { unit, depth, pad, weights, .. } = variant.access else { return variant };
     Variant {
-        access: Access::Words { unit, depth, pad, chain: Precision::CHAIN as u32 },
+        access: Access::Words { unit, depth, pad, chain: Precision::CHAIN as u32, weights },
         ..variant
     }
+}
+
+/// The same for some weights alone. Few subgroups leave 32 codes or more to each invocation; wide
+/// slices of codes would be decoded by few.
+const fn only(weights: Weights, variant: Variant) -> Variant {
+    let Access::Words { unit, depth, pad, chain, .. } = variant.access else { return variant };
+    Variant { access: Access::Words { unit, depth, pad, chain, weights }, ..variant }
 }
 
 /// Bytes of a slice of an operand. Its lines lie as in storage: along K or across.
@@ -137,14 +135,15 @@ pub(super) fn coop_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> R
     if variant.chain() > 0 && !(problem.may_split() && problem.precision == Precision::SplitF32) {
         return Err(Reject("its second set of sums is for f32 that split-f32 permits".into()));
     }
-    if is_dense && FOR_CODES.contains(&variant.name) {
-        return Err(Reject("its few subgroups are for quantized weights".into()));
-    }
-    if !is_dense && FOR_DENSE.contains(&variant.name) {
-        return Err(Reject("its few subgroups are for weights that need no decoding".into()));
-    }
-    match coop_workgroup_bytes(variant, problem, caps) {
-        bytes if bytes > THIRD && variant.name == BY_THREES => Err(Reject(format!(
+    let Access::Words { weights, .. } = variant.access else { return Ok(()) };
+    match (weights, coop_workgroup_bytes(variant, problem, caps)) {
+        (Weights::Codes, _) if is_dense => {
+            Err(Reject("its few subgroups are for quantized weights".into()))
+        }
+        (Weights::Dense, _) if !is_dense => {
+            Err(Reject("its few subgroups are for weights that need no decoding".into()))
+        }
+        (Weights::Dense, bytes) if bytes > THIRD => Err(Reject(format!(
             "{bytes} bytes of workgroup memory: three workgroups do not fit a core"
         ))),
         _ => Ok(()),

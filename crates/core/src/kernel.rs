@@ -83,7 +83,7 @@ impl Variant {
 
     /// With so many elements between the lines of a slice, if that can be.
     pub(crate) fn padded(self, pad: u32) -> Result<Self, Reject> {
-        let Access::Words { unit, depth, pad: own, chain } = self.access else {
+        let Access::Words { unit, depth, pad: own, chain, weights } = self.access else {
             return Err(Reject(format!(
                 "+pad{pad}: it has no lines to pad, as kernels for matrix units have"
             )));
@@ -95,7 +95,7 @@ impl Variant {
                 "+pad{pad}: lines stay aligned for multiples of {vector} only ({own} is its own)"
             )));
         }
-        Ok(Variant { access: Access::Words { unit, depth, pad, chain }, ..self })
+        Ok(Variant { access: Access::Words { unit, depth, pad, chain, weights }, ..self })
     }
 }
 
@@ -129,7 +129,20 @@ pub enum Access {
         /// Steps along K after which its sums are added to others in f32, so that no chain of
         /// additions is longer on the unit; 0 where one chain has all of them.
         chain: u32,
+        /// The weights that it is of use for.
+        weights: Weights,
     },
+}
+
+/// Weights that a tile for matrix units is of use for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// All.
+    Any,
+    /// Those that need no decoding, where three workgroups fit a core.
+    Dense,
+    /// Quantized ones.
+    Codes,
 }
 
 /// The operand of many lines, which a mainloop for few rows or columns reads once.
