@@ -327,7 +327,7 @@ const SCHEDULES: &[ScheduleDef] = &[
     ScheduleDef {
         file: "schedule/ragged.wgsl",
         extents: &["schedule/split_k.wgsl"],
-        serves: |grouping| matches!(grouping, Grouping::RaggedM { groups: ..=WALKED, .. }),
+        serves: |grouping| matches!(grouping, Grouping::RaggedM { groups: ..=256, .. }),
         ..BATCHED
     },
     ScheduleDef {

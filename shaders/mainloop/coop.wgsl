@@ -83,7 +83,7 @@ fn main(
     @builtin(local_invocation_index) thread: u32,
     @builtin(subgroup_id) subgroup: u32,
 ) {
-    let tile = schedule(linear_id(workgroup));
+    let tile = schedule(linear_id(workgroup), thread);
     if !tile.live {
         return;
     }

@@ -205,7 +205,7 @@ fn whole_sum(codes: array<vec4<u32>, 2>, group: array<vec4<u32>, DIGITS>, more: 
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let tile = schedule(linear_id(workgroup));
+    let tile = schedule(linear_id(workgroup), thread);
     if !tile.live {
         return;
     }

@@ -75,7 +75,7 @@ fn multiply(sums: ptr<function, array<vec4<f32>, SUMS>>, rows: array<A_Eight, A_
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let tile = schedule(linear_id(workgroup));
+    let tile = schedule(linear_id(workgroup), thread);
     if !tile.live {
         return;
     }

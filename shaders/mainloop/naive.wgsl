@@ -2,14 +2,16 @@
 // operands. Slow, and the floor against which the others are held: nothing is shared, so nothing
 // can race.
 // needs: a_at a_base b_at b_base linear_id params schedule store
-// provides: BM BN main
+// provides: BM BN THREADS main
 
 const BM: u32 = 8u; //param
 const BN: u32 = 32u; //param
 
-@compute @workgroup_size(64)
+const THREADS: u32 = 64u;
+
+@compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let tile = schedule(linear_id(workgroup));
+    let tile = schedule(linear_id(workgroup), thread);
     if !tile.live {
         return;
     }

@@ -39,7 +39,7 @@ fn codes_of(bytes: u32) -> vec4<f32> {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let tile = schedule(linear_id(workgroup));
+    let tile = schedule(linear_id(workgroup), thread);
     if !tile.live {
         return;
     }

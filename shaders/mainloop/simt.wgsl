@@ -27,7 +27,7 @@ const TN4: u32 = TN / 4u;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let tile = schedule(linear_id(workgroup));
+    let tile = schedule(linear_id(workgroup), thread);
     if !tile.live {
         return;
     }

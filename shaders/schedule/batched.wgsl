@@ -2,7 +2,7 @@
 // needs: BM BN Owner Tile banded k_range params row_end
 // provides: c_entries owner schedule
 
-fn schedule(id: u32) -> Tile {
+fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
     let grid = params.tiles_m * params.tiles_n;
     let copy = id / grid;

@@ -36,7 +36,7 @@ fn is_inside(place: vec2<u32>, lines: u32, width: u32, elements: u32, step: u32)
     return lines == 1u || place.y <= last && place.y % step == 0u;
 }
 
-fn schedule(id: u32) -> Tile {
+fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
     params = Params();
     let grid = given.tiles_m * given.tiles_n;

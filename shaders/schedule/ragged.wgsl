@@ -8,10 +8,14 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Owner Tile k_range params
-// provides: c_entries group_end group_ends owner schedule
+// needs: BM BN Owner THREADS Tile k_range params
+// provides: c_entries falls first_beyond found group_end group_ends owner schedule sought tiles_until walked
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
+
+var<workgroup> first_beyond: atomic<u32>;
+var<workgroup> falls: atomic<u32>;
+var<workgroup> found: vec2<u32>;
 
 // Where a group ends among this pass's rows, given where it starts.
 fn group_end(group: u32, start: u32) -> u32 {
@@ -19,7 +23,74 @@ fn group_end(group: u32, start: u32) -> u32 {
     return clamp(max(own, params.first_row) - params.first_row, start, params.m);
 }
 
-fn schedule(id: u32) -> Tile {
+// The row of tiles after a group's own, given where the group and the pass's first group end.
+fn tiles_until(group: u32, end: u32, begin: u32) -> u32 {
+    return min(end - begin, (end - begin) / BM + group + 1u - params.first_group);
+}
+
+// The group of a row of tiles, the group's first row and its first row of tiles. All invocations
+// look at some ends each.
+fn sought(at: u32, thread: u32) -> vec3<u32> {
+    let groups = params.first_group + params.entries;
+    if thread == 0u {
+        atomicStore(&first_beyond, groups);
+        atomicStore(&falls, 0u);
+    }
+    var begin = 0u;
+    if params.first_group > 0u {
+        begin = group_end(params.first_group - 1u, 0u);
+    }
+    workgroupBarrier();
+    for (var group = thread; group < groups; group += THREADS) {
+        let end = group_end(group, 0u);
+        var start = 0u;
+        if group > 0u {
+            start = group_end(group - 1u, 0u);
+        }
+        if end < start {
+            atomicStore(&falls, 1u);
+        }
+        if group >= params.first_group {
+            let is_after = group == params.first_group || tiles_until(group - 1u, start, begin) <= at;
+            if is_after && tiles_until(group, end, begin) > at {
+                atomicMin(&first_beyond, group);
+            }
+        }
+    }
+    workgroupBarrier();
+    if thread == 0u {
+        found = vec2<u32>(atomicLoad(&first_beyond), atomicLoad(&falls));
+    }
+    let place = workgroupUniformLoad(&found);
+    if place.y > 0u {
+        return walked(at);
+    }
+    var first = 0u;
+    var start = begin;
+    if place.x > params.first_group && place.x < groups {
+        start = group_end(place.x - 1u, 0u);
+        first = tiles_until(place.x - 1u, start, begin);
+    }
+    return vec3<u32>(place.x, start, first);
+}
+
+fn walked(at: u32) -> vec3<u32> {
+    var start = 0u;
+    var first = 0u;
+    var group = 0u;
+    for (; group < params.first_group + params.entries; group += 1u) {
+        let end = group_end(group, start);
+        let tiles = select(0u, (end - start + BM - 1u) / BM, group >= params.first_group);
+        if at < first + tiles {
+            break;
+        }
+        first += tiles;
+        start = end;
+    }
+    return vec3<u32>(group, start, first);
+}
+
+fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
     let grid = params.tiles_m * params.tiles_n;
     let at = vec2<u32>(id % grid / params.tiles_n, id % params.tiles_n);
@@ -27,25 +98,23 @@ fn schedule(id: u32) -> Tile {
     if tile.split >= params.splits {
         return tile;
     }
-    var start = 0u;
-    var first = 0u;
-    for (var group = 0u; group < params.first_group + params.entries; group += 1u) {
-        let end = group_end(group, start);
-        let tiles = select(0u, (end - start + BM - 1u) / BM, group >= params.first_group);
-        if at.x < first + tiles {
-            tile.live = true;
-            tile.group = group - params.first_group;
-            tile.row = start + (at.x - first) * BM;
-            tile.row_end = end;
-            tile.col = at.y * BN;
-            let k = k_range(tile.group, tile.split);
-            tile.k = k.x;
-            tile.k_end = k.y;
-            break;
-        }
-        first += tiles;
-        start = end;
+    let place = sought(at.x, thread);
+    if place.x == params.first_group + params.entries {
+        return tile;
     }
+    let end = group_end(place.x, place.y);
+    let row = place.y + (at.x - place.z) * BM;
+    if row >= end {
+        return tile;
+    }
+    tile.live = true;
+    tile.group = place.x - params.first_group;
+    tile.row = row;
+    tile.row_end = end;
+    tile.col = at.y * BN;
+    let k = k_range(tile.group, tile.split);
+    tile.k = k.x;
+    tile.k_end = k.y;
     return tile;
 }
 

@@ -22,7 +22,7 @@ fn group_beyond(place: u32, by: u32) -> u32 {
     return low;
 }
 
-fn schedule(id: u32) -> Tile {
+fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
     let grid = params.tiles_m * params.tiles_n;
     let at = vec2<u32>(id % grid / params.tiles_n, id % params.tiles_n);
