@@ -15,6 +15,8 @@ files![
     "schedule/masked_rows.wgsl",
     "schedule/nested.wgsl",
     "schedule/ragged.wgsl",
+    "schedule/least.wgsl",
+    "schedule/least_subgroup.wgsl",
     "schedule/list.wgsl",
     "schedule/ragged_k.wgsl",
     "schedule/ragged_k_table.wgsl",

@@ -8,14 +8,12 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Owner THREADS Tile k_range params
-// provides: c_entries falls first_beyond found group_end group_ends owner schedule sought tiles_until walked
+// needs: BM BN Owner SEEKERS Tile k_range least params
+// provides: WALKED c_entries group_end group_ends owner schedule sought tiles_until walked
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 
-var<workgroup> first_beyond: atomic<u32>;
-var<workgroup> falls: atomic<u32>;
-var<workgroup> found: vec2<u32>;
+const WALKED: u32 = 16u;
 
 // Where a group ends among this pass's rows, given where it starts.
 fn group_end(group: u32, start: u32) -> u32 {
@@ -32,37 +30,30 @@ fn tiles_until(group: u32, end: u32, begin: u32) -> u32 {
 // look at some ends each.
 fn sought(at: u32, thread: u32) -> vec3<u32> {
     let groups = params.first_group + params.entries;
-    if thread == 0u {
-        atomicStore(&first_beyond, groups);
-        atomicStore(&falls, 0u);
+    if groups <= WALKED {
+        return walked(at);
     }
     var begin = 0u;
     if params.first_group > 0u {
         begin = group_end(params.first_group - 1u, 0u);
     }
-    workgroupBarrier();
-    for (var group = thread; group < groups; group += THREADS) {
+    var own = vec2<u32>(0xffffffffu);
+    for (var group = thread % SEEKERS; group < groups; group += SEEKERS) {
         let end = group_end(group, 0u);
         var start = 0u;
         if group > 0u {
             start = group_end(group - 1u, 0u);
         }
         if end < start {
-            atomicStore(&falls, 1u);
+            own.y = 0u;
         }
-        if group >= params.first_group {
-            let is_after = group == params.first_group || tiles_until(group - 1u, start, begin) <= at;
-            if is_after && tiles_until(group, end, begin) > at {
-                atomicMin(&first_beyond, group);
-            }
+        let is_after = group == params.first_group || tiles_until(group - 1u, start, begin) <= at;
+        if group >= params.first_group && is_after && tiles_until(group, end, begin) > at {
+            own.x = min(own.x, group);
         }
     }
-    workgroupBarrier();
-    if thread == 0u {
-        found = vec2<u32>(atomicLoad(&first_beyond), atomicLoad(&falls));
-    }
-    let place = workgroupUniformLoad(&found);
-    if place.y > 0u {
+    let place = least(own, thread);
+    if place.y == 0u {
         return walked(at);
     }
     var first = 0u;
@@ -71,7 +62,7 @@ fn sought(at: u32, thread: u32) -> vec3<u32> {
         start = group_end(place.x - 1u, 0u);
         first = tiles_until(place.x - 1u, start, begin);
     }
-    return vec3<u32>(place.x, start, first);
+    return vec3<u32>(min(place.x, groups), start, first);
 }
 
 fn walked(at: u32) -> vec3<u32> {

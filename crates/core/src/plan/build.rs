@@ -100,10 +100,12 @@ fn mainloop(
         workgroup_bytes,
         (setup.kit, setup.windows),
     );
-    builder.schedule(setup, whole, table);
-    let divided = setup.fetches.exponents() > 0;
     if let Some(unit) = variant.unit() {
         builder.unit(unit);
+    }
+    builder.schedule(setup, whole, table);
+    let divided = setup.fetches.exponents() > 0;
+    if variant.unit().is_some() {
         builder.part_if_any(if divided { kit.divided } else { kit.undivided }, None);
     }
     for (side, fetch) in Side::both(problem).iter().zip([setup.fetches.a, setup.fetches.b]) {

@@ -273,6 +273,13 @@ impl Builder {
         for file in std::iter::once(&setup.schedule.file).chain(setup.schedule.extents) {
             self.part(file, None, Vec::new());
         }
+        if setup.schedule.file == "schedule/ragged.wgsl" {
+            self.part(
+                if self.pass.coop { "schedule/least_subgroup.wgsl" } else { "schedule/least.wgsl" },
+                None,
+                Vec::new(),
+            );
+        }
         self.bases(setup.problem.grouping);
         self.groups(whole, table);
     }
