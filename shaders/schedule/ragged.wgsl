@@ -8,12 +8,13 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Owner SEEKERS Tile k_range least params
-// provides: WALKED c_entries group_end group_ends owner schedule sought tiles_until walked
+// needs: BM BN Owner Tile k_range lane_beyond params
+// provides: EACH c_entries group_end group_ends owner schedule sought walked
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 
-const WALKED: u32 = 16u;
+// Groups that a lane looks at together.
+const EACH: u32 = 4u;
 
 // Where a group ends among this pass's rows, given where it starts.
 fn group_end(group: u32, start: u32) -> u32 {
@@ -21,64 +22,55 @@ fn group_end(group: u32, start: u32) -> u32 {
     return clamp(max(own, params.first_row) - params.first_row, start, params.m);
 }
 
-// The row of tiles after a group's own, given where the group and the pass's first group end.
-fn tiles_until(group: u32, end: u32, begin: u32) -> u32 {
-    return min(end - begin, (end - begin) / BM + group + 1u - params.first_group);
-}
-
-// The group of a row of tiles, the group's first row and its first row of tiles. All invocations
-// look at some ends each.
-fn sought(at: u32, thread: u32) -> vec3<u32> {
-    let groups = params.first_group + params.entries;
-    if groups <= WALKED {
-        return walked(at);
-    }
-    var begin = 0u;
-    if params.first_group > 0u {
-        begin = group_end(params.first_group - 1u, 0u);
-    }
-    var own = vec2<u32>(0xffffffffu);
-    for (var group = thread % SEEKERS; group < groups; group += SEEKERS) {
-        let end = group_end(group, 0u);
-        var start = 0u;
-        if group > 0u {
-            start = group_end(group - 1u, 0u);
-        }
-        if end < start {
-            own.y = 0u;
-        }
-        let is_after = group == params.first_group || tiles_until(group - 1u, start, begin) <= at;
-        if group >= params.first_group && is_after && tiles_until(group, end, begin) > at {
-            own.x = min(own.x, group);
-        }
-    }
-    let place = least(own, thread);
-    if place.y == 0u {
-        return walked(at);
-    }
-    var first = 0u;
-    var start = begin;
-    if place.x > params.first_group && place.x < groups {
-        start = group_end(place.x - 1u, 0u);
-        first = tiles_until(place.x - 1u, start, begin);
-    }
-    return vec3<u32>(min(place.x, groups), start, first);
-}
-
-fn walked(at: u32) -> vec3<u32> {
-    var start = 0u;
-    var first = 0u;
-    var group = 0u;
-    for (; group < params.first_group + params.entries; group += 1u) {
-        let end = group_end(group, start);
-        let tiles = select(0u, (end - start + BM - 1u) / BM, group >= params.first_group);
-        if at < first + tiles {
+// From a group on, given its first row and tile, the group that has a tile, and its first row and
+// tile.
+fn walked(at: u32, place: vec3<u32>) -> vec3<u32> {
+    var here = place;
+    for (; here.x < params.first_group + params.entries; here.x += 1u) {
+        let end = group_end(here.x, here.y);
+        let rows = select(0u, end - here.y, here.x >= params.first_group);
+        let tiles = (rows + BM - 1u) / BM;
+        if at < here.z + tiles {
             break;
         }
-        first += tiles;
-        start = end;
+        here = vec3<u32>(here.x, end, here.z + tiles);
     }
-    return vec3<u32>(group, start, first);
+    return here;
+}
+
+// A place from which on to walk to the group that has a tile: the lanes look at the ends of EACH
+// groups each. Where ends decrease, it is the first of all.
+fn sought(at: u32, thread: u32) -> vec3<u32> {
+    let groups = params.first_group + params.entries;
+    var place = vec3<u32>();
+    for (var first = 0u; first < groups; first += 32u * EACH) {
+        let own = first + thread % 32u * EACH;
+        var start = 0u;
+        if own > 0u {
+            start = group_end(min(own, groups) - 1u, 0u);
+        }
+        var tiles = 0u;
+        var falls = false;
+        for (var i = 0u; i < EACH; i += 1u) { //unroll
+            let end = group_end(min(own + i, groups - 1u), 0u);
+            falls |= end < start;
+            let rows = select(0u, end - start, own + i >= params.first_group);
+            tiles += (rows + BM - 1u) / BM;
+            start = end;
+        }
+        let lane = lane_beyond(at - place.z, select(tiles, 0u, falls), falls, thread);
+        if lane.z > 0u {
+            return vec3<u32>();
+        }
+        place = vec3<u32>(first + lane.x * EACH, 0u, place.z + lane.y);
+        if lane.x < 32u {
+            if place.x > 0u {
+                place.y = group_end(place.x - 1u, 0u);
+            }
+            break;
+        }
+    }
+    return place;
 }
 
 fn schedule(id: u32, thread: u32) -> Tile {
@@ -89,19 +81,14 @@ fn schedule(id: u32, thread: u32) -> Tile {
     if tile.split >= params.splits {
         return tile;
     }
-    let place = sought(at.x, thread);
-    if place.x == params.first_group + params.entries {
-        return tile;
-    }
-    let end = group_end(place.x, place.y);
-    let row = place.y + (at.x - place.z) * BM;
-    if row >= end {
+    let place = walked(at.x, sought(at.x, thread));
+    if place.x >= params.first_group + params.entries {
         return tile;
     }
     tile.live = true;
     tile.group = place.x - params.first_group;
-    tile.row = row;
-    tile.row_end = end;
+    tile.row = place.y + (at.x - place.z) * BM;
+    tile.row_end = group_end(place.x, place.y);
     tile.col = at.y * BN;
     let k = k_range(tile.group, tile.split);
     tile.k = k.x;

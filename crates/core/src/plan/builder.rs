@@ -275,7 +275,7 @@ impl Builder {
         }
         if setup.schedule.file == "schedule/ragged.wgsl" {
             self.part(
-                if self.pass.coop { "schedule/least_subgroup.wgsl" } else { "schedule/least.wgsl" },
+                if self.pass.coop { "schedule/lanes_subgroup.wgsl" } else { "schedule/lanes.wgsl" },
                 None,
                 Vec::new(),
             );
