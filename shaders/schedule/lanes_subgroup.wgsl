@@ -1,15 +1,18 @@
-// The same where subgroups have 32 invocations: each of them finds it by itself, and takes no
-// workgroup memory, of which a tile may leave none.
-// needs: nothing
-// provides: lane_beyond
+// What 32 invocations know together where they are subgroups: each of these finds it by itself, and
+// takes no workgroup memory, of which a tile may leave none.
+// needs: THREADS
+// provides: SEEKERS lane_sums lane_told
 
-// The lane, 32 if it is none; the sum of the numbers before it; and whether any lane falls.
-fn lane_beyond(place: u32, number: u32, falls: bool, thread: u32) -> vec3<u32> {
-    let sum = subgroupInclusiveAdd(number);
-    let is_before = sum <= place;
-    return vec3<u32>(
-        subgroupAdd(u32(is_before)),
-        subgroupMax(select(0u, sum, is_before)),
-        u32(subgroupAny(falls)),
-    );
+// Invocations that are lanes.
+const SEEKERS: u32 = THREADS;
+
+// The sum of the numbers of the lanes before this one, that of all, and whether any lane falls.
+fn lane_sums(number: u32, falls: bool, thread: u32) -> vec3<u32> {
+    let before = subgroupExclusiveAdd(number);
+    return vec3<u32>(before, subgroupAdd(number), u32(subgroupAny(falls)));
+}
+
+// What the one lane says that tells.
+fn lane_told(own: vec3<u32>, tells: bool, thread: u32) -> vec3<u32> {
+    return subgroupMax(select(vec3<u32>(), own, tells));
 }

@@ -8,13 +8,15 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Owner Tile k_range lane_beyond params
-// provides: EACH c_entries group_end group_ends owner schedule sought walked
+// needs: BM BN Owner SEEKERS Tile k_range lane_sums lane_told params
+// provides: EACH UNKNOWN c_entries group_end group_ends owner schedule sought tiles_of walked
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 
-// Groups that a lane looks at together.
+// Groups that a lane looks at.
 const EACH: u32 = 4u;
+// In place of a group.
+const UNKNOWN: u32 = 0xffffffffu;
 
 // Where a group ends among this pass's rows, given where it starts.
 fn group_end(group: u32, start: u32) -> u32 {
@@ -22,55 +24,55 @@ fn group_end(group: u32, start: u32) -> u32 {
     return clamp(max(own, params.first_row) - params.first_row, start, params.m);
 }
 
-// From a group on, given its first row and tile, the group that has a tile, and its first row and
-// tile.
-fn walked(at: u32, place: vec3<u32>) -> vec3<u32> {
-    var here = place;
-    for (; here.x < params.first_group + params.entries; here.x += 1u) {
-        let end = group_end(here.x, here.y);
-        let rows = select(0u, end - here.y, here.x >= params.first_group);
-        let tiles = (rows + BM - 1u) / BM;
-        if at < here.z + tiles {
-            break;
-        }
-        here = vec3<u32>(here.x, end, here.z + tiles);
-    }
-    return here;
+// Rows of tiles of a group.
+fn tiles_of(group: u32, start: u32, end: u32) -> u32 {
+    return select(0u, (end - start + BM - 1u) / BM, group >= params.first_group);
 }
 
-// A place from which on to walk to the group that has a tile: the lanes look at the ends of EACH
-// groups each. Where ends decrease, it is the first of all.
-fn sought(at: u32, thread: u32) -> vec3<u32> {
-    let groups = params.first_group + params.entries;
+// The group that has a row of tiles, its first row and its first row of tiles.
+fn walked(at: u32) -> vec3<u32> {
     var place = vec3<u32>();
-    for (var first = 0u; first < groups; first += 32u * EACH) {
-        let own = first + thread % 32u * EACH;
-        var start = 0u;
-        if own > 0u {
-            start = group_end(min(own, groups) - 1u, 0u);
-        }
-        var tiles = 0u;
-        var falls = false;
-        for (var i = 0u; i < EACH; i += 1u) { //unroll
-            let end = group_end(min(own + i, groups - 1u), 0u);
-            falls |= end < start;
-            let rows = select(0u, end - start, own + i >= params.first_group);
-            tiles += (rows + BM - 1u) / BM;
-            start = end;
-        }
-        let lane = lane_beyond(at - place.z, select(tiles, 0u, falls), falls, thread);
-        if lane.z > 0u {
-            return vec3<u32>();
-        }
-        place = vec3<u32>(first + lane.x * EACH, 0u, place.z + lane.y);
-        if lane.x < 32u {
-            if place.x > 0u {
-                place.y = group_end(place.x - 1u, 0u);
-            }
+    for (; place.x < params.first_group + params.entries; place.x += 1u) {
+        let end = group_end(place.x, place.y);
+        let tiles = tiles_of(place.x, place.y, end);
+        if at < place.z + tiles {
             break;
         }
+        place = vec3<u32>(place.x, end, place.z + tiles);
     }
     return place;
+}
+
+// The same, where lanes have looked at the ends of some groups each.
+fn sought(at: u32, thread: u32) -> vec3<u32> {
+    let groups = params.first_group + params.entries;
+    let own = thread % 32u * EACH;
+    var ends: array<u32, EACH + 1u>;
+    var tiles = 0u;
+    var falls = false;
+    if thread < SEEKERS {
+        ends[0] = select(0u, group_end(min(max(own, 1u), groups) - 1u, 0u), own > 0u);
+        for (var i = 0u; i < EACH; i += 1u) { //unroll
+            ends[i + 1u] = group_end(min(own + i, groups - 1u), 0u);
+            falls |= ends[i + 1u] < ends[i];
+            tiles += tiles_of(own + i, ends[i], ends[i + 1u]);
+        }
+    }
+    let sums = lane_sums(tiles, falls, thread);
+    var place = vec3<u32>(select(groups, UNKNOWN, sums.z > 0u), 0u, 0u);
+    var tells = thread % 32u == 0u && (sums.z > 0u || at >= sums.y);
+    if sums.z == 0u && at >= sums.x && at < sums.x + tiles {
+        tells = true;
+        var first = sums.x;
+        for (var i = 0u; i < EACH; i += 1u) { //unroll
+            let here = tiles_of(own + i, ends[i], ends[i + 1u]);
+            if at >= first && at < first + here {
+                place = vec3<u32>(own + i, ends[i], first);
+            }
+            first += here;
+        }
+    }
+    return lane_told(place, tells && thread < SEEKERS, thread);
 }
 
 fn schedule(id: u32, thread: u32) -> Tile {
@@ -81,8 +83,15 @@ fn schedule(id: u32, thread: u32) -> Tile {
     if tile.split >= params.splits {
         return tile;
     }
-    let place = walked(at.x, sought(at.x, thread));
-    if place.x >= params.first_group + params.entries {
+    let groups = params.first_group + params.entries;
+    var place = vec3<u32>(UNKNOWN, 0u, 0u);
+    if groups <= 32u * EACH {
+        place = sought(at.x, thread);
+    }
+    if place.x == UNKNOWN {
+        place = walked(at.x);
+    }
+    if place.x >= groups {
         return tile;
     }
     tile.live = true;
