@@ -250,11 +250,9 @@ fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
 /// long and of whole steps. Rows that are not share the texts of powers of two.
 fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> (u32, bool) {
     let Access::Bytes { stripes, groups } = variant.access else { return (SHORTEST, false) };
-    let fits = |chunk: &u32| staged(variant, problem, *chunk) <= caps.max_workgroup_bytes;
-    let longest = (SHORTEST..caps.max_workgroup_bytes)
-        .step_by((groups * GROUP) as usize)
-        .take_while(fits)
-        .last();
+    let most = caps.max_workgroup_bytes.saturating_sub(KIT.schedule_bytes(problem.grouping));
+    let fits = |chunk: &u32| staged(variant, problem, *chunk) <= most;
+    let longest = (SHORTEST..most).step_by((groups * GROUP) as usize).take_while(fits).last();
     let longest = longest.unwrap_or(SHORTEST);
     match u32::try_from(problem.k).unwrap_or(u32::MAX) {
         k if k >= SHORTEST

@@ -3,7 +3,7 @@
 
 use crate::mainloops::KERNELS;
 use tilewise_core::kernel::{
-    Constant, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef,
+    Constant, Kit, Lanes, Language, Library, Load, OperandDef, ScheduleDef, StoreDef,
 };
 use tilewise_core::{Caps, DType, Format, Grouping};
 
@@ -13,6 +13,11 @@ pub const LIBRARY: Library = Library { kernels: KERNELS };
 /// Every part file of the other three axes.
 pub static KIT: Kit = Kit {
     language: Language::Wgsl,
+    lanes: Some(Lanes {
+        shared: "schedule/lanes.wgsl",
+        shared_bytes: 144,
+        subgroups: "schedule/lanes_subgroup.wgsl",
+    }),
     operands: OPERANDS,
     stores: STORES,
     schedules: SCHEDULES,
@@ -327,7 +332,8 @@ const SCHEDULES: &[ScheduleDef] = &[
     ScheduleDef {
         file: "schedule/ragged.wgsl",
         extents: &["schedule/split_k.wgsl"],
-        serves: |grouping| matches!(grouping, Grouping::RaggedM { groups: ..=256, .. }),
+        serves: |grouping| matches!(grouping, Grouping::RaggedM { groups: ..=SHARED, .. }),
+        lanes: true,
         ..BATCHED
     },
     ScheduleDef {
@@ -354,10 +360,14 @@ const BATCHED: ScheduleDef = ScheduleDef {
     extents: &["schedule/all_rows.wgsl", "schedule/split_k.wgsl"],
     bases: Some("schedule/strides.wgsl"),
     serves: |_| false,
+    lanes: false,
     table: None,
     powers: &["mainloop/all_k.wgsl"],
     has_params: false,
 };
 
-/// Groups up to which workgroups walk the ends to their own: a table costs a dispatch.
+/// Ranges of K up to which workgroups walk the ends to their own: a table costs a dispatch.
 const WALKED: u64 = 16;
+
+/// Groups up to which the lanes of each workgroup look at all ends.
+const SHARED: u64 = 256;

@@ -2,19 +2,20 @@
 //
 // Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles,
 // which is never too few, since each segment wastes less than one; and at most M, since none is
-// without a row. A workgroup walks the ends until it finds its own; those left over have nothing to
-// do. All of it is there once per K split. An end below its start or beyond M is clamped, so that
-// no row outside C is touched whatever the buffer holds.
+// without a row. The lanes of a workgroup share the groups among them, and the one that finds the
+// workgroup's own tells the others; workgroups left over have nothing to do. All of it is there once
+// per K split. An end below its start or beyond M is clamped, so that no row outside C is touched
+// whatever the buffer holds. Where ends decrease, a workgroup walks over them.
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Owner SEEKERS Tile k_range lane_sums lane_told params
+// needs: BM BN IN_LANES Owner Tile k_range lane_sums lane_told params
 // provides: EACH UNKNOWN c_entries group_end group_ends owner schedule sought tiles_of walked
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 
-// Groups that a lane looks at.
-const EACH: u32 = 4u;
+// Groups of a lane.
+const EACH: u32 = 1u; //param
 // In place of a group.
 const UNKNOWN: u32 = 0xffffffffu;
 
@@ -24,12 +25,13 @@ fn group_end(group: u32, start: u32) -> u32 {
     return clamp(max(own, params.first_row) - params.first_row, start, params.m);
 }
 
-// Rows of tiles of a group.
+// Rows of tiles of a group; groups before this pass's have none.
 fn tiles_of(group: u32, start: u32, end: u32) -> u32 {
     return select(0u, (end - start + BM - 1u) / BM, group >= params.first_group);
 }
 
-// The group that has a row of tiles, its first row and its first row of tiles.
+// The group that has a row of tiles, its first row and its first row of tiles. Behind all of them,
+// the number of groups.
 fn walked(at: u32) -> vec3<u32> {
     var place = vec3<u32>();
     for (; place.x < params.first_group + params.entries; place.x += 1u) {
@@ -43,14 +45,15 @@ fn walked(at: u32) -> vec3<u32> {
     return place;
 }
 
-// The same, where lanes have looked at the ends of some groups each.
+// The same by the lanes, in place of the group UNKNOWN where ends decrease.
 fn sought(at: u32, thread: u32) -> vec3<u32> {
     let groups = params.first_group + params.entries;
     let own = thread % 32u * EACH;
+    // The end of the group before the lane's, then of each of these.
     var ends: array<u32, EACH + 1u>;
     var tiles = 0u;
     var falls = false;
-    if thread < SEEKERS {
+    if thread < IN_LANES {
         ends[0] = select(0u, group_end(min(max(own, 1u), groups) - 1u, 0u), own > 0u);
         for (var i = 0u; i < EACH; i += 1u) { //unroll
             ends[i + 1u] = group_end(min(own + i, groups - 1u), 0u);
@@ -59,10 +62,12 @@ fn sought(at: u32, thread: u32) -> vec3<u32> {
         }
     }
     let sums = lane_sums(tiles, falls, thread);
-    var place = vec3<u32>(select(groups, UNKNOWN, sums.z > 0u), 0u, 0u);
-    var tells = thread % 32u == 0u && (sums.z > 0u || at >= sums.y);
-    if sums.z == 0u && at >= sums.x && at < sums.x + tiles {
-        tells = true;
+    let decrease = sums.z != 0u;
+    // The first lane speaks where no other knows.
+    var place = vec3<u32>(select(groups, UNKNOWN, decrease), 0u, 0u);
+    var speaks = thread % 32u == 0u && (decrease || at >= sums.y);
+    if !decrease && at >= sums.x && at < sums.x + tiles {
+        speaks = true;
         var first = sums.x;
         for (var i = 0u; i < EACH; i += 1u) { //unroll
             let here = tiles_of(own + i, ends[i], ends[i + 1u]);
@@ -72,7 +77,7 @@ fn sought(at: u32, thread: u32) -> vec3<u32> {
             first += here;
         }
     }
-    return lane_told(place, tells && thread < SEEKERS, thread);
+    return lane_told(place, speaks && thread < IN_LANES);
 }
 
 fn schedule(id: u32, thread: u32) -> Tile {
@@ -83,15 +88,11 @@ fn schedule(id: u32, thread: u32) -> Tile {
     if tile.split >= params.splits {
         return tile;
     }
-    let groups = params.first_group + params.entries;
-    var place = vec3<u32>(UNKNOWN, 0u, 0u);
-    if groups <= 32u * EACH {
-        place = sought(at.x, thread);
-    }
+    var place = sought(at.x, thread);
     if place.x == UNKNOWN {
         place = walked(at.x);
     }
-    if place.x >= groups {
+    if place.x >= params.first_group + params.entries {
         return tile;
     }
     tile.live = true;

@@ -369,6 +369,8 @@ pub struct ScheduleDef {
     pub bases: Option<&'static str>,
     /// Whether it serves this grouping, which says the rest: tiles, operands, segments.
     pub serves: fn(Grouping) -> bool,
+    /// Whether its file shares the groups among lanes ([`Kit::lanes`]).
+    pub lanes: bool,
     /// The file of the pass that makes the table which it reads in place of the grouping's
     /// operands; none if it reads these.
     pub table: Option<&'static str>,
@@ -391,6 +393,8 @@ pub struct Library {
 pub struct Kit {
     /// The language of all these files.
     pub language: Language,
+    /// How lanes know things together, for schedules that ask them; none if no schedule does.
+    pub lanes: Option<Lanes>,
     /// Operand loaders, the preferred first.
     pub operands: &'static [OperandDef],
     /// Output stores, the preferred first.
@@ -492,7 +496,25 @@ pub struct Kit {
     pub undivided: Option<&'static str>,
 }
 
+/// Files by which 32 invocations know things together.
+#[derive(Clone, Copy)]
+pub struct Lanes {
+    /// Through workgroup memory.
+    pub shared: &'static str,
+    /// Bytes of it.
+    pub shared_bytes: u32,
+    /// In each subgroup, in mainloops for matrix units.
+    pub subgroups: &'static str,
+}
+
 impl Kit {
+    /// Bytes of workgroup memory that the schedule of a grouping takes, but in mainloops for matrix
+    /// units.
+    pub fn schedule_bytes(&self, grouping: Grouping) -> u32 {
+        let asks = self.schedule(grouping).is_some_and(|schedule| schedule.lanes);
+        self.lanes.filter(|_| asks).map_or(0, |lanes| lanes.shared_bytes)
+    }
+
     /// The schedule for a grouping.
     pub fn schedule(&self, grouping: Grouping) -> Option<&'static ScheduleDef> {
         self.schedules.iter().find(|schedule| (schedule.serves)(grouping))

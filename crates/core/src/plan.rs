@@ -363,9 +363,13 @@ fn lay(
             Err(Reject(format!("{what}: {needed} needed, {allowed} allowed")))
         }
     };
+    let schedule_bytes = match variant.unit() {
+        Some(_) => 0,
+        None => kernel.kit.schedule_bytes(problem.grouping),
+    };
     limit(
         "bytes of workgroup memory",
-        (kernel.workgroup_bytes)(variant, problem, caps).into(),
+        ((kernel.workgroup_bytes)(variant, problem, caps) + schedule_bytes).into(),
         caps.max_workgroup_bytes.into(),
     )?;
     limit(

@@ -31,6 +31,7 @@ static BOTH: [KernelDef; KERNELS.len() + tilewise_shaders::LIBRARY.kernels.len()
 /// Every part file of the other three axes.
 pub static KIT: Kit = Kit {
     language: Language::Msl,
+    lanes: None,
     operands: OPERANDS,
     stores: STORES,
     schedules: SCHEDULES,
@@ -186,6 +187,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         extents: &[],
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::Batched),
+        lanes: false,
         table: None,
         powers: &[],
         has_params: false,
@@ -195,6 +197,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         extents: &[],
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
+        lanes: false,
         table: None,
         powers: &[],
         has_params: false,
@@ -204,6 +207,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         extents: &[],
         bases: None,
         serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
+        lanes: false,
         table: None,
         powers: &[],
         has_params: false,

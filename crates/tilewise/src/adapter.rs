@@ -138,14 +138,18 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE;
     let subgroups = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
-    let custom = if cfg!(feature = "custom-kernels") { subgroups } else { wgpu::Features::empty() };
+    let asked = cfg!(feature = "custom-kernels") || adapter.features().contains(COOPERATIVE);
+    let subgroups = if asked { subgroups } else { wgpu::Features::empty() };
     // Elsewhere than on Metal no kernel is passed through.
     let metal = msl::has_msl(msl::ALL) && adapter.get_info().backend == wgpu::Backend::Metal;
     let msl = if metal { wgpu::Features::PASSTHROUGH_SHADERS } else { wgpu::Features::empty() };
-    adapter.features() & (speed | custom | msl | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+    adapter.features() & (speed | subgroups | msl | COOPERATIVE)
 }
 
-const MATRIX_UNITS: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+const COOPERATIVE: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+
+/// The features that kernels in WGSL for matrix units ask for.
+pub(crate) const MATRIX_UNITS: wgpu::Features = COOPERATIVE.union(wgpu::Features::SUBGROUP);
 
 /// The limits to ask of a device of this adapter: the adapter's own. The defaults of WebGPU work
 /// too, with smaller tiles and operands.
@@ -168,7 +172,7 @@ pub fn device_descriptor(
 ) -> wgpu::DeviceDescriptor<'static> {
     let mut required_features = required_features(adapter);
     if !experimental.is_enabled() {
-        required_features.remove(MATRIX_UNITS);
+        required_features.remove(COOPERATIVE);
     }
     wgpu::DeviceDescriptor {
         label: Some("tilewise"),
@@ -246,7 +250,7 @@ pub(crate) fn caps(
     // naga's MSL loads matrices from vectors as if these were numbers, which Metal refuses. There
     // matrix units are for kernels in MSL alone, which ask the adapter and not these caps.
     let metal = info.backend == wgpu::Backend::Metal;
-    let units = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) && !metal;
+    let units = features.contains(MATRIX_UNITS) && !metal;
     let coop_off = (metal && !coop.is_empty()).then_some("on Metal kernels in MSL use them");
     Caps {
         name: info.name.clone(),

@@ -119,10 +119,10 @@ impl Context {
 
     /// A context on a device and queue of the caller's, with any features and limits.
     /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used
-    /// if the device has wgpu's feature `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal
-    /// if it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as they are, so that a
-    /// lost device shows where it fails an operation, a readback or [`wait`](Self::wait), and not
-    /// before. Of the options, those that choose an
+    /// if the device has wgpu's features `EXPERIMENTAL_COOPERATIVE_MATRIX` and `SUBGROUP`; kernels
+    /// in MSL on Metal if it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as
+    /// they are, so that a lost device shows where it fails an operation, a readback or
+    /// [`wait`](Self::wait), and not before. Of the options, those that choose an
     /// adapter are not read. On native it waits for the work that the queue has been given.
     ///
     /// ```no_run
@@ -257,9 +257,9 @@ fn why_off(
         (Some([]), _) => None,
         (None, _) => Some("a device does not tell of them; Context::from_wgpu asks its adapter"),
         (_, Switch::Off) => Some("ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=off"),
-        _ if !features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) => Some(
-            "the device was made without wgpu's feature EXPERIMENTAL_COOPERATIVE_MATRIX, for which \
-             device_descriptor() asks with ExperimentalFeatures::enabled()",
+        _ if !features.contains(adapter::MATRIX_UNITS) => Some(
+            "the device was made without wgpu's features EXPERIMENTAL_COOPERATIVE_MATRIX and \
+             SUBGROUP, for which device_descriptor() asks with ExperimentalFeatures::enabled()",
         ),
         (_, Switch::Auto) if !trusted => Some(
             "unproven with this driver; ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=on",

@@ -13,6 +13,9 @@ use crate::quant::{Plane, Stored};
 /// The constants of a loader that name its bindings, plane by plane.
 const PLANE_BINDINGS: [&str; 4] = ["X_BINDING", "X_BINDING_1", "X_BINDING_2", "X_BINDING_3"];
 
+/// Invocations that look at the ends of groups together.
+const LANES: u64 = 32;
+
 /// WGSL reads planes of scales and the like as words.
 const WORD: u64 = 4;
 
@@ -270,15 +273,19 @@ impl Builder {
         if setup.schedule.has_params {
             self.pass.parts.retain(|part| part.file != self.kit.params);
         }
-        for file in std::iter::once(&setup.schedule.file).chain(setup.schedule.extents) {
-            self.part(file, None, Vec::new());
+        self.part(setup.schedule.file, None, Vec::new());
+        if let (true, Some(lanes)) = (setup.schedule.lanes, self.kit.lanes) {
+            let groups = whole.first() + whole.entries(setup.problem.batch);
+            self.constant(("EACH", groups.div_ceil(LANES) as u32));
+            if self.pass.coop {
+                self.part(lanes.subgroups, None, Vec::new());
+            } else {
+                self.part(lanes.shared, None, Vec::new());
+                self.pass.workgroup_bytes += lanes.shared_bytes;
+            }
         }
-        if setup.schedule.file == "schedule/ragged.wgsl" {
-            self.part(
-                if self.pass.coop { "schedule/lanes_subgroup.wgsl" } else { "schedule/lanes.wgsl" },
-                None,
-                Vec::new(),
-            );
+        for file in setup.schedule.extents {
+            self.part(file, None, Vec::new());
         }
         self.bases(setup.problem.grouping);
         self.groups(whole, table);
