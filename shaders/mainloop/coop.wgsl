@@ -82,8 +82,9 @@ fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
     @builtin(local_invocation_index) thread: u32,
     @builtin(subgroup_id) subgroup: u32,
+    @builtin(subgroup_invocation_id) lane: u32,
 ) {
-    let tile = schedule(linear_id(workgroup), thread);
+    let tile = schedule(linear_id(workgroup), lane);
     if !tile.live {
         return;
     }

@@ -1,37 +1,33 @@
-// What 32 invocations of a workgroup, its lanes, know together, by way of workgroup memory.
+// What the first 32 invocations of a workgroup, its lanes, know together, by way of workgroup
+// memory.
 // needs: THREADS
-// provides: IN_LANES LANES_FALL lane_numbers lane_said lane_sums lane_told
+// provides: lane_before lane_numbers lane_said lane_told
 
-// The first invocations are lanes, so many.
-const IN_LANES: u32 = 32u;
-const LANES_FALL: u32 = 0x80000000u;
+const_assert THREADS >= 32u;
 
-const_assert THREADS >= IN_LANES;
-
-var<workgroup> lane_numbers: array<u32, IN_LANES>;
+var<workgroup> lane_numbers: array<u32, 32>;
 var<workgroup> lane_said: vec4<u32>;
 
-// For a lane: the sum of the numbers of those before it, the sum of all, and whether any falls, if
-// it is not 0.
-fn lane_sums(number: u32, falls: bool, thread: u32) -> vec3<u32> {
-    if thread < IN_LANES {
-        lane_numbers[thread] = select(number, LANES_FALL, falls);
+// For a lane, the sum of the numbers of those before it, or the largest.
+fn lane_before(number: u32, adds: bool, thread: u32) -> u32 {
+    if thread < 32u {
+        lane_numbers[thread] = number;
     }
     workgroupBarrier();
-    var sums = vec3<u32>();
-    if thread < IN_LANES {
-        for (var i = 0u; i < IN_LANES; i += 1u) { //unroll
-            let other = lane_numbers[i];
-            sums += vec3<u32>(select(0u, other, i < thread), other, 0u);
-            sums.z |= other & LANES_FALL;
+    var all = 0u;
+    if thread < 32u {
+        for (var i = 0u; i < 32u; i += 1u) { //unroll
+            let other = select(0u, lane_numbers[i], i < thread);
+            all = select(max(all, other), all + other, adds);
         }
     }
-    return sums;
+    workgroupBarrier();
+    return all;
 }
 
 // What the one lane says that speaks.
-fn lane_told(own: vec3<u32>, speaks: bool) -> vec3<u32> {
-    if speaks {
+fn lane_told(own: vec3<u32>, speaks: bool, thread: u32) -> vec3<u32> {
+    if thread < 32u && speaks {
         lane_said = vec4<u32>(own, 0u);
     }
     return workgroupUniformLoad(&lane_said).xyz;
