@@ -33,8 +33,8 @@ fn schedule(id: u32, thread: u32) -> Tile {
     }
     let groups = params.first_group + params.entries;
     // Each group's end, and rows of tiles; groups before this pass's have none.
-    var ends: array<u32, EACH>;
-    var tiles: array<u32, EACH>;
+    var ends = array<u32, EACH>();
+    var tiles = array<u32, EACH>();
     if thread < 32u {
         var end = 0u;
         for (var i = 0u; i < EACH; i += 1u) { //unroll
