@@ -1,23 +1,20 @@
-// What the 32 lanes of a subgroup know together. Each subgroup finds it by itself, and takes no
-// workgroup memory, of which a tile may leave none.
+// What the 32 lanes of a subgroup tell each other. All subgroups do so, and take no workgroup
+// memory, of which a tile may leave none.
 // needs: nothing
-// provides: lane_before lane_told
+// provides: lane_number lanes_put lanes_taken lanes_told
 
-// The sum of the numbers of the lanes before this one, or the largest.
-fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
-    if adds {
-        return subgroupExclusiveAdd(number);
-    }
-    var largest = subgroupShuffleUp(number, 1u);
-    largest = select(0u, largest, lane > 0u);
-    for (var reach = 1u; reach < 32u; reach *= 2u) {
-        let other = subgroupShuffleUp(largest, reach);
-        largest = max(largest, select(0u, other, lane >= reach));
-    }
-    return largest;
+// Each lane has a number, which others may look at from here on.
+fn lanes_put(number: u32, lane: u32) {}
+
+// The number of lane i.
+fn lane_number(i: u32, own: u32) -> u32 {
+    return subgroupShuffle(own, i);
 }
 
+// Nobody looks at them from here on.
+fn lanes_taken() {}
+
 // What the one lane says that speaks.
-fn lane_told(own: vec3<u32>, speaks: bool, lane: u32) -> vec3<u32> {
+fn lanes_told(own: vec3<u32>, speaks: bool) -> vec3<u32> {
     return subgroupMax(select(vec3<u32>(), own, speaks));
 }

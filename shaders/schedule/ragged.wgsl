@@ -9,8 +9,8 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Owner Tile k_range lane_before lane_told params
-// provides: EACH c_entries group_end group_ends owner schedule
+// needs: BM BN Owner Tile k_range lane_number lanes_put lanes_taken lanes_told params
+// provides: EACH c_entries group_end group_ends lane_before owner schedule
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 
@@ -23,7 +23,21 @@ fn group_end(group: u32, start: u32) -> u32 {
     return clamp(max(own, params.first_row) - params.first_row, start, params.m);
 }
 
-fn schedule(id: u32, thread: u32) -> Tile {
+// For a lane, the sum of the numbers of those before it, or the largest.
+fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
+    var all = 0u;
+    lanes_put(number, lane);
+    if lane < 32u {
+        for (var i = 0u; i < 32u; i += 1u) { //unroll
+            let other = select(0u, lane_number(i, number), i < lane);
+            all = select(max(all, other), all + other, adds);
+        }
+    }
+    lanes_taken();
+    return all;
+}
+
+fn schedule(id: u32, lane: u32) -> Tile {
     var tile = Tile();
     let grid = params.tiles_m * params.tiles_n;
     let at = vec2<u32>(id % grid / params.tiles_n, id % params.tiles_n);
@@ -32,38 +46,38 @@ fn schedule(id: u32, thread: u32) -> Tile {
         return tile;
     }
     let groups = params.first_group + params.entries;
-    // Each group's end, and rows of tiles; groups before this pass's have none.
+    // Of each group, the end and the rows of tiles. Groups before this pass's have no tiles.
     var ends = array<u32, EACH>();
     var tiles = array<u32, EACH>();
-    if thread < 32u {
+    if lane < 32u {
         var end = 0u;
         for (var i = 0u; i < EACH; i += 1u) { //unroll
-            end = group_end(min(thread * EACH + i, groups - 1u), end);
+            end = group_end(min(lane * EACH + i, groups - 1u), end);
             ends[i] = end;
         }
     }
-    let start = lane_before(ends[EACH - 1u], false, thread);
+    let start = lane_before(ends[EACH - 1u], false, lane);
     var end = start;
     var count = 0u;
     for (var i = 0u; i < EACH; i += 1u) { //unroll
-        ends[i] = max(ends[i], end);
-        if thread * EACH + i >= params.first_group {
+        ends[i] = max(ends[i], start);
+        if lane * EACH + i >= params.first_group {
             tiles[i] = (ends[i] - end + BM - 1u) / BM;
         }
         count += tiles[i];
         end = ends[i];
     }
-    let first = lane_before(count, true, thread);
+    let first = lane_before(count, true, lane);
     // The last lane speaks where no group has the tile.
-    let speaks = at.x >= first && (at.x < first + count || thread == 31u);
+    let has = lane < 31u && at.x < first + count || lane == 31u;
     // The group, its first row and its first row of tiles.
     var place = vec3<u32>();
-    var next = vec3<u32>(thread * EACH, start, first);
+    var next = vec3<u32>(lane * EACH, start, first);
     for (var i = 0u; i < EACH; i += 1u) { //unroll
         place = select(place, next, at.x >= next.z);
         next = vec3<u32>(next.x + 1u, ends[i], next.z + tiles[i]);
     }
-    place = lane_told(place, speaks, thread);
+    place = lanes_told(place, has && at.x >= first);
 
     let group = min(place.x, groups - 1u);
     let row = place.y + (at.x - place.z) * BM;

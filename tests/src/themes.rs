@@ -274,14 +274,15 @@ pub fn further_formats() -> Vec<Case> {
 /// Cumulative ends for 40 rows: empty groups at every place, one group for all, rows that belong to
 /// none, as many groups as rows.
 pub fn ends() -> Vec<Vec<u32>> {
-    let each = (1..=40).collect();
     vec![
         vec![0, 0, 5, 5, 37, 40, 40],
         vec![40],
         vec![3, 17, 30],
         vec![0, 0],
         vec![1],
-        each,
+        // Each lane of a schedule has two groups, or one.
+        (0..64).map(|group| group * 40 / 63).collect(),
+        (9..41).collect(),
         vec![8, 16, 24, 32, 40],
         // More groups than the workgroup that makes their table has invocations.
         (0..300).map(|group| group * 40 / 299).collect(),
@@ -292,6 +293,15 @@ pub fn ends() -> Vec<Vec<u32>> {
 pub fn bad_ends() -> Vec<Vec<u32>> {
     vec![
         vec![10, 5, 20],
+        // Of two groups to a lane, the first ends in lanes that lie farther and farther apart, all
+        // others decrease; the last is beyond all rows.
+        (0..64)
+            .map(|group| match [0, 1, 3, 6, 10, 15, 21, 28].iter().position(|l| 2 * l == group) {
+                Some(place) => 4 * (place as u32 + 1),
+                None if group == 63 => u32::MAX,
+                None => 0,
+            })
+            .collect(),
         vec![41],
         vec![u32::MAX, 3, 7],
         vec![7, u32::MAX],
