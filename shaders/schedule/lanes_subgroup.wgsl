@@ -1,20 +1,24 @@
-// What the 32 lanes of a subgroup tell each other. All subgroups do so, and take no workgroup
-// memory, of which a tile may leave none.
+// What the 32 lanes of a subgroup know together. Each subgroup finds it by itself, and takes no
+// workgroup memory, of which a tile may leave none.
 // needs: nothing
-// provides: lane_number lanes_put lanes_taken lanes_told
+// provides: lane_before lane_told
 
-// Each lane has a number, which others may look at from here on.
-fn lanes_put(number: u32, lane: u32) {}
-
-// The number of lane i.
-fn lane_number(i: u32, own: u32) -> u32 {
-    return subgroupShuffle(own, i);
+// The sum of the numbers of the lanes before this one, or the largest.
+fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
+    if adds {
+        return subgroupExclusiveAdd(number);
+    }
+    // Of one lane, then of two, of four and so on.
+    var largest = select(0u, subgroupShuffleUp(number, 1u), lane > 0u);
+    for (var i = 0u; i < 5u; i += 1u) {
+        let reach = 1u << i;
+        let other = subgroupShuffleUp(largest, reach);
+        largest = max(largest, select(0u, other, lane > reach));
+    }
+    return largest;
 }
 
-// Nobody looks at them from here on.
-fn lanes_taken() {}
-
 // What the one lane says that speaks.
-fn lanes_told(own: vec3<u32>, speaks: bool) -> vec3<u32> {
+fn lane_told(own: vec3<u32>, speaks: bool) -> vec3<u32> {
     return subgroupMax(select(vec3<u32>(), own, speaks));
 }

@@ -9,8 +9,8 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Owner Tile k_range lane_number lanes_put lanes_taken lanes_told params
-// provides: EACH c_entries group_end group_ends lane_before owner schedule
+// needs: BM BN Owner Tile k_range lane_before lane_told params
+// provides: EACH c_entries group_end group_ends owner schedule
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 
@@ -21,20 +21,6 @@ const EACH: u32 = 1u; //param
 fn group_end(group: u32, start: u32) -> u32 {
     let own = group_ends[params.row_offset + group];
     return clamp(max(own, params.first_row) - params.first_row, start, params.m);
-}
-
-// For a lane, the sum of the numbers of those before it, or the largest.
-fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
-    var all = 0u;
-    lanes_put(number, lane);
-    if lane < 32u {
-        for (var i = 0u; i < 32u; i += 1u) { //unroll
-            let other = select(0u, lane_number(i, number), i < lane);
-            all = select(max(all, other), all + other, adds);
-        }
-    }
-    lanes_taken();
-    return all;
 }
 
 fn schedule(id: u32, lane: u32) -> Tile {
@@ -69,7 +55,7 @@ fn schedule(id: u32, lane: u32) -> Tile {
     }
     let first = lane_before(count, true, lane);
     // The last lane speaks where no group has the tile.
-    let has = lane < 31u && at.x < first + count || lane == 31u;
+    let speaks = at.x >= first && (at.x < first + count || lane == 31u);
     // The group, its first row and its first row of tiles.
     var place = vec3<u32>();
     var next = vec3<u32>(lane * EACH, start, first);
@@ -77,7 +63,7 @@ fn schedule(id: u32, lane: u32) -> Tile {
         place = select(place, next, at.x >= next.z);
         next = vec3<u32>(next.x + 1u, ends[i], next.z + tiles[i]);
     }
-    place = lanes_told(place, has && at.x >= first);
+    place = lane_told(place, speaks && lane < 32u);
 
     let group = min(place.x, groups - 1u);
     let row = place.y + (at.x - place.z) * BM;
