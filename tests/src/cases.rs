@@ -421,9 +421,9 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
             Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32)
                 .kernel(format!("{}+k2", kernel.name)),
         );
-        // And of both splits of 7 and of 11 rows of tiles.
-        for (i, ends) in groups::ends().into_iter().enumerate() {
-            let size = [9 + 2 * i, 6, 2 * kernel.variant.bk as usize + 1];
+        // And of both splits of 7, of 11 and of 12 rows of tiles.
+        for (rows, ends) in groups::ends() {
+            let size = [rows, 6, 2 * kernel.variant.bk as usize + 1];
             let groups = Some(Groups { ends, on_device: true });
             let case = Case { groups, ..Case::new(size, F32) };
             cases.push(case.kernel(format!("{}+k2", kernel.name)));

@@ -41,8 +41,8 @@ pub fn group_splits(table: Table) -> Vec<Case> {
     let splits = table.one_of_each().into_iter().filter(|kernel| kernel.splits);
     let cases = |kernel: Kernel| {
         let Variant { bn, bk, .. } = *kernel.variant;
-        ends().into_iter().enumerate().map(move |(i, ends)| {
-            let size = [9 + 2 * i, bn as usize + 6, 2 * bk as usize + 3];
+        ends().into_iter().enumerate().map(move |(i, (rows, ends))| {
+            let size = [rows, bn as usize + 6, 2 * bk as usize + 3];
             let case = Case::new(size, [DType::F32, DType::F32, DType::FLOATS[i]]);
             let bias = Some((Axis::N, Place::odd(DType::F32)));
             let case = Case { groups: Some(Groups { ends, on_device: true }), bias, ..case };
@@ -58,10 +58,11 @@ pub fn group_splits(table: Table) -> Vec<Case> {
     splits.flat_map(cases).chain(single).collect()
 }
 
-/// Six groups, two for each lane of a schedule, and so many that they have a table.
-pub(super) fn ends() -> [Vec<u32>; 3] {
+/// Rows, and ends of six groups, of two for each lane of a schedule, and of so many that they have
+/// a table.
+pub(super) fn ends() -> [(usize, Vec<u32>); 3] {
     let many = |groups: u32, each| (0..groups).map(|group| group / each).collect();
-    [vec![2, 2, 4, 7, 7, 9], many(36, 3), many(260, 20)]
+    [(9, vec![2, 2, 4, 7, 7, 9]), (11, many(36, 3)), (12, many(260, 22))]
 }
 
 /// Groups that begin and end around the edges of every variant's tile, in every layout.

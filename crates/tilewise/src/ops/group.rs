@@ -18,7 +18,8 @@ use tilewise_core::{DType, Error, Result};
 /// The most slots that one workgroup groups alone.
 const FEW: u32 = 1024;
 
-/// The most comparisons for which it does: with more, sorting is faster.
+/// The most comparisons for which it does: with more, sorting is faster. So groups times slots stay
+/// far below 2^32.
 const COMPARISONS: u64 = 1 << 19;
 
 /// The operation of [`group`].
