@@ -18,9 +18,9 @@ use tilewise_core::{DType, Error, Result};
 /// The most slots that one workgroup groups alone.
 const FEW: u32 = 1024;
 
-/// The most comparisons for which it does: with more, sorting is faster. So groups times slots stay
-/// far below 2^32.
-const COMPARISONS: u64 = 1 << 19;
+/// The most comparisons for which it does: with more, sorting is faster. Groups times FEW are below
+/// 2^32 then, as ranks must be.
+const COMPARISONS: u64 = 1 << 21;
 
 /// The operation of [`group`].
 #[derive(Clone, Debug)]
