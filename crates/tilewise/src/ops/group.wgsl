@@ -1,15 +1,15 @@
 // The body of a grouping by one workgroup. A slot's rank is its key and then its number, MOST of
 // these to a key: before a slot come those of lower rank, and before a group those of keys below
-// it. Keys from `groups` on count as `groups`. Ranks lie in fours, which end with ranks above all.
+// it. Keys from `groups` on count as `groups`. Ranks lie in fours, and four of these are loaded at a
+// time: the last ones are above all.
 var<workgroup> ranks: array<vec4<u32>, MOST / 4u>;
 
-let fours = (count + 3u) / 4u;
+let fours = (count + 15u) / 16u * 4u;
 for (var i = local_index; i < fours; i += SIZE) {
     var four = vec4(0xffffffffu);
-    for (var j = 0u; j < min(4u, count - 4u * i); j++) {
-        let slot = 4u * i + j;
+    for (var slot = 4u * i; slot < min(4u * i + 4u, count); slot++) {
         let key = keys[slot / k * keys_strides[0] + slot % k * keys_strides[1]];
-        four[j] = min(key, groups) * MOST + slot;
+        four[slot % 4u] = min(key, groups) * MOST + slot;
     }
     ranks[i] = four;
 }
@@ -21,8 +21,11 @@ for (var i = local_index; i <= count + groups; i += SIZE) {
         rank = ranks[i / 4u][i % 4u];
     }
     var before = vec4<u32>();
-    for (var other = 0u; other < fours; other++) {
+    for (var other = 0u; other < fours; other += 4u) {
         before += vec4<u32>(ranks[other] < vec4(rank));
+        before += vec4<u32>(ranks[other + 1u] < vec4(rank));
+        before += vec4<u32>(ranks[other + 2u] < vec4(rank));
+        before += vec4<u32>(ranks[other + 3u] < vec4(rank));
     }
     let place = before.x + before.y + before.z + before.w;
     if i < count {
