@@ -20,7 +20,7 @@ const FEW: u32 = 1024;
 
 /// The most comparisons for which it does: with more, sorting is faster. Groups times FEW are below
 /// 2^32 then, as ranks must be.
-const COMPARISONS: u64 = 1 << 21;
+const COMPARISONS: u64 = 1 << 19;
 
 /// The operation of [`group`].
 #[derive(Clone, Debug)]
