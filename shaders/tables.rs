@@ -15,7 +15,7 @@ pub static KIT: Kit = Kit {
     language: Language::Wgsl,
     lanes: Some(Lanes {
         shared: "schedule/lanes.wgsl",
-        shared_bytes: 144,
+        shared_bytes: 140,
         subgroups: "schedule/lanes_subgroup.wgsl",
     }),
     operands: OPERANDS,

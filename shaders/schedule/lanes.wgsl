@@ -6,7 +6,7 @@
 const_assert THREADS >= 32u;
 
 var<workgroup> lane_numbers: array<u32, 32>;
-var<workgroup> lane_said: vec4<u32>;
+var<workgroup> lane_said: vec3<u32>;
 
 // For a lane, the sum of the numbers of those before it, or the largest.
 fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
@@ -16,7 +16,7 @@ fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
     workgroupBarrier();
     var all = 0u;
     if lane < 32u {
-        for (var i = 0u; i < 32u; i += 1u) { //unroll
+        for (var i = 0u; i < 31u; i += 1u) { //unroll
             let other = select(0u, lane_numbers[i], i < lane);
             all = select(max(all, other), all + other, adds);
         }
@@ -28,7 +28,7 @@ fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
 // What the one lane says that speaks.
 fn lane_told(own: vec3<u32>, speaks: bool) -> vec3<u32> {
     if speaks {
-        lane_said = vec4<u32>(own, own.x);
+        lane_said = own;
     }
-    return workgroupUniformLoad(&lane_said).xyz;
+    return workgroupUniformLoad(&lane_said);
 }

@@ -63,7 +63,7 @@ fn schedule(id: u32, lane: u32) -> Tile {
         place = select(place, next, at.x >= next.z);
         next = vec3<u32>(next.x + 1u, ends[i], next.z + tiles[i]);
     }
-    place = lane_told(place, speaks && lane < 32u);
+    place = lane_told(place, speaks);
 
     let group = min(place.x, groups - 1u);
     let row = place.y + (at.x - place.z) * BM;

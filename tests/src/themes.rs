@@ -280,13 +280,24 @@ pub fn ends() -> Vec<Vec<u32>> {
         vec![3, 17, 30],
         vec![0, 0],
         vec![1],
-        // Each lane of a schedule has two groups, or one.
-        (0..64).map(|group| group * 40 / 63).collect(),
+        // Each lane of a schedule has one group, or two.
         (9..41).collect(),
+        lanes()[0].clone(),
         vec![8, 16, 24, 32, 40],
         // More groups than the workgroup that makes their table has invocations.
         (0..300).map(|group| group * 40 / 299).collect(),
     ]
+}
+
+/// Two groups for each lane of a schedule: with rows everywhere, and in the first and last alone,
+/// between which ends decrease.
+pub fn lanes() -> [Vec<u32>; 2] {
+    let apart = |group| match group {
+        0 => 9,
+        63 => 40,
+        _ => 0,
+    };
+    [(0..64).map(|group| group * 40 / 63).collect(), (0..64).map(apart).collect()]
 }
 
 /// Ends that only a device can hold: decreasing, beyond the last row, both.

@@ -20,6 +20,7 @@ pub fn groups(table: Table) -> Vec<Case> {
     let shards = themes::in_shards(themes::grouped(&themes::ends(), true));
     let shards: Vec<_> = shards.into_iter().step_by(3).collect();
     cases.extend(themes::on(&table.one_of_each()[..1], &shards));
+    cases.extend(many_groups(table));
     cases.extend(themes::in_shards(group_splits(table)).into_iter().take(2));
     // As many tiles as are launched; and biases by group in a finishing pass.
     for (ends, out) in
@@ -28,12 +29,42 @@ pub fn groups(table: Table) -> Vec<Case> {
         let case = Case::new([9, 7, 5], [DType::F32, DType::F32, out]).odd();
         let case =
             Case { groups: Some(Groups { ends, on_device: true }), residual: Some(case.c), ..case };
-        cases.extend(themes::on(
-            &table.one_of_each(),
-            &[Case { bias: Some((Axis::N, Place::odd(out))), ..case }],
-        ));
+        let case = Case { bias: Some((Axis::N, Place::odd(out))), ..case };
+        cases.extend(themes::on(&table.one_of_each(), std::slice::from_ref(&case)));
+        cases.push(with_table(case.kernel(table.floor())));
     }
     cases
+}
+
+/// Two groups to a lane, in shards and on matrix units, and so many that they have a table.
+fn many_groups(table: Table) -> Vec<Case> {
+    let floor = table.floor();
+    let case = |ends: Vec<u32>, types| {
+        let groups = Some(Groups { ends, on_device: true });
+        Case { groups, ..Case::new([40, 24, 32], types) }
+    };
+    let [wide, apart] = themes::lanes();
+    let f32s = [DType::F32; 3];
+    let mut cases = vec![case(apart.clone(), f32s).kernel(&floor)];
+    cases.push(Case { shards: vec![3, 59, 2], ..case(wide.clone(), f32s).kernel(&floor) });
+    let few = with_table(case(themes::ends().swap_remove(0), f32s).kernel(&floor));
+    cases.extend([Case { shards: vec![2, 259, 2], ..few.clone() }, few]);
+    let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
+    for kernel in units {
+        let types = [DType::F16, DType::F16, DType::F32];
+        let all = [wide.clone(), apart.clone(), themes::bad_ends().swap_remove(1)];
+        cases.extend(all.map(|ends| case(ends, types).kernel(&kernel.name)));
+    }
+    cases
+}
+
+/// The same with so many empty groups after the first that a table is made of them.
+fn with_table(mut case: Case) -> Case {
+    if let Some(Groups { ends, .. }) = &mut case.groups {
+        let first = ends[0];
+        ends.splice(1..1, [first; 256]);
+    }
+    case
 }
 
 /// Splits of K with few groups, with many and with a table; and as many tiles as there are rows.
