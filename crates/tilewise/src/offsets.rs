@@ -197,8 +197,8 @@ impl GroupOffsets {
                     && start != 0
                 {
                     return Err(Error::GroupOffsets(format!(
-                        "{count} for {groups} groups of {stack}: the first is the start of the \
-                         first group, {start} in place of 0"
+                        "{count} for {groups} groups of {stack}: either {groups} ends, or a 0 \
+                         comes first, and here {start} does"
                     )));
                 }
                 Ok(1)

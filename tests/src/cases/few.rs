@@ -88,7 +88,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .filter(|case| of(case, &smallest[1..]) && case.size[2] < 192)
         .step_by(3);
     let others = others.chain(split_epilogues.step_by(2)).chain(codes).chain(across);
-    let groups = groups(table).into_iter().rev().take(9).filter(|case| of(case, &smallest[1..]));
+    let groups = groups(table).into_iter().rev().take(16).filter(|case| of(case, &smallest[1..]));
     let others = others.chain(groups);
     let variants =
         table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));

@@ -20,7 +20,6 @@ pub fn groups(table: Table) -> Vec<Case> {
     let shards = themes::in_shards(themes::grouped(&themes::ends(), true));
     let shards: Vec<_> = shards.into_iter().step_by(3).collect();
     cases.extend(themes::on(&table.one_of_each()[..1], &shards));
-    cases.extend(many_groups(table));
     cases.extend(themes::in_shards(group_splits(table)).into_iter().take(2));
     // As many tiles as are launched; and biases by group in a finishing pass.
     for (ends, out) in
@@ -31,8 +30,11 @@ pub fn groups(table: Table) -> Vec<Case> {
             Case { groups: Some(Groups { ends, on_device: true }), residual: Some(case.c), ..case };
         let case = Case { bias: Some((Axis::N, Place::odd(out))), ..case };
         cases.extend(themes::on(&table.one_of_each(), std::slice::from_ref(&case)));
-        cases.push(with_table(case.kernel(table.floor())));
+        let many = with_table(case.kernel(table.floor()));
+        let shards = vec![1, many.entries().entries() - 2, 1];
+        cases.extend([Case { shards, ..many.clone() }, many]);
     }
+    cases.extend(many_groups(table));
     cases
 }
 
@@ -46,9 +48,9 @@ fn many_groups(table: Table) -> Vec<Case> {
     let [wide, apart] = themes::lanes();
     let f32s = [DType::F32; 3];
     let mut cases = vec![case(apart.clone(), f32s).kernel(&floor)];
-    cases.push(Case { shards: vec![3, 59, 2], ..case(wide.clone(), f32s).kernel(&floor) });
-    let few = with_table(case(themes::ends().swap_remove(0), f32s).kernel(&floor));
-    cases.extend([Case { shards: vec![2, 259, 2], ..few.clone() }, few]);
+    cases.push(Case { shards: vec![5, 57, 2], ..case(wide.clone(), f32s).kernel(&floor) });
+    let few = with_table(case(vec![5, 13, 13, 40], f32s).kernel(&floor));
+    cases.extend([Case { shards: vec![1, 258, 1], ..few.clone() }, few]);
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     for kernel in units {
         let types = [DType::F16, DType::F16, DType::F32];
@@ -58,11 +60,11 @@ fn many_groups(table: Table) -> Vec<Case> {
     cases
 }
 
-/// The same with so many empty groups after the first that a table is made of them.
+/// The same with so many empty groups after the second that a table is made of them.
 fn with_table(mut case: Case) -> Case {
     if let Some(Groups { ends, .. }) = &mut case.groups {
-        let first = ends[0];
-        ends.splice(1..1, [first; 256]);
+        let second = ends[1];
+        ends.splice(2..2, [second; 256]);
     }
     case
 }

@@ -343,6 +343,9 @@ fn calls_are_alike() -> Result<()> {
             let around = all.read_blocking::<f32>()?;
             let sevens = around.iter().filter(|y| **y == 7.0).count();
             assert_eq!(sevens, (t + 2) * (h + 3) - t * h, "{context:?}");
+            let columns = Tensor::zeros(&context, DType::F32, &[h, t])?.t();
+            layer.forward_into(&x, &logits, &columns)?;
+            assert_eq!(bits(&columns.contiguous()?), wanted);
             // Memory of another layer, used by turns.
             let other = Operands::new(Case { h: 4, f: 3, ..PLAIN }, 4);
             let [own, its] = other.on(&context);

@@ -282,14 +282,16 @@ impl MoeLayer {
             (Some(own), Some(hidden)) => Some((own, own.first(work, &all, ways, hidden)?)),
             _ => None,
         };
-        work.op(&ops::combine(&rows, &routing.places, &routing.weights), y)?;
-        match inner {
-            Some((own, inner)) => {
-                let rows = Rows { x: &inner, ..all };
-                work.product(&own.down(&rows, ways).beta(1.0), y)
-            }
-            None => Ok(()),
-        }
+        let sum = ops::combine(&rows, &routing.places, &routing.weights);
+        let Some((own, inner)) = inner else { return work.op(&sum, y) };
+        // Products write rows without gaps.
+        let whole = match y.has_whole_rows() {
+            true => y.clone(),
+            false => Tensor::zeros(x.context(), y.dtype(), y.shape())?,
+        };
+        work.op(&sum, &whole)?;
+        work.product(&own.down(&Rows { x: &inner, ..all }, ways).beta(1.0), &whole)?;
+        if y.has_whole_rows() { Ok(()) } else { work.op(&ops::copy(&whole), y) }
     }
 
     /// Memory for a call: what is kept, if that will do, or new, which is kept instead.

@@ -77,7 +77,8 @@ impl Router {
 
     /// Whether the weights of a token are made to sum to 1. By default they are after a softmax.
     /// Sigmoid scores that are all 0 become NaN then. After a softmax, logits that are all −∞ give
-    /// weights of 0.
+    /// weights of 0. With a [`bias`](Self::bias) they are NaN, and so are all weights of a token
+    /// whose experts have scores of 0, as of logits 104 below the largest.
     pub fn normalize(mut self, normalize: bool) -> Self {
         self.normalize = Some(normalize);
         self
@@ -267,7 +268,8 @@ fn admitted(k: usize, experts: usize) -> Result<()> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Routing {
-    /// Weights of the slots: f32 \[tokens, k\], from the largest score down.
+    /// Weights of the slots: f32 \[tokens, k\], from the largest score down, or from the largest
+    /// sum of score and bias.
     pub weights: Tensor,
     /// Experts of the slots: u32 \[tokens, k\].
     pub experts: Tensor,

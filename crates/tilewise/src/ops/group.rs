@@ -37,7 +37,7 @@ pub struct Group {
 /// - slots, \[3, t·k\]: the slots in the order of their keys, where equal keys keep their order;
 ///   the row of `keys` that each comes from; and the place of each slot among the sorted ones.
 ///
-/// Keys from `groups` on belong to no group and come last.
+/// Keys from `groups` on belong to no group and come last, in the order of their slots.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
