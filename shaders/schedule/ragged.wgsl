@@ -3,9 +3,9 @@
 // Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles,
 // which is never too few, since each segment wastes less than one; and at most M, since none is
 // without a row. The lanes of a workgroup share the groups among them, and the one that has the
-// workgroup's own tells the others; workgroups left over have nothing to do. All of it is there once
-// per K split. An end below its start or beyond M is clamped, so that no row outside C is touched
-// whatever the buffer holds.
+// workgroup's own tells the others; workgroups left over have nothing to do. All of it is there
+// once per K split. An end below its start or beyond M is clamped, so that no row outside C is
+// touched whatever the buffer holds.
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.

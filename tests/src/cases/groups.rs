@@ -23,7 +23,7 @@ pub fn groups(table: Table) -> Vec<Case> {
     cases.extend(themes::in_shards(group_splits(table)).into_iter().take(2));
     // As many tiles as are launched; and biases by group in a finishing pass.
     for (ends, out) in
-        [(vec![3, 5, 8, 9], DType::F32), (vec![2, 2, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]
+        [(vec![3, 5, 8, 9], DType::F32), (vec![2, 3, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]
     {
         let case = Case::new([9, 7, 5], [DType::F32, DType::F32, out]).odd();
         let case =
@@ -88,6 +88,7 @@ pub fn group_splits(table: Table) -> Vec<Case> {
         let case = Case { groups, ..Case::new([20, 9, 32], [DType::F32; 3]) };
         case.kernel(&kernel.name)
     });
+    let single = single.flat_map(|case| [with_table(case.clone()), case]);
     splits.flat_map(cases).chain(single).collect()
 }
 

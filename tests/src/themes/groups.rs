@@ -22,11 +22,11 @@ pub fn ends() -> Vec<Vec<u32>> {
     ]
 }
 
-/// Two groups for each lane of a schedule: with rows everywhere, and in the first and last alone,
+/// Two groups for each lane of a schedule: with rows everywhere, and in the second and last alone,
 /// between which ends decrease.
 pub fn lanes() -> [Vec<u32>; 2] {
     let apart = |group| match group {
-        0 => 9,
+        1 => 9,
         63 => 40,
         _ => 0,
     };

@@ -1,6 +1,6 @@
 // The body of a grouping by one workgroup. A slot's rank is its key and then its number, MOST of
 // these to a key: before a slot come those of lower rank, and before a group those of keys below
-// it. Keys from `groups` on count as `groups`. Ranks lie in fours, and four of these are loaded at a
+// it. Keys from `groups` on count as `groups`. Ranks lie in fours, and four fours are loaded at a
 // time: the last ones are above all.
 var<workgroup> ranks: array<vec4<u32>, MOST / 4u>;
 
