@@ -18,7 +18,7 @@ fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
     return largest;
 }
 
-// What the one lane says that speaks: those before it know of less, those after it of nothing.
+// What the one lane says that speaks.
 fn lane_told(own: vec3<u32>, speaks: bool) -> vec3<u32> {
-    return subgroupMax(own);
+    return subgroupMax(select(vec3<u32>(), own, speaks));
 }

@@ -20,7 +20,7 @@ pub fn groups(table: Table) -> Vec<Case> {
     let shards = themes::in_shards(themes::grouped(&themes::ends(), true));
     let shards: Vec<_> = shards.into_iter().step_by(3).collect();
     cases.extend(themes::on(&table.one_of_each()[..1], &shards));
-    cases.extend(themes::in_shards(group_splits(table)).into_iter().take(2));
+    cases.extend(themes::in_shards(group_splits(table)).into_iter().take(3));
     // As many tiles as are launched; and biases by group in a finishing pass.
     for (ends, out) in
         [(vec![3, 5, 8, 9], DType::F32), (vec![2, 3, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]
@@ -51,6 +51,11 @@ fn many_groups(table: Table) -> Vec<Case> {
     cases.push(Case { shards: vec![5, 57, 2], ..case(wide.clone(), f32s).kernel(&floor) });
     let few = with_table(case(vec![5, 13, 13, 40], f32s).kernel(&floor));
     cases.extend([Case { shards: vec![1, 258, 1], ..few.clone() }, few]);
+    // Rows of C that share words with those of other shards.
+    let words = case(vec![2, 3, 9], [DType::F32, DType::F32, DType::BF16]).kernel(&floor);
+    let bias = Some((Axis::N, Place::odd(DType::F16)));
+    let words = with_table(Case { size: [9, 7, 5], beta: 0.5, bias, ..words });
+    cases.push(Case { shards: vec![1, 257, 1], ..words });
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     for kernel in units {
         let types = [DType::F16, DType::F16, DType::F32];
@@ -95,8 +100,9 @@ pub fn group_splits(table: Table) -> Vec<Case> {
 /// Rows, and ends of six groups, of two for each lane of a schedule, and of so many that they have
 /// a table.
 pub(super) fn ends() -> [(usize, Vec<u32>); 3] {
-    let many = |groups: u32, each| (0..groups).map(|group| group / each).collect();
-    [(9, vec![2, 2, 4, 7, 7, 9]), (11, many(36, 3)), (12, many(260, 22))]
+    let few = (0..36).map(|group| group / 3).collect();
+    let many = [2].into_iter().chain((0..259).map(|group| 3 + group * 9 / 258)).collect();
+    [(9, vec![2, 2, 4, 7, 7, 9]), (11, few), (12, many)]
 }
 
 /// Groups that begin and end around the edges of every variant's tile, in every layout.
