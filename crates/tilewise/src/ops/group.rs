@@ -15,8 +15,8 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
 
-/// The most slots that one workgroup groups alone.
-const FEW: u32 = 1024;
+/// The most slots that one workgroup groups alone, a multiple of 16.
+const FEW: u32 = 512;
 
 /// The most comparisons for which it does: with more, sorting is faster. Groups times FEW are below
 /// 2^32 then, as ranks must be.

@@ -6,11 +6,12 @@ use tilewise::{Tensor, ops};
 
 /// Rows and columns of keys, and groups: of one workgroup, and of several kernels for many slots or
 /// many groups.
-const SHAPES: [([usize; 2], usize); 11] = [
+const SHAPES: [([usize; 2], usize); 12] = [
     ([1, 1], 1),
     ([3, 2], 4),
     ([7, 1], 3),
     ([90, 3], 5),
+    ([256, 2], 8),
     ([5, 8], 300),
     ([0, 2], 3),
     ([2, 0], 3),
@@ -37,6 +38,10 @@ fn of_groups(rng: &mut Rng, shape: [usize; 2], groups: usize, turn: usize) -> [C
     // The first is far, too, and comes before those that are larger by less.
     if keys.len() > 4 {
         keys[0] = f64::from(u32::MAX - 1);
+    }
+    // The last slot lies right before the next key's first place.
+    if let Some(last) = keys.last_mut() {
+        *last = 0.0;
     }
     let (count, k) = (keys.len(), shape[1]);
     let key = |slot: usize| keys[slot].min(groups as f64);
