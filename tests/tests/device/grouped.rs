@@ -229,7 +229,7 @@ fn ends_in_a_tensor() {
         assert_eq!(product(&with_start(0)), Ok(wanted.clone()));
         assert_eq!(product(&with_start(0).without_start().unwrap()), Ok(wanted));
         for (ends, kind, text) in [
-            (with_start(2).without_start(), "GroupOffsets", "2 in place of 0"),
+            (with_start(2).without_start(), "GroupOffsets", "and here 2 does"),
             (Ok(with_start(2)), "GroupOffsets", "4 for 3 groups of B: either 3 ends, or a 0"),
             (GroupOffsets::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
             (GroupOffsets::from_tensor(&x), "Misuse", "group offsets in f32"),
