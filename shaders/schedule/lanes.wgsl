@@ -1,4 +1,4 @@
-// What the first 32 invocations of a workgroup, its lanes, know together, by way of workgroup
+// Lanes, the first 32 invocations of a workgroup, tell each other numbers by way of workgroup
 // memory.
 // needs: THREADS
 // provides: lane_before lane_numbers lane_said lane_told
@@ -25,7 +25,7 @@ fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
     return all;
 }
 
-// What the one lane says that speaks.
+// The message of the one lane that speaks, for all invocations.
 fn lane_told(own: vec3<u32>, speaks: bool) -> vec3<u32> {
     if speaks {
         lane_said = own;

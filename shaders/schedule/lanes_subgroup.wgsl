@@ -1,5 +1,5 @@
-// What the 32 lanes of a subgroup know together. Each subgroup finds it by itself, and takes no
-// workgroup memory, of which a tile may leave none.
+// The 32 lanes of a subgroup tell each other numbers. All subgroups do so by themselves. They take
+// no workgroup memory, of which a tile may leave none.
 // needs: nothing
 // provides: lane_before lane_told
 
@@ -18,7 +18,7 @@ fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
     return largest;
 }
 
-// What the one lane says that speaks.
+// The message of the one lane that speaks, for all.
 fn lane_told(own: vec3<u32>, speaks: bool) -> vec3<u32> {
     return subgroupMax(select(vec3<u32>(), own, speaks));
 }
