@@ -6,7 +6,7 @@
 const_assert THREADS >= 32u;
 
 var<workgroup> lane_numbers: array<u32, 32>;
-var<workgroup> lane_said: vec3<u32>;
+var<workgroup> lane_said: array<u32, 3>;
 
 // For a lane, the sum of the numbers of those before it, or the largest.
 fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
@@ -28,7 +28,8 @@ fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
 // The message of the one lane that speaks, for all invocations.
 fn lane_told(own: vec3<u32>, speaks: bool) -> vec3<u32> {
     if speaks {
-        lane_said = own;
+        lane_said = array<u32, 3>(own.x, own.y, own.z);
     }
-    return workgroupUniformLoad(&lane_said);
+    let said = workgroupUniformLoad(&lane_said);
+    return vec3<u32>(said[0], said[1], said[2]);
 }

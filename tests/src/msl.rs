@@ -280,7 +280,9 @@ fn launch<'a>(
     let output =
         kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
     let planned = pass.workgroup_bytes;
-    if output.threadgroup_bytes != planned {
+    // naga leaves out the memory of a schedule of which a finishing pass asks for owners alone.
+    let unused = pass.label == "finish" && output.threadgroup_bytes == 0;
+    if output.threadgroup_bytes != planned && !unused {
         let used = output.threadgroup_bytes;
         return Err(Failure::Refused(format!(
             "{used} bytes of threadgroup memory, planned {planned}"

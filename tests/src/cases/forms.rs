@@ -31,7 +31,7 @@ pub fn forms(table: Table) -> Vec<Case> {
         let case = Case::new([2 * bm as usize, bn as usize + 4, 12], F32).layout(layout);
         let case = case.masked(vec![bm, 0, bm - 1, bm + 1, 3 * bm]);
         cases.push(Case { beta: 0.5, ..case.kernel(&kernel.name) });
-        let groups = Groups { ends: (0..18).map(|group| group / 2).collect(), on_device };
+        let groups = Groups { ends: (0..260).map(|group| group / 29).collect(), on_device };
         let case = Case { groups: Some(groups), ..Case::new([9, 12, 12], F32) };
         cases.push(case.kernel(&kernel.name));
         if kernel.variant.takes(Grouping::Listed { groups: 1, offset: 0 }) {
