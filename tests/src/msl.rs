@@ -280,7 +280,7 @@ fn launch<'a>(
     let output =
         kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
     let planned = pass.workgroup_bytes;
-    // naga leaves out the memory of a schedule of which a finishing pass asks for owners alone.
+    // A finishing pass by words calls `owner` alone, and naga leaves out what `schedule` declares.
     let unused = pass.label == "finish" && output.threadgroup_bytes == 0;
     if output.threadgroup_bytes != planned && !unused {
         let used = output.threadgroup_bytes;

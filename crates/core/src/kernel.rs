@@ -141,7 +141,7 @@ pub enum Access {
 pub enum Weights {
     /// All.
     Any,
-    /// Those that need no decoding, where three workgroups fit a core.
+    /// Weights without codes, if three workgroups fit a core.
     Dense,
     /// Quantized ones.
     Codes,

@@ -122,8 +122,8 @@ impl Context {
     /// if the device has wgpu's features `EXPERIMENTAL_COOPERATIVE_MATRIX` and `SUBGROUP`; kernels
     /// in MSL on Metal if it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as
     /// they are, so that a lost device shows where it fails an operation, a readback or
-    /// [`wait`](Self::wait), and not before. Of the options, those that choose an
-    /// adapter are not read. On native it waits for the work that the queue has been given.
+    /// [`wait`](Self::wait), and not before. Options that choose an adapter are not read. On native
+    /// it waits for the work that the queue has been given.
     ///
     /// ```no_run
     /// # use tilewise::wgpu::Adapter;

@@ -5,7 +5,7 @@ use crate::{Case, Place};
 use tilewise::{Axis, DType, QuantFormat};
 
 /// Cumulative ends for 40 rows: empty groups at every place, one group for all, rows that belong to
-/// none, as many groups as rows.
+/// none, groups of one row.
 pub fn ends() -> Vec<Vec<u32>> {
     vec![
         vec![0, 0, 5, 5, 37, 40, 40],
