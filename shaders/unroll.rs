@@ -1,11 +1,16 @@
 //! Rule 4 of the assembly: a loop `for (var i = 0u; i < N; i += 1u) { //unroll` with constant N
 //! becomes N blocks that begin with `const i = 0u;`, `const i = 1u;` and so on, so that indices
-//! into register arrays are constants.
+//! into register arrays are constants. A bound consists of constants of the module, indices of
+//! repeated loops around it, and what `let NAME: u32 = ...;` makes of these.
 //!
 //! Drivers unroll loops only up to some size of function; beyond it an array indexed in a loop goes
 //! to memory, at a tenth of the speed.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+
+/// The expressions of names that a bound may have.
+type Constants<'a> = HashMap<&'a str, Cow<'a, str>>;
 
 /// A loop is repeated at most so often: none of ours needs more, and a bound with a mistake in it
 /// must not fill the memory.
@@ -17,24 +22,30 @@ const MOST_REPETITIONS: u32 = 256;
 /// When a marked loop is not of the form above or its bound is no constant of the module, which a
 /// test finds for every shader.
 pub fn unroll(text: &str) -> Result<String, String> {
-    let constants: HashMap<&str, &str> = text.lines().filter_map(constant).collect();
+    let constants = text.lines().filter_map(|line| named("const ", line)).collect();
     let lines: Vec<&str> = text.lines().collect();
     let mut out = String::with_capacity(2 * text.len());
     emit(&lines, &constants, &mut out)?;
     Ok(out)
 }
 
-/// Name and expression of a line that declares a u32 constant of the module.
-fn constant(line: &str) -> Option<(&str, &str)> {
-    let (name, rest) = line.strip_prefix("const ")?.split_once(": u32 = ")?;
-    Some((name, rest.split_once(';')?.0))
+/// Name and expression of a u32 that a line declares with this keyword.
+fn named<'a>(keyword: &str, line: &'a str) -> Option<(&'a str, Cow<'a, str>)> {
+    let (name, rest) = line.strip_prefix(keyword)?.split_once(": u32 = ")?;
+    Some((name, rest.split_once(';')?.0.into()))
 }
 
-fn emit(lines: &[&str], constants: &HashMap<&str, &str>, out: &mut String) -> Result<(), String> {
+fn emit<'a>(
+    lines: &[&'a str],
+    constants: &Constants<'a>,
+    out: &mut String,
+) -> Result<(), String> {
+    let mut constants = constants.clone();
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
         let Some(head) = line.trim_end().strip_suffix("//unroll") else {
+            constants.extend(named("let ", line.trim_start()));
             out.push_str(line);
             out.push('\n');
             at += 1;
@@ -42,13 +53,14 @@ fn emit(lines: &[&str], constants: &HashMap<&str, &str>, out: &mut String) -> Re
         };
         let (name, bound) = parse(head).ok_or_else(|| format!("cannot unroll {line:?}"))?;
         let end = at + closing(&lines[at..])?;
-        let count = evaluate(bound, constants, 0)?;
+        let count = evaluate(bound, &constants, 0)?;
         if count > MOST_REPETITIONS {
             return Err(format!("{count} repetitions of {line:?}, at most {MOST_REPETITIONS}"));
         }
         for i in 0..count {
             out.push_str(&format!("{{ const {name} = {i}u;\n"));
-            emit(&lines[at + 1..end], constants, out)?;
+            constants.insert(name, format!("{i}u").into());
+            emit(&lines[at + 1..end], &constants, out)?;
             out.push_str("}\n");
         }
         at = end + 1;
@@ -80,7 +92,7 @@ fn closing(lines: &[&str]) -> Result<usize, String> {
 const MOST_DEPTH: u32 = 16;
 
 /// Value of an expression of u32 literals, constants, `+ - * / %` and parentheses.
-fn evaluate(expression: &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u32, String> {
+fn evaluate(expression: &str, constants: &Constants<'_>, depth: u32) -> Result<u32, String> {
     if depth > MOST_DEPTH {
         return Err(format!("{expression:?} leads in a circle"));
     }
@@ -93,7 +105,7 @@ fn evaluate(expression: &str, constants: &HashMap<&str, &str>, depth: u32) -> Re
     }
 }
 
-fn sum(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u32, String> {
+fn sum(rest: &mut &str, constants: &Constants<'_>, depth: u32) -> Result<u32, String> {
     let mut value = product(rest, constants, depth)?;
     while let Some(operator) = operator(rest, "+-") {
         let right = product(rest, constants, depth)?;
@@ -104,7 +116,7 @@ fn sum(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u
     Ok(value)
 }
 
-fn product(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u32, String> {
+fn product(rest: &mut &str, constants: &Constants<'_>, depth: u32) -> Result<u32, String> {
     let mut value = atom(rest, constants, depth)?;
     while let Some(operator) = operator(rest, "*/%") {
         let right = atom(rest, constants, depth)?;
@@ -125,7 +137,7 @@ fn operator(rest: &mut &str, among: &str) -> Option<char> {
     Some(found)
 }
 
-fn atom(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u32, String> {
+fn atom(rest: &mut &str, constants: &Constants<'_>, depth: u32) -> Result<u32, String> {
     let trimmed = rest.trim_start();
     if let Some(inner) = trimmed.strip_prefix('(') {
         *rest = inner;
@@ -154,10 +166,10 @@ mod tests {
     #[test]
     fn evaluates_constants_of_constants() {
         let text = "const BM: u32 = 64u; //param\nconst N: u32 = (BM * 3u + 31u) / 32u % 4u;\n";
-        let constants: HashMap<_, _> = text.lines().filter_map(constant).collect();
+        let constants = text.lines().filter_map(|line| named("const ", line)).collect();
         assert_eq!(evaluate("N - 1u", &constants, 0), Ok(1));
         assert!(evaluate("N - 3u", &constants, 0).unwrap_err().contains("2 - 3"));
-        let circle = HashMap::from([("A", "B"), ("B", "A")]);
+        let circle = HashMap::from([("A", "B".into()), ("B", "A".into())]);
         assert!(evaluate("A", &circle, 0).unwrap_err().contains("circle"));
     }
 
@@ -177,6 +189,9 @@ mod tests {
             unroll(&text.replace("j += 1u) {", "j += 1u) { //unroll").replace("i + 1u", "3u"))
                 .unwrap();
         assert_eq!(both.matches("x(i, j);").count(), 6);
+        let inner = text.replace("for (var j", "    let most: u32 = 2u * i + 1u;\nfor (var j");
+        let inner = inner.replace("j < i + 1u; j += 1u) {", "j < most; j += 1u) { //unroll");
+        assert_eq!(unroll(&inner).unwrap().matches("x(i, j);").count(), 1 + 3);
     }
 
     #[test]

@@ -6,11 +6,11 @@
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what
 // other invocations stored in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix
 // units").
-// needs: A_FETCHES A_Matrix A_Words B_FETCHES B_Words C_Matrix C_STEP Element SIZE Sum VECTOR
-//        a_base a_fetch a_matrix a_put b_base b_fetch b_matrix b_put linear_id params restored
-//        schedule store
-// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD RANGES
-//        SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main shown shown_at
+// needs: A_FETCHES A_K_CONTIGUOUS A_Matrix A_Words B_FETCHES B_Words C_Matrix C_STEP Element SIZE
+//        Sum VECTOR a_base a_fetch a_matrix a_put b_base b_fetch b_matrix b_put linear_id params
+//        restored schedule store
+// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS LOOPS MATRICES_M MATRICES_N PAD
+//        RANGES SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main shown shown_at
 //        step_within within
 
 const BM: u32 = 128u; //param
@@ -32,6 +32,9 @@ const CHAIN: u32 = 0u; //param
 // Whether ranges of K begin and end anywhere. Their slices then begin at whole vectors, and what
 // they hold of other ranges counts as zero, of A and of B: there may be infinities.
 const RANGES: bool = false; //param
+// Loops over K, of which a tile takes one. The first of two is for tiles with at most half of their
+// rows, as groups have many, and multiplies that half alone.
+const LOOPS: u32 = 1u; //param
 
 const SUBGROUP: u32 = 32u;
 const A_TILE: u32 = BM;
@@ -40,7 +43,8 @@ const SUBTILES: u32 = SUBGROUPS_M * SUBGROUPS_N;
 const THREADS: u32 = SUBTILES * SUBGROUPS_K * SUBGROUP;
 // Steps along K of a slice that a subgroup takes.
 const DEPTH: u32 = BK / SUBGROUPS_K;
-// A subgroup's matrices along M and along N.
+// A subgroup's matrices along M and along N. Along M those of all subgroups alternate, so that each
+// has matrices in both halves of a tile.
 const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
 const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 // Elements of a matrix.
@@ -91,7 +95,7 @@ fn main(
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
     let subtile = subgroup % SUBTILES;
-    let m_at = subtile / SUBGROUPS_N * MATRICES_M * SIZE;
+    let m_at = subtile / SUBGROUPS_N * SIZE;
     let n_at = subtile % SUBGROUPS_N * MATRICES_N * SIZE;
     let k_at = subgroup / SUBTILES % SUBGROUPS_K * DEPTH;
     let range = vec2<u32>(tile.k, tile.k_end);
@@ -107,63 +111,75 @@ fn main(
     var a_next: array<array<A_Words, A_FETCHES>, AHEAD>;
     var b_next: array<array<B_Words, B_FETCHES>, AHEAD>;
     for (var s = 0u; s < AHEAD; s += 1u) { //unroll
-        a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, k + s * BK, range.y);
-        b_next[s] = b_fetch(thread, b, tile.col, params.n, k + s * BK, range.y);
+        a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, k + s * BK, range.y, A_FETCHES);
+        b_next[s] = b_fetch(thread, b, tile.col, params.n, k + s * BK, range.y, B_FETCHES);
     }
     // The sums before the chain at hand. Of one chain alone nothing of this is left, nor of the
     // loop around its steps.
     var before: array<C_Matrix, MATRICES_M * MATRICES_N>;
-    loop {
-        var end = range.y;
-        if CHAIN > 0u {
-            end = min(k + CHAIN, end);
-            for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
-                before[i] = sums[i];
-                sums[i] = C_Matrix();
+    let rows_left = tile.row_end - tile.row;
+    let own_loop = min((rows_left - 1u) / (BM / LOOPS), LOOPS - 1u);
+    for (var which = 0u; which < LOOPS; which += 1u) { //unroll
+        // A subgroup's matrices along M that have rows, and the loads of A for these.
+        let live: u32 = MATRICES_M * (which + 1u) / LOOPS;
+        let loads_of_a = select(A_FETCHES, (A_FETCHES * (which + 1u) + LOOPS - 1u) / LOOPS,
+            A_K_CONTIGUOUS);
+        while which == own_loop {
+            var end = range.y;
+            if CHAIN > 0u {
+                end = min(k + CHAIN, end);
+                for (var i = 0u; i < live * MATRICES_N; i += 1u) { //unroll
+                    before[i] = sums[i];
+                    sums[i] = C_Matrix();
+                }
             }
-        }
-        for (; k < end; k += AHEAD * BK) {
-            for (var s = 0u; s < AHEAD; s += 1u) { //unroll
-                a_put(thread, a_next[s], k + s * BK, range);
-                b_put(thread, b_next[s], k + s * BK, range);
-                workgroupBarrier();
-                // This loop is left to the driver: repeated here, the loop around it is unrolled as
-                // well, and its loads are not fetched ahead any more.
-                for (var kk = k_at; kk < k_at + DEPTH; kk += SIZE) {
-                    var rows: array<A_Matrix, MATRICES_M>;
-                    for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
-                        rows[i] = a_matrix(m_at + i * SIZE, kk);
-                    }
-                    for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
-                        let columns = b_matrix(n_at + j * SIZE, kk);
-                        for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
-                            sums[i * MATRICES_N + j] =
-                                coopMultiplyAdd(rows[i], columns, sums[i * MATRICES_N + j]);
+            for (; k < end; k += AHEAD * BK) {
+                for (var s = 0u; s < AHEAD; s += 1u) { //unroll
+                    a_put(thread, a_next[s], k + s * BK, range, loads_of_a);
+                    b_put(thread, b_next[s], k + s * BK, range, B_FETCHES);
+                    workgroupBarrier();
+                    // This loop is left to the driver: repeated here, the loop around it is
+                    // unrolled as well, and its loads are not fetched ahead any more.
+                    for (var kk = k_at; kk < k_at + DEPTH; kk += SIZE) {
+                        var rows: array<A_Matrix, MATRICES_M>;
+                        for (var i = 0u; i < live; i += 1u) { //unroll
+                            rows[i] = a_matrix(m_at + i * SUBGROUPS_M * SIZE, kk);
+                        }
+                        for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
+                            let columns = b_matrix(n_at + j * SIZE, kk);
+                            for (var i = 0u; i < live; i += 1u) { //unroll
+                                sums[i * MATRICES_N + j] =
+                                    coopMultiplyAdd(rows[i], columns, sums[i * MATRICES_N + j]);
+                            }
                         }
                     }
+                    // The last slices are fetched once more at the end, for the reason given at
+                    // x_fetch in panel.wgsl.
+                    var next = k + (s + AHEAD) * BK;
+                    if !RANGES {
+                        next = min(next, range.y - (AHEAD - s) * BK);
+                    }
+                    a_next[s] =
+                        a_fetch(thread, a, tile.row, tile.row_end, next, range.y, loads_of_a);
+                    b_next[s] = b_fetch(thread, b, tile.col, params.n, next, range.y, B_FETCHES);
+                    workgroupBarrier();
                 }
-                // The last slices are fetched once more at the end, for the reason given at x_fetch
-                // in panel.wgsl.
-                var next = k + (s + AHEAD) * BK;
-                if !RANGES {
-                    next = min(next, range.y - (AHEAD - s) * BK);
+            }
+            if CHAIN > 0u {
+                for (var i = 0u; i < live * MATRICES_N; i += 1u) { //unroll
+                    sums[i] = before[i] + sums[i];
                 }
-                a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, next, range.y);
-                b_next[s] = b_fetch(thread, b, tile.col, params.n, next, range.y);
-                workgroupBarrier();
             }
-        }
-        if CHAIN > 0u {
-            for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
-                sums[i] = before[i] + sums[i];
+            if CHAIN == 0u || k >= range.y {
+                break;
             }
-        }
-        if CHAIN == 0u || k >= range.y {
-            break;
         }
     }
 
     for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
+        if LOOPS > 1u && i * SUBGROUPS_M * SIZE >= rows_left {
+            return;
+        }
         for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
             {
                 let matrix = sums[i * MATRICES_N + j];
@@ -179,7 +195,7 @@ fn main(
                     sum += shown_at(k_subgroup * SUBTILES * ELEMENTS + at);
                 }
                 let part_at = at / ELEMENTS;
-                let row = tile.row + (part_at / SUBGROUPS_N * MATRICES_M + i) * SIZE
+                let row = tile.row + (part_at / SUBGROUPS_N + i * SUBGROUPS_M) * SIZE
                     + at % ELEMENTS / SIZE;
                 let col = tile.col + (part_at % SUBGROUPS_N * MATRICES_N + j) * SIZE + at % SIZE;
                 store(tile, row, col, C_STEP, restored(tile, row, col, sum));

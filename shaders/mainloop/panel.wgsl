@@ -45,31 +45,42 @@ fn x_fetch(
     x_end: u32,
     k: u32,
     k_end: u32,
+    loads: u32,
 ) -> array<X_Words, X_FETCHES> {
     var fetched = array<X_Words, X_FETCHES>();
     let last = select(x_end - 1u, 0u, RANGES && k_end == 0u);
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
-        let place = x_place(thread + i * THREADS);
-        if X_K_CONTIGUOUS {
-            fetched[i] = x_words(base + x_line(min(x + place.x, last)) * params.x_ld
-                + step_within(k + place.y, k_end, X_SPAN));
-        } else {
-            fetched[i] = x_words(base + step_within(k + place.x, k_end, 1u) * params.x_ld
-                + min(x + place.y, last / X_SPAN * X_SPAN));
+        if i < loads {
+            let place = x_place(thread + i * THREADS);
+            if X_K_CONTIGUOUS {
+                fetched[i] = x_words(base + x_line(min(x + place.x, last)) * params.x_ld
+                    + step_within(k + place.y, k_end, X_SPAN));
+            } else {
+                fetched[i] = x_words(base + step_within(k + place.x, k_end, 1u) * params.x_ld
+                    + min(x + place.y, last / X_SPAN * X_SPAN));
+            }
         }
     }
     return fetched;
 }
 
 // Stores them for a slice that starts at k.
-fn x_put(thread: u32, fetched: array<X_Words, X_FETCHES>, k: u32, range: vec2<u32>) {
+fn x_put(
+    thread: u32,
+    fetched: array<X_Words, X_FETCHES>,
+    k: u32,
+    range: vec2<u32>,
+    loads: u32,
+) {
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
-        let place = x_place(thread + i * THREADS);
-        for (var quad = 0u; quad < X_SPAN / 4u; quad += 1u) { //unroll
-            let along_k = place.y + quad * 4u + vec4<u32>(0u, 1u, 2u, 3u);
-            let steps = k + select(vec4<u32>(place.x), along_k, X_K_CONTIGUOUS);
-            x_panel[place.x * X_LD + place.y / 4u + quad] =
-                within(x_elements(fetched[i], quad), steps, range);
+        if i < loads {
+            let place = x_place(thread + i * THREADS);
+            for (var quad = 0u; quad < X_SPAN / 4u; quad += 1u) { //unroll
+                let along_k = place.y + quad * 4u + vec4<u32>(0u, 1u, 2u, 3u);
+                let steps = k + select(vec4<u32>(place.x), along_k, X_K_CONTIGUOUS);
+                x_panel[place.x * X_LD + place.y / 4u + quad] =
+                    within(x_elements(fetched[i], quad), steps, range);
+            }
         }
     }
 }

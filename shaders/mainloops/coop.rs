@@ -152,8 +152,9 @@ pub(super) fn coop_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> R
 
 pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> Vec<Constant> {
     let Variant { bm, bn, bk, threads, sums: [rows, cols], .. } = *variant;
-    let (_, depth, pad) = words(variant);
+    let (unit, depth, pad) = words(variant);
     let (along_m, along_n) = (bm / rows, bn / cols);
+    let halves = problem.grouping.has_few_rows() && (rows / unit.matrix.size).is_multiple_of(2);
     vec![
         ("BM", bm),
         ("BN", bn),
@@ -165,5 +166,6 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
         ("PAD", pad),
         ("CHAIN", variant.chain()),
         ("RANGES", u32::from(!problem.grouping.has_whole_k())),
+        ("LOOPS", if halves { 2 } else { 1 }),
     ]
 }

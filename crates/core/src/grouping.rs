@@ -106,7 +106,7 @@ impl Grouping {
     }
 
     /// Whether the rows of an entry of B are few beside M, so that each entry is read by few tiles.
-    pub(crate) const fn has_few_rows(self) -> bool {
+    pub const fn has_few_rows(self) -> bool {
         matches!(self, Grouping::RaggedM { .. } | Grouping::Masked { .. })
     }
 
