@@ -35,11 +35,7 @@ fn named<'a>(keyword: &str, line: &'a str) -> Option<(&'a str, Cow<'a, str>)> {
     Some((name, rest.split_once(';')?.0.into()))
 }
 
-fn emit<'a>(
-    lines: &[&'a str],
-    constants: &Constants<'a>,
-    out: &mut String,
-) -> Result<(), String> {
+fn emit<'a>(lines: &[&'a str], constants: &Constants<'a>, out: &mut String) -> Result<(), String> {
     let mut constants = constants.clone();
     let mut at = 0;
     while at < lines.len() {

@@ -18,7 +18,7 @@ pub use buffers::{UNCOMPILED, few_buffers, three_buffers};
 pub use few::{for_bits, for_mutants};
 pub use forms::{forms, ranges_of_k};
 pub use gathered::gathered;
-pub use groups::{group_edges, group_splits, groups};
+pub use groups::{group_edges, group_splits, groups, halves};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
 use tilewise_core::{Access, Caps, DeviceClass, Grouping, KernelDef, Variant};

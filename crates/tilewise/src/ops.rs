@@ -38,7 +38,8 @@
 //! | [`exclusive_scan`] | \[…, n\] | \[…, n\], or n + 1 | (n/1024 + 40)·ε of Σ\|x\| |
 //! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
 //!
-//! Rows of quantized tables by index are [`Take`](crate::Take).
+//! [`Router::choose`](crate::moe::Router::choose) is one more, with the bounds of `softmax` and
+//! [`sigmoid`]. Rows of quantized tables by index are [`Take`](crate::Take).
 //!
 //! Errors are those of f32 arithmetic as the WGSL specification admits it; the output is rounded
 //! once more, to its type. Tensors may be f32, f16 or bf16 in any mix on every device; copies take
@@ -51,6 +52,7 @@
 
 mod access;
 mod binary;
+mod choose;
 mod combine;
 mod copy;
 mod elementwise;
@@ -74,6 +76,8 @@ mod top_k;
 mod unary;
 
 pub use binary::{Binary, add, binary, div, mul, silu_backward, silu_mul, sub};
+pub use choose::Choose;
+pub(crate) use choose::choose;
 pub use combine::{Combine, combine};
 pub use copy::copy;
 pub use elementwise::Elementwise;

@@ -2,7 +2,7 @@
 
 use super::{
     F32, Table, almost_whole, bands, edges, epilogues, forms, gathered, group_edges, group_splits,
-    groups, packed, quantized, splits, strides, thin,
+    groups, halves, packed, quantized, splits, strides, thin,
 };
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::Kernel;
@@ -89,7 +89,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .step_by(3);
     let others = others.chain(split_epilogues.step_by(2)).chain(codes).chain(across);
     let groups = groups(table).into_iter().rev().take(16).filter(|case| of(case, &smallest[1..]));
-    let others = others.chain(groups);
+    let others = others.chain(groups).chain(halves(table));
     let variants =
         table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));
     let (eights, variants): (Vec<_>, Vec<_>) =

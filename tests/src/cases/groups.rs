@@ -34,8 +34,33 @@ pub fn groups(table: Table) -> Vec<Case> {
         let shards = vec![1, many.entries().entries() - 2, 1];
         cases.extend([Case { shards, ..many.clone() }, many]);
     }
+    cases.extend(halves(table));
     cases.extend(many_groups(table));
     cases
+}
+
+/// Kernels with a loop for tiles of at most half of their rows: with one subgroup and with two along
+/// M. The number is half of a tile's rows.
+const HALVES: [(&str, u32); 2] = [("coop/32x64x64", 16), ("coop/64x64x64", 32)];
+
+/// Tiles with rows around a half and a quarter of all, and with all.
+pub fn halves(table: Table) -> Vec<Case> {
+    let has = |name: &str| table.kernels().iter().any(|kernel| kernel.name == name);
+    let cases = |(kernel, half): (&'static str, u32)| {
+        let lengths = [half, half + 1, half / 2 + 1, 2 * half, 2 * half + 1, half - 1, half / 2];
+        [0, 1, 2].map(|layout| {
+            let ends = lengths[2 * layout..][..3].iter().scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            });
+            let ends: Vec<u32> = ends.collect();
+            let size = [ends[2] as usize, 20, 72];
+            let groups = Some(Groups { ends, on_device: true });
+            let case = Case { groups, ..Case::new(size, [DType::F16, DType::F16, DType::F32]) };
+            case.layout(LAYOUTS[layout]).kernel(kernel)
+        })
+    };
+    HALVES.into_iter().filter(|(name, _)| has(name)).flat_map(cases).collect()
 }
 
 /// Two groups to a lane, in shards and on matrix units, and so many that they have a table.

@@ -1,5 +1,6 @@
 //! The cases.
 
+mod choose;
 mod combine;
 mod elementwise;
 mod gather;
@@ -53,13 +54,14 @@ pub fn all() -> Vec<Case> {
 pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
-pub const FAMILIES: [(&str, Cases); 14] = [
+pub const FAMILIES: [(&str, Cases); 15] = [
     ("softmax", softmax::cases),
     ("elementwise", elementwise::cases),
     ("norm", norm::cases),
     ("reduce", reduce::cases),
     ("rope", rope::cases),
     ("top_k", index::top_k),
+    ("choose", choose::cases),
     ("gather", gather::cases),
     ("scatter", index::scatter),
     ("combine", combine::combine),

@@ -1,6 +1,7 @@
 //! Views that cannot be, views that cannot be outputs, and numbers that are none: errors or stated
 //! results on every adapter and on the CPU. Where there is an error, nothing is written.
 
+use tilewise::moe::Router;
 use tilewise::{Call, Context, DType, Error, Gemm, Kernel, Result, Take, Tensor, ops};
 use tilewise_tests::contexts;
 
@@ -40,7 +41,7 @@ fn writers<'a>(
         };
     }
     let (weight, bias, cos, sin) = (row.clone(), row.clone(), pairs.clone(), pairs);
-    let (indices, table) = (four.clone(), four);
+    let (indices, table, chosen) = (four.clone(), four, order.clone());
     rows! {
         "softmax" f [4, 6], |out| ops::softmax(x).run_into(out);
         "exp" f [4, 6], |out| ops::exp(x).run_into(out);
@@ -52,6 +53,7 @@ fn writers<'a>(
         "copy" f [4, 6], |out| ops::copy(x).run_into(out);
         "copy_from" f [4, 6], |out| out.copy_from(x);
         "top_k" f [4, 2], |out| ops::top_k(x, 2).run_into([out, &order]);
+        "choose" f [4, 2], |out| Router::new(2).choose(x).run_into([out, &chosen]);
         "scatter" f [4, 6], |out| ops::scatter(x, &indices, 4).run_into(out);
         "combine" f [4, 6], |out| ops::combine(x, &two, &shares).run_into(out);
         "take_along" f [4, 2], |out| ops::take_along(x, &named).run_into(out);

@@ -4,7 +4,7 @@ mod errors;
 mod gather;
 mod routing;
 
-use tilewise::moe::reference::{Ffn, Layer, Stack};
+use tilewise::moe::reference::{Choice, Ffn, Layer, Stack};
 use tilewise::moe::{Router, Scoring};
 use tilewise::{
     Activation, Context, DType, MoeLayer, Precision, QuantizedTensor, Result, RightOperand, Shards,
@@ -274,10 +274,12 @@ impl Operands {
             dtype,
             h,
             experts,
-            k,
-            scoring,
-            normalize: self.case.normalize.unwrap_or(scoring == Scoring::Softmax),
-            bias: self.case.bias.then_some(&bias),
+            choice: Choice {
+                k,
+                scoring,
+                normalize: self.case.normalize.unwrap_or(scoring == Scoring::Softmax),
+                bias: self.case.bias.then_some(&bias),
+            },
             activation,
             precision: Precision::F32,
             own: self.own.ffn(),

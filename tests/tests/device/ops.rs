@@ -62,6 +62,11 @@ fn top_k() {
 }
 
 #[test]
+fn choose() {
+    are_right("choose");
+}
+
+#[test]
 fn gather() {
     are_right("gather");
 }
@@ -376,7 +381,7 @@ fn several_kernels_on_a_small_device() {
             limits.max_compute_invocations_per_workgroup = 64;
             limits.max_compute_workgroup_size_x = 64;
         });
-        let families = ["top_k", "scatter", "histogram", "sort"];
+        let families = ["top_k", "choose", "scatter", "histogram", "sort"];
         let few = cases::FAMILIES.iter().filter(|(name, _)| families.contains(name));
         let every_fifth = few.flat_map(|(_, cases)| cases().into_iter().step_by(5));
         for case in every_fifth.chain(cases::in_parts()) {

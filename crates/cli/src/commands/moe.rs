@@ -10,7 +10,7 @@ use crate::stack::Stack;
 use std::io::Write;
 use std::slice::from_ref;
 use tilewise::moe::Scoring;
-use tilewise::moe::reference::{self, Ffn, Layer};
+use tilewise::moe::reference::{self, Choice, Ffn, Layer};
 use tilewise::{Activation, Context, MoeLayer, Tensor};
 use tilewise_core::Format;
 use tilewise_core::problem::DType;
@@ -78,10 +78,7 @@ fn expected(
         dtype: x.dtype,
         h,
         experts: all[0].matrices(),
-        k: args.top_k,
-        scoring: Scoring::Softmax,
-        normalize: true,
-        bias: None,
+        choice: Choice { k: args.top_k, scoring: Scoring::Softmax, normalize: true, bias: None },
         activation: Activation::Silu,
         precision: args.ways.precision,
         own: Ffn { f, gate: stack(0), up: stack(1), down: stack(2) },

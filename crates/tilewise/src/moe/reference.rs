@@ -108,6 +108,19 @@ pub struct Ffn<'a> {
     pub down: Stack<'a>,
 }
 
+/// A [`Router`](super::Router).
+#[derive(Clone, Copy, Debug)]
+pub struct Choice<'a> {
+    /// Experts of a token.
+    pub k: usize,
+    /// How a logit becomes a score.
+    pub scoring: Scoring,
+    /// Whether weights are made to sum to 1.
+    pub normalize: bool,
+    /// Numbers of f32.
+    pub bias: Option<&'a [f64]>,
+}
+
 /// A layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer<'a> {
@@ -117,14 +130,8 @@ pub struct Layer<'a> {
     pub h: usize,
     /// How many experts there are.
     pub experts: usize,
-    /// Experts of a token.
-    pub k: usize,
-    /// As of [`Router`](super::Router).
-    pub scoring: Scoring,
-    /// As of [`Router`](super::Router).
-    pub normalize: bool,
-    /// As of [`Router`](super::Router), numbers of f32.
-    pub bias: Option<&'a [f64]>,
+    /// How a token's experts are chosen.
+    pub choice: Choice<'a>,
     /// The function of gate's product.
     pub activation: Activation,
     /// As of [`MoeLayer`](super::MoeLayer).
@@ -175,10 +182,10 @@ pub struct Types {
 impl Layer<'_> {
     /// The output for x \[T, H\] and logits \[T, E\], rounded to a type.
     pub fn forward(&self, x: &[f64], logits: &[f64], out: DType) -> Approx {
-        let Layer { h, k, .. } = *self;
+        let Layer { h, choice: Choice { k, .. }, .. } = *self;
         let x = Approx::exact(x);
         let routed: Vec<_> =
-            logits.chunks(self.experts.max(1)).map(|row| self.route(row)).collect();
+            logits.chunks(self.experts.max(1)).map(|row| self.choice.run(row)).collect();
         let slots: Vec<_> = routed.iter().flat_map(|row| row.iter().copied()).collect();
         let mut rows =
             Approx { value: vec![0.0; slots.len() * h], error: vec![0.0; slots.len() * h] };
@@ -215,47 +222,6 @@ impl Layer<'_> {
             sum.push(y.value[at] + added.value[at], error + 2.0 * ULP * size);
         }
         sum.rounded(out)
-    }
-
-    /// Experts of a token, each with its weight and the error of that, from the largest down.
-    fn route(&self, logits: &[f64]) -> Vec<(usize, f64, f64)> {
-        let softmax = self.scoring == Scoring::Softmax;
-        let scores = |logits: &[f64]| match softmax {
-            true => scores_of(logits),
-            false => logits
-                .iter()
-                .map(|&x| (Unary::Sigmoid.reference(x), Unary::Sigmoid.error(x) + 2f64.powi(-126)))
-                .collect(),
-        };
-        let all = scores(logits);
-        let key = |i: usize| match self.bias {
-            Some(bias) => f64::from((all[i].0 + bias[i]) as f32),
-            None => logits[i],
-        };
-        let mut order: Vec<usize> = (0..logits.len()).collect();
-        let number = |i: usize| if key(i).is_nan() { (1, 0.0) } else { (0, key(i)) };
-        order.sort_by(|&a, &b| {
-            number(b).partial_cmp(&number(a)).unwrap_or(std::cmp::Ordering::Equal)
-        });
-        order.truncate(self.k);
-        let own: Vec<f64> = order.iter().map(|&i| logits[i]).collect();
-        let weights: Vec<(f64, f64)> = match (softmax && self.normalize, self.bias) {
-            (true, None) => scores(&own),
-            _ => order.iter().map(|&i| all[i]).collect(),
-        };
-        let normalized = self.normalize && !(softmax && self.bias.is_none());
-        let (sum, error) =
-            weights.iter().fold((0.0, 0.0), |(sum, error), (w, e)| (sum + w, error + e));
-        let error = error + (self.k as f64 / 8.0 + 8.0) * ULP * sum;
-        let weight = |(w, e): (f64, f64)| match normalized {
-            true => (w / sum, MARGIN * (e + w / sum * error) / sum + 3.0 * ULP * w / sum),
-            false => (w, e),
-        };
-        let with = |(i, own): (usize, (f64, f64))| {
-            let (w, e) = weight(own);
-            (i, w, e)
-        };
-        order.into_iter().zip(weights).map(with).collect()
     }
 
     /// Rows through one expert.
@@ -303,6 +269,52 @@ impl Layer<'_> {
         let value = function.reference(x);
         let error = SLOPE * off + MARGIN * (function.error(x) + 1.05e-5 * off);
         (value, error + rounding(self.dtype, value.abs() + error))
+    }
+}
+
+impl Choice<'_> {
+    /// Experts of a token, each with its weight and the error of that, from the largest down.
+    pub fn run(&self, logits: &[f64]) -> Vec<(usize, f64, f64)> {
+        let softmax = self.scoring == Scoring::Softmax;
+        let scores = |logits: &[f64]| match softmax {
+            true => scores_of(logits),
+            false => logits
+                .iter()
+                .map(|&x| (Unary::Sigmoid.reference(x), Unary::Sigmoid.error(x) + 2f64.powi(-126)))
+                .collect(),
+        };
+        let all = scores(logits);
+        let key = |i: usize| match self.bias {
+            Some(bias) => f64::from((all[i].0 + bias[i]) as f32),
+            None => logits[i],
+        };
+        let mut order: Vec<usize> = (0..logits.len()).collect();
+        let number = |i: usize| if key(i).is_nan() { (1, 0.0) } else { (0, key(i)) };
+        order.sort_by(|&a, &b| {
+            number(b).partial_cmp(&number(a)).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        order.truncate(self.k);
+        let own: Vec<f64> = order.iter().map(|&i| logits[i]).collect();
+        // NaN of any logit makes all scores of a softmax NaN.
+        let weights: Vec<(f64, f64)> = match softmax && self.normalize && !all[0].0.is_nan() {
+            true => scores(&own),
+            false => order.iter().map(|&i| all[i]).collect(),
+        };
+        let normalized = self.normalize && !softmax;
+        let (sum, error) =
+            weights.iter().fold((0.0, 0.0), |(sum, error), (w, e)| (sum + w, error + e));
+        let error = error + (self.k as f64 / 8.0 + 8.0) * ULP * sum;
+        let weight = |(w, e): (f64, f64)| match normalized {
+            // Scores of 0 in f32.
+            true if sum <= error => (f64::NAN, 0.0),
+            true => (w / sum, MARGIN * (e + w / sum * error) / sum + 3.0 * ULP * w / sum),
+            false => (w, e),
+        };
+        let with = |(i, own): (usize, (f64, f64))| {
+            let (w, e) = weight(own);
+            (i, w, e)
+        };
+        order.into_iter().zip(weights).map(with).collect()
     }
 }
 

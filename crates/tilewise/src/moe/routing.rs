@@ -3,7 +3,7 @@
 use super::work::{Work, encode, record, submit};
 use crate::context::Context;
 use crate::offsets::GroupOffsets;
-use crate::ops;
+use crate::ops::{self, Choose, Pair};
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
@@ -75,10 +75,9 @@ impl Router {
         self
     }
 
-    /// Whether the weights of a token are made to sum to 1. By default they are after a softmax.
-    /// Sigmoid scores that are all 0 become NaN then. After a softmax, logits that are all −∞ give
-    /// weights of 0. With a [`bias`](Self::bias) they are NaN, and so are all weights of a token
-    /// whose experts have scores of 0, as of logits 104 below the largest.
+    /// Whether the weights of a token are made to sum to 1. By default they are after a softmax,
+    /// which is then one over the logits of the token's experts. Sigmoid scores that are all 0
+    /// become NaN. After a softmax, logits that are all −∞ give weights of 0.
     pub fn normalize(mut self, normalize: bool) -> Self {
         self.normalize = Some(normalize);
         self
@@ -109,6 +108,38 @@ impl Router {
     /// How many experts a token has.
     pub fn top_k(&self) -> usize {
         self.k
+    }
+
+    pub(crate) fn normalizes(&self) -> bool {
+        self.normalize.unwrap_or(self.scoring == Scoring::Softmax)
+    }
+
+    pub(crate) fn scores(&self) -> Scoring {
+        self.scoring
+    }
+
+    pub(crate) fn biases(&self) -> Option<&Tensor> {
+        self.bias.as_ref()
+    }
+
+    /// The weights, f32 \[tokens, k\], and the experts, u32 \[tokens, k\], of tokens with these
+    /// `logits`, without the rows that are sorted by expert.
+    ///
+    /// ```
+    /// use tilewise::moe::Router;
+    /// use tilewise::{Context, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let logits = Tensor::upload(&ctx, &[0.0f32, 9.0, 9.0], &[1, 3])?;
+    /// let [weights, experts] = Router::new(2).choose(&logits).run()?;
+    /// assert_eq!(weights.read_blocking::<f32>()?, [0.5, 0.5]);
+    /// assert_eq!(experts.read_blocking::<u32>()?, [1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn choose(&self, logits: &Tensor) -> Pair<Choose> {
+        ops::choose(self, logits)
     }
 
     /// Routes tokens by `logits`, floats \[tokens, experts\]. The work is submitted, not waited
@@ -162,13 +193,9 @@ impl Router {
     }
 
     /// Tokens and experts, once the logits are found to fit.
-    pub(super) fn sizes(&self, logits: &Tensor) -> Result<[usize; 2]> {
+    pub(crate) fn sizes(&self, logits: &Tensor) -> Result<[usize; 2]> {
         if !logits.dtype().is_float() {
-            return Err(Error::Unsupported(format!(
-                "logits are {}, wanted one of {:?}",
-                logits.dtype(),
-                DType::FLOATS.map(DType::name)
-            )));
+            return Err(not_a_float("logits are", logits));
         }
         let &[tokens, experts] = logits.shape() else {
             return Err(Error::Shape(format!(
@@ -179,6 +206,9 @@ impl Router {
         admitted(self.k, experts)?;
         if let Some(bias) = &self.bias {
             logits.context().same(bias.context(), "the bias")?;
+            if !bias.dtype().is_float() {
+                return Err(not_a_float("the bias of the choice is", bias));
+            }
             if bias.shape() != [experts] {
                 return Err(Error::Shape(format!(
                     "the bias of the choice has shape {:?}, wanted [{experts}]",
@@ -204,49 +234,16 @@ impl Router {
                 routing.sizes()
             )));
         }
-        self.choose(work, logits, routing)?;
+        work.pair(&self.choose(logits), [&routing.weights, &routing.experts])?;
         let outs = [&routing.offsets.tensor, &routing.slots];
         work.pair(&ops::group(&routing.experts, experts), outs)
     }
+}
 
-    /// Weights and experts.
-    fn choose(&self, work: &mut Work<'_, '_>, logits: &Tensor, routing: &Routing) -> Result<()> {
-        let Router { k, scoring, .. } = *self;
-        let Routing { weights, experts, .. } = routing;
-        let zeros = |dtype, shape: &[usize]| Tensor::zeros(logits.context(), dtype, shape);
-        let normalize = self.normalize.unwrap_or(scoring == Scoring::Softmax);
-        let softmax = scoring == Scoring::Softmax;
-        let score = |work: &mut Work<'_, '_>, logits: &Tensor, scores: &Tensor| match softmax {
-            true => work.op(&ops::softmax(logits), scores),
-            false => work.op(&ops::sigmoid(logits), scores),
-        };
-        // The softmax of the largest logits is the softmax of all made to sum to 1.
-        let by_logits = self.bias.is_none() && (normalize || !softmax);
-        let values = routing.values.as_packed(logits.dtype(), weights.shape());
-        if by_logits {
-            work.pair(&ops::top_k(logits, k), [&values, experts])?;
-            score(work, &values, weights)?;
-        } else {
-            let scores = zeros(DType::F32, logits.shape())?;
-            score(work, logits, &scores)?;
-            match &self.bias {
-                Some(bias) => {
-                    let (sums, largest) =
-                        (zeros(DType::F32, logits.shape())?, zeros(DType::F32, weights.shape())?);
-                    work.op(&ops::add(&scores, bias), &sums)?;
-                    work.pair(&ops::top_k(&sums, k), [&largest, experts])?;
-                }
-                None => work.pair(&ops::top_k(logits, k), [&values, experts])?,
-            }
-            work.op(&ops::take_along(&scores, experts), weights)?;
-        }
-        if normalize && !(softmax && by_logits) {
-            let sums = routing.values.as_packed(DType::F32, &weights.shape()[..1]);
-            work.op(&ops::sum(weights, 1), &sums)?;
-            work.op(&ops::div(weights, &sums.unsqueeze(1)?), weights)?;
-        }
-        Ok(())
-    }
+/// `Unsupported` for the type of a tensor.
+fn not_a_float(what: &str, tensor: &Tensor) -> Error {
+    let floats = DType::FLOATS.map(DType::name);
+    Error::Unsupported(format!("{what} {}, wanted one of {floats:?}", tensor.dtype()))
 }
 
 /// `Shape` for k that is 0 or above the number of experts.
@@ -283,8 +280,6 @@ pub struct Routing {
     pub offsets: GroupOffsets,
     /// Rows, tokens and places, in memory of one tensor.
     slots: Tensor,
-    /// Memory for a number of each slot, of any type.
-    values: Tensor,
 }
 
 impl Routing {
@@ -306,36 +301,28 @@ impl Routing {
         let zeros = |dtype, shape: &[usize]| Tensor::zeros(context, dtype, shape);
         // Each of the three begins where devices bind.
         let slots = zeros(DType::U32, &[3, (rows as usize).next_multiple_of(ALIGNED)])?;
-        let values = zeros(DType::F32, &[tokens, k])?;
         Self::of(
             zeros(DType::F32, &[tokens, k])?,
             zeros(DType::U32, &[tokens, k])?,
             slots,
             GroupOffsets::from_tensor(&zeros(DType::U32, &[experts + 1])?)?,
-            values,
         )
     }
 
     /// With the views of what has room for all slots.
-    fn of(
-        weights: Tensor,
-        experts: Tensor,
-        slots: Tensor,
-        offsets: GroupOffsets,
-        values: Tensor,
-    ) -> Result<Self> {
+    fn of(weights: Tensor, experts: Tensor, slots: Tensor, offsets: GroupOffsets) -> Result<Self> {
         let slots = slots.narrow(1, 0, weights.elem_count())?;
         let row = |at: usize| slots.narrow(0, at, 1)?.squeeze(0);
         let (order, tokens) = (row(0)?, row(1)?);
         let places = row(2)?.reshape(weights.shape())?;
-        Ok(Routing { weights, experts, order, tokens, places, offsets, slots, values })
+        Ok(Routing { weights, experts, order, tokens, places, offsets, slots })
     }
 
     /// For fewer tokens, on the same memory.
     pub(super) fn narrow(&self, tokens: usize) -> Result<Self> {
         let [weights, experts] = [&self.weights, &self.experts].map(|all| all.narrow(0, 0, tokens));
         let (slots, offsets) = (self.slots.clone(), self.offsets.clone());
-        Self::of(weights?, experts?, slots, offsets, self.values.clone())
+        Self::of(weights?, experts?, slots, offsets)
     }
 
     /// Tokens, experts, and k.

@@ -54,7 +54,18 @@ impl<const N: usize> Rows<N> {
     /// The call with grid, workgroup and the numbers that every text of rows has: LANES, ROWS,
     /// ACROSS and `rows`.
     pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
-        let Shares { invocations, rows } = Shares::new(self.length(), caps);
+        self.dispatch_of(call, self.length(), caps)
+    }
+
+    /// As [`dispatch`](Self::dispatch), with an invocation for each element of short rows, and with
+    /// four of them at least.
+    pub(super) fn dispatch_each(&self, call: Call, caps: &Caps) -> Call {
+        self.dispatch_of(call, self.length().max(4) * SHARE, caps)
+    }
+
+    /// As for rows of this length.
+    fn dispatch_of(&self, call: Call, length: usize, caps: &Caps) -> Call {
+        let Shares { invocations, rows } = Shares::new(length, caps);
         let call = call
             .constant("ACROSS", false)
             .constant("LANES", invocations)

@@ -85,6 +85,8 @@ texts! {
     REDUCE "reduce" "reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
     ROPE "rope" "rope.wgsl" [], ["x", "cosine", "sine"] => ["y"], Fours InPlace;
     TOP_K "top_k" "top_k.wgsl" [LARGEST, ROW], ["x"] => ["values", "indices"], Ones All;
+    CHOOSE "choose" "choose.wgsl" [ROUTER, FUNCTIONS, LARGEST, ROW], ["logits", "bias"]
+        => ["weights", "experts"], Ones All;
     OWNERS "owners" "owners.wgsl" [], ["indices"] => ["owners"], Ones Atomics;
     SCATTER "scatter" "scatter.wgsl" [], ["x", "indices", "owners"] => ["y"], Fours Some;
     GATHER "gather" "gather.wgsl" [], ["x", "indices"] => ["y"], Fours All;
@@ -102,6 +104,7 @@ const FUNCTIONS: File = file!("functions.wgsl");
 const SCORES: File = file!("scores.wgsl");
 const BLOCKS: File = file!("blocks.wgsl");
 const ROW: File = file!("row.wgsl");
+const ROUTER: File = file!("router.wgsl");
 /// Headers that reductions differ by.
 pub(super) const SUM: File = file!("sum.wgsl");
 pub(super) const LARGEST: File = file!("largest.wgsl");
@@ -111,7 +114,7 @@ const GROUP: &str = "let group = workgroup_id.y * num_workgroups.x + workgroup_i
 
 /// Every file.
 pub(super) fn files() -> impl Iterator<Item = File> {
-    let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, SUM, LARGEST];
+    let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
     TEXTS.iter().map(|text| text.body).chain(headers)
 }
 

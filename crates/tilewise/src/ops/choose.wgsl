@@ -1,0 +1,74 @@
+// The body of a router's choice: LANES invocations share a token, a workgroup has ROWS of them;
+// `rows` is how many there are. An expert's rank is the number of experts before it, to which the
+// invocations look LANES at a time; those of ranks below k are chosen.
+let lane = lane_of(local_index);
+let first = local_index - lane;
+let row = group * ROWS + row_of(local_index);
+let last = logits_ndim - 1u;
+let logit = vec2(logits_row(row), logits_strides[last]);
+let all = logits_shape[last];
+let length = select(0u, all, row < rows);
+
+// The largest logit and the sum of exponentials, where these are needed of all.
+var top = 0u;
+var divisor = 1.0;
+if OF_ALL {
+    var most = 0u;
+    for (var i = lane; i < length; i += LANES) {
+        most = max(most, ordered(logits_load(logit.x + i * logit.y)));
+    }
+    top = whole(vec2(most, lane), local_index).x;
+    var part = 0.0;
+    for (var i = lane; i < length; i += LANES) {
+        part += score(logits_load(logit.x + i * logit.y), top);
+    }
+    divisor = max(total(part, local_index), 1.0);
+}
+
+let weight = vec2(weights_row(row), weights_strides[last]);
+var most = 0u;
+for (var own = lane; own < all + lane; own += LANES) {
+    let own_key = key(own, length, logit, bias_strides[0], top, divisor);
+    var rank = 0u;
+    for (var begin = 0u; begin < all; begin += LANES) {
+        keys[local_index] = key(begin + lane, length, logit, bias_strides[0], top, divisor);
+        workgroupBarrier();
+        for (var i = 0u; i < LANES; i += 4u) {
+            for (var j = 0u; j < 4u; j += 1u) { //unroll
+                let least = own_key - select(0u, 1u, begin + i + j < own);
+                rank += select(0u, 1u, keys[first + i + j] > least);
+            }
+        }
+        workgroupBarrier();
+    }
+    if own < length && rank < k {
+        let taken = logits_load(logit.x + own * logit.y);
+        most = max(most, ordered(taken));
+        weights[weight.x + rank * weight.y] = taken;
+        experts[experts_row(row) + rank * experts_strides[last]] = own;
+    }
+}
+storageBarrier();
+
+// The largest logit of the experts chosen.
+let largest = whole(vec2(most, lane), local_index).x;
+let chosen = select(0u, k, row < rows);
+var part = 0.0;
+for (var rank = lane; rank < chosen; rank += LANES) {
+    let at = weight.x + rank * weight.y;
+    weights[at] = score(weights[at], select(top, largest, NORMALIZE));
+    part += weights[at];
+}
+var bad = SOFTMAX && max(top, largest) >= INFINITE;
+if NORMALIZE {
+    let sum = total(part, local_index);
+    bad = bad || !SOFTMAX && (largest > INFINITE || sum == 0.0);
+    // Where a logit counts in a softmax, the largest adds 1.
+    divisor = select(sum, max(sum, 1.0), SOFTMAX);
+}
+for (var rank = lane; rank < chosen; rank += LANES) {
+    let at = weight.x + rank * weight.y;
+    // NaN, of a number that is not constant.
+    let nan = bitcast<f32>(0x7fc00000u | min(row, 1u));
+    weights[at] = select(weights[at] / divisor, nan, bad);
+}

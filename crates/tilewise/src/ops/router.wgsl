@@ -1,0 +1,51 @@
+// The header of a router's choice: scores of experts. Logits are told by their order, as
+// largest.wgsl has it: that of −∞, that of +∞, and above it that of NaN.
+const NONE = 0x00800000u;
+const INFINITE = 0xff800000u;
+
+var<workgroup> sums: array<f32, SIZE>;
+var<workgroup> keys: array<u32, SIZE>;
+
+// The sum over all invocations of a row; each of them gets it. Between two of these calls is a
+// barrier.
+fn total(part: f32, index: u32) -> f32 {
+    let lane = lane_of(index);
+    sums[index] = part;
+    workgroupBarrier();
+    for (var span = LANES / 2u; span > 0u; span /= 2u) {
+        if lane < span {
+            sums[index] += sums[index + span];
+        }
+        workgroupBarrier();
+    }
+    return sums[index - lane];
+}
+
+// The score of a logit before any division: in a softmax e^(logit − largest), which vanishes in f32
+// from −104 on, and 0 for −∞.
+fn score(logit: f32, largest: u32) -> f32 {
+    if !SOFTMAX {
+        return sigmoid(vec4(logit)).x;
+    }
+    if ordered(logit) == NONE {
+        return 0.0;
+    }
+    return exp(max(logit - number(largest), -104.0));
+}
+
+// By which experts are ranked: the order of the logit, or of its score and the bias; 0, which is
+// below all, where there is no expert. `at` is the place of a token's first logit and the step from
+// one to the next.
+fn key(i: u32, length: u32, at: vec2<u32>, bias_step: u32, top: u32, divisor: f32) -> u32 {
+    if i >= length {
+        return 0u;
+    }
+    let logit = logits_load(at.x + i * at.y);
+    let order = ordered(logit);
+    if !BIASED {
+        return order;
+    }
+    let bad = select(order > INFINITE, top >= INFINITE, SOFTMAX);
+    let sum = score(logit, top) / divisor + bias_load(i * bias_step);
+    return select(ordered(sum), 0xffffffffu, bad);
+}

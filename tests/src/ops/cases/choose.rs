@@ -1,0 +1,109 @@
+//! Weights and experts of tokens.
+
+use super::{Case, DType, FLOATS, Given, Half, LIES, Lies, Rng, numbers};
+use tilewise::Tensor;
+use tilewise::moe::reference::Choice;
+use tilewise::moe::{Router, Scoring};
+
+/// Tokens, experts, and the experts of a token: one and many of each, and rows that several
+/// invocations share.
+const SHAPES: [([usize; 2], usize); 9] = [
+    ([1, 1], 1),
+    ([2, 2], 2),
+    ([9, 6], 3),
+    ([3, 40], 6),
+    ([1, 128], 8),
+    ([70, 3], 2),
+    ([5, 9], 9),
+    ([0, 4], 2),
+    ([2, 300], 270),
+];
+
+/// Scoring, whether weights are normalized, and whether there is a bias.
+const ROUTERS: [(Scoring, bool, bool); 8] = [
+    (Scoring::Softmax, true, false),
+    (Scoring::Softmax, false, false),
+    (Scoring::Softmax, true, true),
+    (Scoring::Softmax, false, true),
+    (Scoring::Sigmoid, true, false),
+    (Scoring::Sigmoid, false, false),
+    (Scoring::Sigmoid, true, true),
+    (Scoring::Sigmoid, false, true),
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut rng = Rng::new(21);
+    let mut cases = Vec::new();
+    for (turn, (shape, k)) in SHAPES.into_iter().enumerate() {
+        for (of, router) in ROUTERS.into_iter().enumerate() {
+            cases.extend(of_router(&mut rng, shape, k, router, turn + of));
+        }
+    }
+    cases
+}
+
+/// Logits of few different numbers, so that there are ties. Where there are five tokens and more,
+/// the first ones have NaN, +∞, −∞ alone, two neighbours that are finite, and numbers that differ by
+/// so much that their softmax vanishes. Where invocations have several experts each, the largest is
+/// one's first, and in the next token its second.
+fn logits(rng: &mut Rng, [tokens, experts]: [usize; 2]) -> Vec<f64> {
+    let mut logits = numbers(rng, &[tokens, experts], 5.0);
+    logits.iter_mut().for_each(|logit| *logit = logit.round() / 2.0);
+    if tokens >= 5 {
+        let [nan, infinite, none, one, far] = [0, 1, 2, 3, 4].map(|token| token * experts);
+        logits[nan + experts - 1] = f64::NAN;
+        logits[infinite + 1] = f64::INFINITY;
+        logits[none..none + 2 * experts].fill(f64::NEG_INFINITY);
+        logits[one] = f64::from(1.5f32.next_down());
+        logits[one + experts / 2] = 1.5;
+        for (i, logit) in logits[far..far + experts].iter_mut().enumerate() {
+            *logit = [0.0, -300.0, -301.5][i % 3];
+        }
+    }
+    if experts > 256 {
+        (logits[10], logits[266], logits[experts + 290]) = (200.0, 199.0, 200.0);
+    }
+    logits
+}
+
+/// Weights and experts.
+fn of_router(
+    rng: &mut Rng,
+    shape: [usize; 2],
+    k: usize,
+    (scoring, normalize, biased): (Scoring, bool, bool),
+    turn: usize,
+) -> [Case; 2] {
+    let dtype = FLOATS[turn % 3];
+    let logits = Given::new(dtype, LIES[turn % 4], &shape, logits(rng, shape));
+    // In eighths, so that sums with scores are no nearer to each other than scores may be off.
+    let mut bias = numbers(rng, &shape[1..], 6.0);
+    bias.iter_mut().for_each(|bias| *bias = bias.round() / 8.0);
+    // The first logit of those that differ by much is not chosen by its score.
+    bias.iter_mut().step_by(3).for_each(|bias| *bias -= 3.0);
+    let choice = Choice { k, scoring, normalize, bias: biased.then_some(&bias) };
+    let rows = logits.values.chunks(shape[1]).flat_map(|row| choice.run(row));
+    let (experts, weights): (Vec<_>, Vec<_>) =
+        rows.map(|(expert, weight, error)| ((expert as f64, 0.0), (weight, error))).unzip();
+    let name = format!("choose {k} of {shape:?} {dtype} {scoring:?} {normalize} {biased}");
+    let vector = Given::new(FLOATS[turn / 2 % 3], Lies::TransposedWithin, &shape[1..], bias);
+    let inputs: Vec<Given> = [logits].into_iter().chain(biased.then_some(vector)).collect();
+    let dtypes = [DType::F32, DType::U32];
+    let mut which = 0..;
+    [weights, experts].map(|wanted| {
+        let which = which.next().unwrap();
+        let other = (dtypes[1 - which], None);
+        Case {
+            name: format!("{name}: {which}"),
+            wanted,
+            inputs: inputs.clone(),
+            out: (dtypes[which], vec![shape[0], k], LIES[(turn + 2) % 4]),
+            in_place: None,
+            op: Box::new(move |given: &[Tensor]| {
+                let router = Router::new(k).scoring(scoring).normalize(normalize);
+                let router = given[1..].iter().fold(router, |router, bias| router.bias(bias));
+                Box::new(Half(router.choose(&given[0]), which, other.clone()))
+            }),
+        }
+    })
+}
