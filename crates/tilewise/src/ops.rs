@@ -77,7 +77,7 @@ mod unary;
 
 pub use binary::{Binary, add, binary, div, mul, silu_backward, silu_mul, sub};
 pub use choose::Choose;
-pub(crate) use choose::choose;
+pub(crate) use choose::admitted;
 pub use combine::{Combine, combine};
 pub use copy::copy;
 pub use elementwise::Elementwise;

@@ -39,8 +39,8 @@ pub fn groups(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Kernels with a loop for tiles of at most half of their rows: with one subgroup and with two along
-/// M. The number is half of a tile's rows.
+/// Kernels with a loop for tiles of at most half of their rows, with one subgroup and with two
+/// along M. The number is half of a tile's rows.
 const HALVES: [(&str, u32); 2] = [("coop/32x64x64", 16), ("coop/64x64x64", 32)];
 
 /// Tiles with rows around a half and a quarter of all, and with all.

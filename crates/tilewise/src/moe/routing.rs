@@ -3,7 +3,7 @@
 use super::work::{Work, encode, record, submit};
 use crate::context::Context;
 use crate::offsets::GroupOffsets;
-use crate::ops::{self, Choose, Pair};
+use crate::ops::{self, Choose, Pair, admitted};
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
@@ -110,18 +110,6 @@ impl Router {
         self.k
     }
 
-    pub(crate) fn normalizes(&self) -> bool {
-        self.normalize.unwrap_or(self.scoring == Scoring::Softmax)
-    }
-
-    pub(crate) fn scores(&self) -> Scoring {
-        self.scoring
-    }
-
-    pub(crate) fn biases(&self) -> Option<&Tensor> {
-        self.bias.as_ref()
-    }
-
     /// The weights, f32 \[tokens, k\], and the experts, u32 \[tokens, k\], of tokens with these
     /// `logits`, without the rows that are sorted by expert.
     ///
@@ -139,7 +127,15 @@ impl Router {
     /// # }
     /// ```
     pub fn choose(&self, logits: &Tensor) -> Pair<Choose> {
-        ops::choose(self, logits)
+        let softmax = self.scoring == Scoring::Softmax;
+        let kind = Choose {
+            logits: logits.clone(),
+            bias: self.bias.clone(),
+            k: self.k,
+            softmax,
+            normalize: self.normalize.unwrap_or(softmax),
+        };
+        Pair { kind }
     }
 
     /// Routes tokens by `logits`, floats \[tokens, experts\]. The work is submitted, not waited
@@ -193,30 +189,8 @@ impl Router {
     }
 
     /// Tokens and experts, once the logits are found to fit.
-    pub(crate) fn sizes(&self, logits: &Tensor) -> Result<[usize; 2]> {
-        if !logits.dtype().is_float() {
-            return Err(not_a_float("logits are", logits));
-        }
-        let &[tokens, experts] = logits.shape() else {
-            return Err(Error::Shape(format!(
-                "logits have shape {:?}, wanted [tokens, experts]",
-                logits.shape()
-            )));
-        };
-        admitted(self.k, experts)?;
-        if let Some(bias) = &self.bias {
-            logits.context().same(bias.context(), "the bias")?;
-            if !bias.dtype().is_float() {
-                return Err(not_a_float("the bias of the choice is", bias));
-            }
-            if bias.shape() != [experts] {
-                return Err(Error::Shape(format!(
-                    "the bias of the choice has shape {:?}, wanted [{experts}]",
-                    bias.shape()
-                )));
-            }
-        }
-        Ok([tokens, experts])
+    pub(super) fn sizes(&self, logits: &Tensor) -> Result<[usize; 2]> {
+        self.choose(logits).kind.sizes()
     }
 
     pub(super) fn work(
@@ -237,25 +211,6 @@ impl Router {
         work.pair(&self.choose(logits), [&routing.weights, &routing.experts])?;
         let outs = [&routing.offsets.tensor, &routing.slots];
         work.pair(&ops::group(&routing.experts, experts), outs)
-    }
-}
-
-/// `Unsupported` for the type of a tensor.
-fn not_a_float(what: &str, tensor: &Tensor) -> Error {
-    let floats = DType::FLOATS.map(DType::name);
-    Error::Unsupported(format!("{what} {}, wanted one of {floats:?}", tensor.dtype()))
-}
-
-/// `Shape` for k that is 0 or above the number of experts.
-fn admitted(k: usize, experts: usize) -> Result<()> {
-    match k {
-        0 => {
-            Err(Error::Shape(format!("0 of {experts} experts for each token, wanted one at least")))
-        }
-        _ if k > experts => {
-            Err(Error::Shape(format!("{k} experts for each token, and there are {experts}")))
-        }
-        _ => Ok(()),
     }
 }
 

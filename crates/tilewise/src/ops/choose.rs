@@ -1,24 +1,70 @@
 //! Experts and weights of tokens.
 
 use super::layout::{Axes, Sizes};
-use super::pair::{Pair, sealed::Plan};
+use super::pair::sealed::Plan;
 use super::rows::Rows;
 use super::texts::{CHOOSE, Function, Steps};
-use crate::moe::{Router, Scoring};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
-use tilewise_core::{DType, Result};
+use tilewise_core::{DType, Error, Result};
 
-/// The operation of [`Router::choose`].
+/// The operation of [`Router::choose`](crate::moe::Router::choose).
 #[derive(Clone, Debug)]
 pub struct Choose {
-    router: Router,
-    logits: Tensor,
+    pub(crate) logits: Tensor,
+    pub(crate) bias: Option<Tensor>,
+    pub(crate) k: usize,
+    pub(crate) softmax: bool,
+    pub(crate) normalize: bool,
 }
 
-/// Weights and experts, as [`Router::choose`] says.
-pub(crate) fn choose(router: &Router, logits: &Tensor) -> Pair<Choose> {
-    Pair { kind: Choose { router: router.clone(), logits: logits.clone() } }
+impl Choose {
+    /// Tokens and experts, once the logits are found to fit.
+    pub(crate) fn sizes(&self) -> Result<[usize; 2]> {
+        let Choose { logits, bias, k, .. } = self;
+        if !logits.dtype().is_float() {
+            return Err(not_a_float("logits are", logits));
+        }
+        let &[tokens, experts] = logits.shape() else {
+            return Err(Error::Shape(format!(
+                "logits have shape {:?}, wanted [tokens, experts]",
+                logits.shape()
+            )));
+        };
+        admitted(*k, experts)?;
+        if let Some(bias) = bias {
+            logits.context().same(bias.context(), "the bias")?;
+            if !bias.dtype().is_float() {
+                return Err(not_a_float("the bias of the choice is", bias));
+            }
+            if bias.shape() != [experts] {
+                return Err(Error::Shape(format!(
+                    "the bias of the choice has shape {:?}, wanted [{experts}]",
+                    bias.shape()
+                )));
+            }
+        }
+        Ok([tokens, experts])
+    }
+}
+
+/// `Unsupported` for the type of a tensor.
+fn not_a_float(what: &str, tensor: &Tensor) -> Error {
+    let floats = DType::FLOATS.map(DType::name);
+    Error::Unsupported(format!("{what} {}, wanted one of {floats:?}", tensor.dtype()))
+}
+
+/// `Shape` for k that is 0 or above the number of experts.
+pub(crate) fn admitted(k: usize, experts: usize) -> Result<()> {
+    match k {
+        0 => {
+            Err(Error::Shape(format!("0 of {experts} experts for each token, wanted one at least")))
+        }
+        _ if k > experts => {
+            Err(Error::Shape(format!("{k} experts for each token, and there are {experts}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Plan for Choose {
@@ -31,22 +77,21 @@ impl Plan for Choose {
     }
 
     fn outputs(&self) -> Result<[(&'static str, Sizes, DType); 2]> {
-        let [tokens, _] = self.router.sizes(&self.logits)?;
-        let slots: Sizes = smallvec![tokens, self.router.top_k()];
+        let [tokens, _] = self.sizes()?;
+        let slots: Sizes = smallvec![tokens, self.k];
         Ok([("weights", slots.clone(), DType::F32), ("experts", slots, DType::U32)])
     }
 
     fn steps(&self, [weights, experts]: [&Tensor; 2]) -> Result<Steps> {
-        let Choose { router, logits } = self;
+        let Choose { ref logits, ref bias, k, softmax, normalize } = *self;
         let strides = [logits, weights, experts].map(|tensor| tensor.strides().into());
         let axes = Axes { shape: logits.shape().into(), strides };
-        let (rows, k) = (Rows::new("choose", axes, 1)?, router.top_k());
+        let rows = Rows::new("choose", axes, 1)?;
         let outs = [&rows.view_of(weights, 1, k), &rows.view_of(experts, 2, k)];
-        let inputs = [Some(&rows.view(logits, 0)), router.biases()];
+        let inputs = [Some(&rows.view(logits, 0)), bias.as_ref()];
         let function = Function::new("const FLIP = 0u;\n");
         let mut step = CHOOSE.step("choose", function, &inputs, &outs)?;
-        let (softmax, normalize) = (router.scores() == Scoring::Softmax, router.normalizes());
-        let biased = router.biases().is_some();
+        let biased = bias.is_some();
         step.call = rows
             .dispatch_each(step.call, logits.context().caps())
             .constant("SOFTMAX", softmax)

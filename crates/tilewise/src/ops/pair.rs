@@ -27,7 +27,7 @@ use tilewise_core::Result;
 #[derive(Clone, Debug)]
 #[must_use = "nothing is computed until it is run, encoded or recorded"]
 pub struct Pair<K> {
-    pub(super) kind: K,
+    pub(crate) kind: K,
 }
 
 /// An operation for [`Pair`], such as [`TopK`](super::TopK).

@@ -43,9 +43,9 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// Logits of few different numbers, so that there are ties. Where there are five tokens and more,
-/// the first ones have NaN, +∞, −∞ alone, two neighbours that are finite, and numbers that differ by
-/// so much that their softmax vanishes. Where invocations have several experts each, the largest is
-/// one's first, and in the next token its second.
+/// the first ones have NaN, +∞, −∞ alone, two neighbours that are finite, and numbers that differ
+/// by so much that their softmax vanishes. Where invocations have several experts each, the largest
+/// is one's first, and in the next token its second.
 fn logits(rng: &mut Rng, [tokens, experts]: [usize; 2]) -> Vec<f64> {
     let mut logits = numbers(rng, &[tokens, experts], 5.0);
     logits.iter_mut().for_each(|logit| *logit = logit.round() / 2.0);
