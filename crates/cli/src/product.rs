@@ -144,10 +144,11 @@ impl Measured {
         format!("{:.3} ms", self.timing.seconds * 1e3)
     }
 
-    /// Floating-point operations per second, in TFLOP/s; a dash when the clock did not move.
+    /// Floating-point operations per second, in TFLOP/s; a dash where there are none, or when the
+    /// clock did not move.
     pub(crate) fn rate_text(&self) -> String {
         match self.timing.seconds {
-            0.0 => "-".into(),
+            seconds if seconds <= 0.0 || self.flops <= 0.0 => "-".into(),
             seconds => format!("{:.3}", self.flops / seconds / 1e12),
         }
     }

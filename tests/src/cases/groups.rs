@@ -43,22 +43,22 @@ pub fn groups(table: Table) -> Vec<Case> {
 /// along M. The number is half of a tile's rows.
 const HALVES: [(&str, u32); 2] = [("coop/32x64x64", 16), ("coop/64x64x64", 32)];
 
-/// Tiles with rows around a half and a quarter of all, and with all.
+/// Tiles with rows around a half and a quarter of all, and with all; of a masked product with A
+/// stored along M, too.
 pub fn halves(table: Table) -> Vec<Case> {
     let has = |name: &str| table.kernels().iter().any(|kernel| kernel.name == name);
     let cases = |(kernel, half): (&'static str, u32)| {
-        let lengths = [half, half + 1, half / 2 + 1, 2 * half, 2 * half + 1, half - 1, half / 2];
-        [0, 1, 2].map(|layout| {
-            let ends = lengths[2 * layout..][..3].iter().scan(0, |end, length| {
-                *end += length;
-                Some(*end)
-            });
-            let ends: Vec<u32> = ends.collect();
-            let size = [ends[2] as usize, 20, 72];
-            let groups = Some(Groups { ends, on_device: true });
-            let case = Case { groups, ..Case::new(size, [DType::F16, DType::F16, DType::F32]) };
-            case.layout(LAYOUTS[layout]).kernel(kernel)
-        })
+        let case = |m: u32| Case::new([m as usize, 20, 72], [DType::F16, DType::F16, DType::F32]);
+        let grouped = |ends: Vec<u32>| {
+            let groups = Some(Groups { ends: ends.clone(), on_device: true });
+            Case { groups, ..case(ends[2]) }
+        };
+        let around = vec![half, 2 * half + 1, 2 * half + 1 + half / 2 + 1];
+        let whole = vec![2 * half, 3 * half - 1, 4 * half];
+        let counts = vec![half - 1, half + 1, half / 2];
+        let along_m = case(2 * half + 8).layout(LAYOUTS[2]).masked(counts);
+        [grouped(around), grouped(whole).layout(LAYOUTS[1]), along_m]
+            .map(|case| case.kernel(kernel))
     };
     HALVES.into_iter().filter(|(name, _)| has(name)).flat_map(cases).collect()
 }

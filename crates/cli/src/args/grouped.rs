@@ -18,8 +18,8 @@ pub(crate) struct GroupedArgs {
     /// weights are [G,N,K]
     #[arg(value_name = "B", required = true, num_args = 1..)]
     pub(crate) b: Vec<Source>,
-    /// Where each group ends among the rows of A: G numbers that do not decrease, u32, i32, u64 or
-    /// i64
+    /// Where each group ends among the rows of A: G numbers that do not decrease, or G+1 that begin
+    /// with 0; u32, i32, u64 or i64
     #[arg(long, value_name = "OFFS")]
     pub(crate) offsets: Option<Source>,
     /// How many rows of each entry of A count, its first ones: G numbers up to M, u32, i32, u64 or

@@ -435,8 +435,8 @@ fn along_rows(
             }
             _ => {
                 return Err(Error::Strides(format!(
-                    "{name} must run along its rows: give the transposed product instead, Cᵀ = \
-                     Bᵀ·Aᵀ"
+                    "{name} must run along its rows: give another tensor, or, where there are no \
+                     groups, the transposed product, Cᵀ = Bᵀ·Aᵀ"
                 )));
             }
         }

@@ -198,7 +198,9 @@ impl Groups {
                     )));
                 }
                 ends.before(other, first + b[1])?;
-                within(ends, m, whose, lines)?;
+                // Rows by index are as many as the indices.
+                let own = *along == Axis::N || a.shape()[0] == m;
+                within(ends, m, if own { whose } else { "the product has" }, lines)?;
                 Ok(Batch::entries(1))
             }
             Groups::Masked { counts, .. } => {

@@ -26,9 +26,9 @@ pub enum Scoring {
 /// A number converts to a router ([`From`]): it is `k`, and the rest has its defaults.
 ///
 /// Of equal logits the one of the lower expert counts as larger, and NaN as the largest of all: a
-/// token with NaN among its logits has experts that there are, and NaN for all its weights after a
-/// softmax. After a sigmoid NaN is the weight of the experts whose logit it is, and normalization
-/// spreads it over the token's weights. No other token is affected.
+/// token with NaN or +∞ among its logits has experts that there are, and NaN for all its weights
+/// after a softmax. After a sigmoid NaN is the weight of the experts whose logit it is, and
+/// normalization spreads it over the token's weights. No other token is affected.
 ///
 /// ```
 /// use tilewise::moe::{Router, Scoring};
