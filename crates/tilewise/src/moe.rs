@@ -1,7 +1,7 @@
 //! Mixture of experts: from a router's logits to the output on the device, with nothing read back.
 //!
 //! - [`Router`] chooses experts by logits and gives a [`Routing`]: weights, and the rows sorted by
-//!   expert as grouped products take them.
+//!   expert as grouped products take them. [`Router::choose`] gives weights and experts alone.
 //! - [`MoeLayer`] is the whole layer: routing, the gated products of the experts, and their sum.
 //! - [`gather_matmul`] multiplies rows that indices name by matrices that indices name.
 //!

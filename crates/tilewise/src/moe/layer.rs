@@ -156,7 +156,7 @@ impl MoeLayer {
     }
 
     /// Shares the memory of another layer from now on: a model of many layers of the same sizes
-    /// needs it once. Layers of other sizes make it anew by turns.
+    /// needs it once. Where layers of other sizes take turns, each call allocates it anew.
     pub fn sharing_memory(mut self, other: &MoeLayer) -> Self {
         self.memory = other.memory.clone();
         self

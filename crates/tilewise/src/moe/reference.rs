@@ -295,10 +295,19 @@ impl Choice<'_> {
         });
         order.truncate(self.k);
         let own: Vec<f64> = order.iter().map(|&i| logits[i]).collect();
+        let most = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         // NaN of any logit makes all scores of a softmax NaN.
-        let weights: Vec<(f64, f64)> = match softmax && self.normalize && !all[0].0.is_nan() {
-            true => scores(&own),
-            false => order.iter().map(|&i| all[i]).collect(),
+        let weights: Vec<(f64, f64)> = match self.normalize {
+            true if softmax && !all[0].0.is_nan() => scores(&own),
+            // Relative to the largest, as they may vanish otherwise.
+            true if !softmax
+                && most < 0.0
+                && most.is_finite()
+                && !own.iter().any(|x| x.is_nan()) =>
+            {
+                own.iter().map(|x| relative(x - most, *x)).collect()
+            }
+            _ => order.iter().map(|&i| all[i]).collect(),
         };
         let normalized = self.normalize && !softmax;
         let (sum, error) =
@@ -316,6 +325,12 @@ impl Choice<'_> {
         };
         order.into_iter().zip(weights).map(with).collect()
     }
+}
+
+/// The sigmoid of `x`, divided by e^(x − below), and its error.
+fn relative(below: f64, x: f64) -> (f64, f64) {
+    let score = below.exp() / (1.0 + x.exp());
+    (score, if score > 0.0 { (20.0 - 5.0 * below) * ULP * score } else { 0.0 } + 2f64.powi(-126))
 }
 
 /// The softmax of a row, each number with its error.

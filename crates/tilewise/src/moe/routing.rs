@@ -25,10 +25,12 @@ pub enum Scoring {
 /// Chooses for each token the `k` experts with the largest logits, and makes their scores weights.
 /// A number converts to a router ([`From`]): it is `k`, and the rest has its defaults.
 ///
-/// Of equal logits the one of the lower expert counts as larger, and NaN as the largest of all: a
-/// token with NaN or +∞ among its logits has experts that there are, and NaN for all its weights
-/// after a softmax. After a sigmoid NaN is the weight of the experts whose logit it is, and
-/// normalization spreads it over the token's weights. No other token is affected.
+/// Of equal logits the one of the lower expert counts as larger, and NaN as the largest of all.
+/// After a softmax, NaN or +∞ among the logits of a token makes all its weights NaN. After a sigmoid
+/// the weight of a chosen expert is NaN where its logit is, and with it, once normalized, all
+/// weights of the token. Chosen experts exist in any case, and no other token is affected.
+///
+/// It is made for up to a thousand experts or so: the time grows with the square of their number.
 ///
 /// ```
 /// use tilewise::moe::{Router, Scoring};
@@ -75,16 +77,18 @@ impl Router {
         self
     }
 
-    /// Whether the weights of a token are made to sum to 1. By default they are after a softmax,
-    /// which is then one over the logits of the token's experts. Sigmoid scores that are all 0
-    /// become NaN. After a softmax, logits that are all −∞ give weights of 0.
+    /// Whether the weights of a token are made to sum to 1: by default after a softmax alone. Where
+    /// the logits of all chosen experts are −∞, weights are 0 after a softmax, and NaN after a
+    /// sigmoid.
     pub fn normalize(mut self, normalize: bool) -> Self {
         self.normalize = Some(normalize);
         self
     }
 
     /// Chooses by the sum of score and bias, floats \[experts\], as DeepSeek balances its experts.
-    /// Weights are made of the scores alone.
+    /// Weights are made of the scores alone. A bias of −∞ puts an expert behind all others, and NaN
+    /// before them. Sums are of f32: which of two almost equal ones is larger may depend on the
+    /// device.
     ///
     /// ```
     /// use tilewise::moe::{Router, Scoring};
@@ -110,8 +114,10 @@ impl Router {
         self.k
     }
 
-    /// The weights, f32 \[tokens, k\], and the experts, u32 \[tokens, k\], of tokens with these
-    /// `logits`, without the rows that are sorted by expert.
+    /// `weights`, f32 \[tokens, k\], and `experts`, u32 \[tokens, k\], for `logits`, floats
+    /// \[tokens, experts\]: as of [`run`](Self::run), without the sort by expert. Weights are as
+    /// exact as [`softmax`](ops::softmax) or [`sigmoid`](ops::sigmoid), and k/8 + 8 times 2⁻²³ less
+    /// where sigmoids are normalized. What does not fit is an error of the operation's methods.
     ///
     /// ```
     /// use tilewise::moe::Router;
@@ -202,10 +208,10 @@ impl Router {
         let [tokens, experts] = self.sizes(logits)?;
         logits.context().same(routing.weights.context(), "the routing")?;
         let wanted = [tokens, experts, self.k];
-        if routing.sizes() != wanted {
+        let sizes = routing.sizes()?;
+        if sizes != wanted {
             return Err(Error::Shape(format!(
-                "a routing of [tokens, experts, k] = {:?}, wanted {wanted:?}",
-                routing.sizes()
+                "a routing of [tokens, experts, k] = {sizes:?}, wanted {wanted:?}"
             )));
         }
         work.pair(&self.choose(logits), [&routing.weights, &routing.experts])?;
@@ -214,7 +220,8 @@ impl Router {
     }
 }
 
-/// The experts of tokens, and the rows of the experts. Each token has k slots; slot j of token t
+/// The experts of tokens, and the rows of the experts. A router writes the tensors that
+/// [`zeros`](Self::zeros) made, and refuses others in their place. Each token has k slots; slot j of token t
 /// has the number t·k + j. A row for each slot, and rows are sorted by expert: those of one expert
 /// keep the order of their slots.
 #[derive(Clone, Debug)]
@@ -267,9 +274,7 @@ impl Routing {
     /// With the views of what has room for all slots.
     fn of(weights: Tensor, experts: Tensor, slots: Tensor, offsets: GroupOffsets) -> Result<Self> {
         let slots = slots.narrow(1, 0, weights.elem_count())?;
-        let row = |at: usize| slots.narrow(0, at, 1)?.squeeze(0);
-        let (order, tokens) = (row(0)?, row(1)?);
-        let places = row(2)?.reshape(weights.shape())?;
+        let [order, tokens, places] = Self::views(&slots, weights.shape())?;
         Ok(Routing { weights, experts, order, tokens, places, offsets, slots })
     }
 
@@ -280,9 +285,37 @@ impl Routing {
         Self::of(weights?, experts?, slots, offsets)
     }
 
-    /// Tokens, experts, and k.
-    fn sizes(&self) -> [usize; 3] {
-        let slots = self.weights.shape();
-        [slots[0], self.offsets.count() - 1, slots[1]]
+    /// Tokens, experts, and k. `Shape` where tensors are no longer those of [`zeros`](Self::zeros).
+    fn sizes(&self) -> Result<[usize; 3]> {
+        let replaced = |what: &str, shape: &[usize]| {
+            Err(Error::Shape(format!(
+                "{what} of the routing have shape {shape:?} and were replaced: a router writes the \
+                 tensors of Routing::zeros"
+            )))
+        };
+        let &[tokens, k] = self.weights.shape() else {
+            return replaced("weights", self.weights.shape());
+        };
+        let starts = self.offsets.count();
+        if starts == 0 {
+            return replaced("offsets", &[0]);
+        }
+        let own = Self::views(&self.slots, &[tokens, k])?;
+        for (name, own, tensor) in [
+            ("slots by row", &own[0], &self.order),
+            ("tokens by row", &own[1], &self.tokens),
+            ("places", &own[2], &self.places),
+        ] {
+            if !tensor.is_same_view(own) {
+                return replaced(name, tensor.shape());
+            }
+        }
+        Ok([tokens, starts - 1, k])
+    }
+
+    /// The slot and the token of each row, and the row of each slot.
+    fn views(slots: &Tensor, shape: &[usize]) -> Result<[Tensor; 3]> {
+        let row = |at: usize| slots.narrow(0, at, 1)?.squeeze(0);
+        Ok([row(0)?, row(1)?, row(2)?.reshape(shape)?])
     }
 }

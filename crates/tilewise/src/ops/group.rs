@@ -30,7 +30,7 @@ pub struct Group {
 }
 
 /// Sorts slots by key, as grouped products take them. `keys`, \[t, k\] of u32, have a slot for each
-/// element, numbered row-major. Two tensors of u32 come of them:
+/// element, numbered row-major. A vector has `unsqueeze(1)`. Two tensors of u32 come of them:
 ///
 /// - starts, \[groups + 1\]: where each group begins among the sorted slots, and the last one ends,
 ///   as [`GroupOffsets`](crate::GroupOffsets) take them;
@@ -72,7 +72,8 @@ impl Plan for Group {
         words("group", "keys", keys)?;
         let &[_, _] = keys.shape() else {
             return Err(Error::Shape(format!(
-                "group: keys have shape {:?}, wanted two dimensions",
+                "group: keys have shape {:?}, wanted two dimensions; unsqueeze(1) gives a vector one \
+                 more",
                 keys.shape()
             )));
         };

@@ -1,6 +1,7 @@
 // The header of a router's choice: scores of experts. Logits are told by their order, as
-// largest.wgsl has it: that of −∞, that of +∞, and above it that of NaN.
+// largest.wgsl has it: that of −∞, of 0 and of +∞, and above it that of NaN.
 const NONE = 0x00800000u;
+const ZERO = 0x80000000u;
 const INFINITE = 0xff800000u;
 
 var<workgroup> sums: array<f32, SIZE>;
@@ -21,16 +22,24 @@ fn total(part: f32, index: u32) -> f32 {
     return sums[index - lane];
 }
 
-// The score of a logit before any division: in a softmax e^(logit − largest), which vanishes in f32
-// from −104 on, and 0 for −∞.
-fn score(logit: f32, largest: u32) -> f32 {
-    if !SOFTMAX {
-        return sigmoid(vec4(logit)).x;
-    }
+// e^(logit − largest), which vanishes in f32 from −104 on; 0 for −∞.
+fn exponential(logit: f32, largest: u32) -> f32 {
     if ordered(logit) == NONE {
         return 0.0;
     }
     return exp(max(logit - number(largest), -104.0));
+}
+
+// The score of a logit before any division. Of a softmax it is relative to the largest logit; of
+// sigmoids, too, where a largest one is given and negative: all of them may vanish otherwise.
+fn score(logit: f32, largest: u32) -> f32 {
+    if SOFTMAX {
+        return exponential(logit, largest);
+    }
+    if largest > NONE && largest < ZERO {
+        return exponential(logit, largest) / (1.0 + exp(max(logit, -104.0)));
+    }
+    return sigmoid(vec4(logit)).x;
 }
 
 // By which experts are ranked: the order of the logit, or of its score and the bias; 0, which is

@@ -2,7 +2,9 @@
 
 use super::{Case, Operands, PLAIN};
 use tilewise::moe::{Router, Routing, gather_matmul};
-use tilewise::{Context, DType, Error, MoeLayer, QuantFormat, QuantizedTensor, Tensor};
+use tilewise::{
+    Context, DType, Error, GroupOffsets, MoeLayer, QuantFormat, QuantizedTensor, Tensor,
+};
 use tilewise_tests::contexts;
 
 #[track_caller]
@@ -33,6 +35,24 @@ fn routers() {
         let error = Router::new(1).run_into(&logits, &routing);
         refused(error, "Shape", &["[2, 4, 1]", "[3, 4, 1]"]);
         refused(Routing::zeros(&context, 2, 4, 5), "Shape", &["5", "4"]);
+        // Tensors of the caller's.
+        let replaced = |replace: fn(&mut Routing, Tensor), shape: &[usize], dtype| {
+            let mut routing = Routing::zeros(&context, 3, 4, 1).unwrap();
+            replace(&mut routing, Tensor::zeros(&context, dtype, shape).unwrap());
+            Router::new(1).run_into(&logits, &routing)
+        };
+        for shape in [&[][..], &[3], &[3, 2]] {
+            let weights = |routing: &mut Routing, weights| routing.weights = weights;
+            refused(replaced(weights, shape, DType::F32), "Shape", &[]);
+        }
+        let u = DType::U32;
+        refused(replaced(|all, order| all.order = order, &[3], u), "Shape", &["slots", "[3]"]);
+        refused(replaced(|all, tokens| all.tokens = tokens, &[3], u), "Shape", &["tokens"]);
+        refused(replaced(|all, places| all.places = places, &[3, 1], u), "Shape", &["[3, 1]"]);
+        let offsets = |all: &mut Routing, none: Tensor| {
+            all.offsets = GroupOffsets::upload(none.context(), &[]).unwrap();
+        };
+        refused(replaced(offsets, &[0], u), "Shape", &["offsets"]);
         refused(Routing::zeros(&context, usize::MAX, 4, 4), "Overflow", &["kernels count to"]);
         let recorded = |context: &Context| {
             let device = context.device()?;
