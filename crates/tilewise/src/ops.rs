@@ -38,8 +38,8 @@
 //! | [`exclusive_scan`] | \[…, n\] | \[…, n\], or n + 1 | (n/1024 + 40)·ε of Σ\|x\| |
 //! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
 //!
-//! [`Router::choose`](crate::moe::Router::choose) is one more, and says its bound. Rows of quantized
-//! tables by index are [`Take`](crate::Take).
+//! [`Router::choose`](crate::moe::Router::choose) is one more, and says its bound. Rows of
+//! quantized tables by index are [`Take`](crate::Take).
 //!
 //! Errors are those of f32 arithmetic as the WGSL specification admits it; the output is rounded
 //! once more, to its type. Tensors may be f32, f16 or bf16 in any mix on every device; copies take

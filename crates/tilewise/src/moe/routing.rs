@@ -26,9 +26,9 @@ pub enum Scoring {
 /// A number converts to a router ([`From`]): it is `k`, and the rest has its defaults.
 ///
 /// Of equal logits the one of the lower expert counts as larger, and NaN as the largest of all.
-/// After a softmax, NaN or +∞ among the logits of a token makes all its weights NaN. After a sigmoid
-/// the weight of a chosen expert is NaN where its logit is, and with it, once normalized, all
-/// weights of the token. Chosen experts exist in any case, and no other token is affected.
+/// After a softmax, NaN or +∞ among the logits of a token makes all its weights NaN. After a
+/// sigmoid the weight of a chosen expert is NaN where its logit is, and with it, once normalized,
+/// all weights of the token. Chosen experts exist in any case, and no other token is affected.
 ///
 /// It is made for up to a thousand experts or so: the time grows with the square of their number.
 ///
@@ -115,9 +115,10 @@ impl Router {
     }
 
     /// `weights`, f32 \[tokens, k\], and `experts`, u32 \[tokens, k\], for `logits`, floats
-    /// \[tokens, experts\]: as of [`run`](Self::run), without the sort by expert. Weights are as
-    /// exact as [`softmax`](ops::softmax) or [`sigmoid`](ops::sigmoid), and k/8 + 8 times 2⁻²³ less
-    /// where sigmoids are normalized. What does not fit is an error of the operation's methods.
+    /// \[tokens, experts\]: as of [`run`](Self::run), without the sort by expert. The relative
+    /// error of weights is that of [`softmax`](ops::softmax) or [`sigmoid`](ops::sigmoid); of
+    /// normalized sigmoids it is twice that and (k/8 + 8)·2⁻²³. The methods of the operation return
+    /// the errors of [`run`](Self::run).
     ///
     /// ```
     /// use tilewise::moe::Router;
@@ -221,9 +222,9 @@ impl Router {
 }
 
 /// The experts of tokens, and the rows of the experts. A router writes the tensors that
-/// [`zeros`](Self::zeros) made, and refuses others in their place. Each token has k slots; slot j of token t
-/// has the number t·k + j. A row for each slot, and rows are sorted by expert: those of one expert
-/// keep the order of their slots.
+/// [`zeros`](Self::zeros) made, and refuses others in their place. Each token has k slots; slot j
+/// of token t has the number t·k + j. A row for each slot, and rows are sorted by expert: those of
+/// one expert keep the order of their slots.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Routing {

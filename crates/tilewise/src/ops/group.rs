@@ -72,8 +72,8 @@ impl Plan for Group {
         words("group", "keys", keys)?;
         let &[_, _] = keys.shape() else {
             return Err(Error::Shape(format!(
-                "group: keys have shape {:?}, wanted two dimensions; unsqueeze(1) gives a vector one \
-                 more",
+                "group: keys have shape {:?}, wanted two dimensions; unsqueeze(1) gives a vector \
+                 one more",
                 keys.shape()
             )));
         };
