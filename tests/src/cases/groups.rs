@@ -54,7 +54,7 @@ pub fn halves(table: Table) -> Vec<Case> {
             Case { groups, ..case(ends[2]) }
         };
         let around = vec![half, 2 * half + 1, 2 * half + 1 + half / 2 + 1];
-        let whole = vec![2 * half, 3 * half - 1, 4 * half];
+        let whole = vec![2 * half + 1, 3 * half, 4 * half];
         let counts = vec![half - 1, half + 1, half / 2];
         let along_m = case(2 * half + 8).layout(LAYOUTS[2]).masked(counts);
         [grouped(around), grouped(whole).layout(LAYOUTS[1]), along_m]
