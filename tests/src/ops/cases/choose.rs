@@ -45,7 +45,7 @@ pub(super) fn cases() -> Vec<Case> {
 /// Logits of few different numbers, so that there are ties. Where there are five tokens and more,
 /// the first ones have NaN, +∞, −∞ alone, two neighbours that are finite, and numbers that differ
 /// by so much that their softmax vanishes. Where invocations have several experts each, the largest
-/// is one's first, and in the next token its second.
+/// is one's first, and in the next token the two largest are second ones.
 fn logits(rng: &mut Rng, [tokens, experts]: [usize; 2]) -> Vec<f64> {
     let mut logits = numbers(rng, &[tokens, experts], 5.0);
     logits.iter_mut().for_each(|logit| *logit = logit.round() / 2.0);
@@ -61,7 +61,8 @@ fn logits(rng: &mut Rng, [tokens, experts]: [usize; 2]) -> Vec<f64> {
         }
     }
     if experts > 256 {
-        (logits[10], logits[266], logits[experts + 290]) = (200.0, 2.5, 200.0);
+        (logits[10], logits[266]) = (200.0, 2.5);
+        (logits[experts + 290], logits[experts + 291]) = (200.0, 199.0);
     }
     logits
 }
