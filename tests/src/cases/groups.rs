@@ -39,15 +39,16 @@ pub fn groups(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Kernels with a loop for tiles of at most half of their rows, with one subgroup and with two
-/// along M. The number is half of a tile's rows.
-const HALVES: [(&str, u32); 2] = [("coop/32x64x64", 16), ("coop/64x64x64", 32)];
+/// Kernels with a loop for half tiles, with one subgroup and with two along M.
+const HALVES: [&str; 2] = ["coop/32x64x64", "coop/64x64x64"];
 
 /// Tiles with rows around a half and a quarter of all, and with all; of a masked product with A
 /// stored along M, too.
 pub fn halves(table: Table) -> Vec<Case> {
-    let has = |name: &str| table.kernels().iter().any(|kernel| kernel.name == name);
-    let cases = |(kernel, half): (&'static str, u32)| {
+    let kernels = table.kernels().into_iter();
+    let kernels = kernels.filter(|kernel| HALVES.contains(&kernel.name.as_str()));
+    let cases = |kernel: Kernel| {
+        let half = kernel.variant.bm / 2;
         let case = |m: u32| Case::new([m as usize, 20, 72], [DType::F16, DType::F16, DType::F32]);
         let grouped = |ends: Vec<u32>| {
             let groups = Some(Groups { ends: ends.clone(), on_device: true });
@@ -58,9 +59,9 @@ pub fn halves(table: Table) -> Vec<Case> {
         let counts = vec![half - 1, half + 1, half / 2];
         let along_m = case(2 * half + 8).layout(LAYOUTS[2]).masked(counts);
         [grouped(around), grouped(whole).layout(LAYOUTS[1]), along_m]
-            .map(|case| case.kernel(kernel))
+            .map(|case| case.kernel(&kernel.name))
     };
-    HALVES.into_iter().filter(|(name, _)| has(name)).flat_map(cases).collect()
+    kernels.flat_map(cases).collect()
 }
 
 /// Two groups to a lane, in shards and on matrix units, and so many that they have a table.

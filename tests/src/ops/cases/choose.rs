@@ -80,7 +80,7 @@ fn of_router(
     // In eighths, so that sums with scores are no nearer to each other than scores may be off.
     let mut bias = numbers(rng, &shape[1..], 6.0);
     bias.iter_mut().for_each(|bias| *bias = bias.round() / 8.0);
-    // The first logit of those that differ by much is not chosen by its score.
+    // So low that experts whose softmax vanishes are chosen before the token's largest logit.
     bias.iter_mut().step_by(3).for_each(|bias| *bias -= 3.0);
     let choice = Choice { k, scoring, normalize, bias: biased.then_some(&bias) };
     let rows = logits.values.chunks(shape[1]).flat_map(|row| choice.run(row));
