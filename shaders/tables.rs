@@ -21,6 +21,7 @@ pub static KIT: Kit = Kit {
     operands: OPERANDS,
     stores: STORES,
     schedules: SCHEDULES,
+    table: Some("mainloop/group_table.wgsl"),
     params: "params.wgsl",
     common: &["schedule/tile.wgsl", "operand/widen.wgsl"],
     single: Some("operand/single.wgsl"),
@@ -312,6 +313,14 @@ const SCHEDULES: &[ScheduleDef] = &[
         ..BATCHED
     },
     ScheduleDef {
+        file: "schedule/table.wgsl",
+        extents: &["schedule/search.wgsl", "schedule/rows_apart.wgsl", "schedule/split_k.wgsl"],
+        serves: |grouping| matches!(grouping, Grouping::Masked { .. }),
+        table: Some("mainloop/table_of_counts.wgsl"),
+        spares_idle: true,
+        ..BATCHED
+    },
+    ScheduleDef {
         extents: &["schedule/masked_rows.wgsl", "schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::Masked { .. }),
         ..BATCHED
@@ -323,10 +332,14 @@ const SCHEDULES: &[ScheduleDef] = &[
         ..BATCHED
     },
     ScheduleDef {
-        extents: &["schedule/all_rows.wgsl", "schedule/ragged_k_table.wgsl"],
+        extents: &[
+            "schedule/all_rows.wgsl",
+            "schedule/search.wgsl",
+            "schedule/ragged_k_table.wgsl",
+        ],
         powers: RANGES_OF_K,
         serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
-        table: Some("mainloop/group_table.wgsl"),
+        table: Some("mainloop/table_of_ends.wgsl"),
         ..BATCHED
     },
     ScheduleDef {
@@ -337,20 +350,28 @@ const SCHEDULES: &[ScheduleDef] = &[
         ..BATCHED
     },
     ScheduleDef {
-        file: "schedule/ragged_table.wgsl",
-        extents: &["schedule/split_k.wgsl"],
+        file: "schedule/table.wgsl",
+        extents: &["schedule/search.wgsl", "schedule/rows_follow.wgsl", "schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
-        table: Some("mainloop/group_table.wgsl"),
+        table: Some("mainloop/table_of_ends.wgsl"),
         ..BATCHED
     },
     ScheduleDef {
-        file: "schedule/list.wgsl",
-        extents: &[],
-        serves: |grouping| matches!(grouping, Grouping::Listed { .. }),
-        has_params: true,
-        ..BATCHED
+        extents: &["schedule/search.wgsl", "schedule/list_table.wgsl"],
+        table: Some("mainloop/table_of_list.wgsl"),
+        spares_idle: true,
+        ..LISTED
     },
+    LISTED,
 ];
+
+const LISTED: ScheduleDef = ScheduleDef {
+    file: "schedule/list.wgsl",
+    extents: &["schedule/list_even.wgsl"],
+    serves: |grouping| matches!(grouping, Grouping::Listed { .. }),
+    has_params: true,
+    ..BATCHED
+};
 
 /// They walk over the ends: no pass reads the table while it writes other packed memory.
 const RANGES_OF_K: &[&str] = &["schedule/ragged_k.wgsl", "mainloop/range_of_k.wgsl"];
@@ -362,6 +383,7 @@ const BATCHED: ScheduleDef = ScheduleDef {
     serves: |_| false,
     lanes: false,
     table: None,
+    spares_idle: false,
     powers: &["mainloop/all_k.wgsl"],
     has_params: false,
 };

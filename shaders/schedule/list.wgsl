@@ -2,15 +2,14 @@
 // with nine numbers of each on the device: M, N and K; then place and row stride of A, of B and of
 // C.
 //
-// Over-launch: as many tiles for each as the largest would have. Sizes beyond those of the pass are
-// cut. A product that would leave a storage, or whose rows of C overlap, has no tile, so that
+// Sizes beyond those of the pass are cut. A product that would leave a storage, or whose rows of C overlap, has no tile, so that
 // nothing outside is touched whatever the buffer holds. Nor has one whose places or row strides in
 // A or B are no multiples of the pass's row strides there: of vectors that mainloops may read.
 //
 // Every file finds the numbers of its tile's product in `params`, where those of a pass are
 // otherwise: this file puts there what mainloops and the epilogue read. All that decides about a
 // barrier comes from the pass and the buffer.
-// needs: A_K_CONTIGUOUS BM BN B_K_CONTIGUOUS Params Tile
+// needs: A_K_CONTIGUOUS BM BN B_K_CONTIGUOUS Params Tile product_of
 // provides: given is_inside linear_id list params schedule
 
 @group(0) @binding(0) var<uniform> given: Params;
@@ -39,17 +38,17 @@ fn is_inside(place: vec2<u32>, lines: u32, width: u32, elements: u32, step: u32)
 fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
     params = Params();
-    let grid = given.tiles_m * given.tiles_n;
-    let entry = id / grid;
-    if entry >= given.entries {
+    let at = product_of(id);
+    if at.x >= given.entries {
         return tile;
     }
-    let first = given.row_offset + entry * 9u;
+    let first = given.row_offset + at.x * 9u;
     let m = min(list[first], given.m);
     let n = min(list[first + 1u], given.n);
     let k = min(list[first + 2u], given.k);
-    tile.row = id % grid / given.tiles_n * BM;
-    tile.col = id % given.tiles_n * BN;
+    let columns = max((n + BN - 1u) / BN, 1u);
+    tile.row = at.y / columns * BM;
+    tile.col = at.y % columns * BN;
     let a = vec2<u32>(list[first + 3u], list[first + 4u]);
     let b = vec2<u32>(list[first + 5u], list[first + 6u]);
     let c = vec2<u32>(list[first + 7u], list[first + 8u]);

@@ -87,6 +87,8 @@ pub struct Case {
     pub groups: Option<Groups>,
     /// What they make groups of.
     pub form: Form,
+    /// Rows that an entry of a masked batch is said to have, true or not.
+    pub expected_rows: Option<usize>,
     /// Whether a list is said to be aligned, true or not.
     pub aligned: bool,
     /// How many entries of B lie in each shard, if there are several.
@@ -135,6 +137,7 @@ impl Case {
             across: false,
             groups: None,
             form: Form::Rows,
+            expected_rows: None,
             aligned: false,
             shards: Vec::new(),
             alpha: 1.0,

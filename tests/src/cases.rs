@@ -10,6 +10,7 @@ mod few;
 mod forms;
 mod gathered;
 mod groups;
+mod sparse;
 
 use crate::case::{Form, Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
@@ -19,6 +20,7 @@ pub use few::{for_bits, for_mutants};
 pub use forms::{forms, ranges_of_k};
 pub use gathered::gathered;
 pub use groups::{group_edges, group_splits, groups, halves};
+pub use sparse::sparse;
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
 use tilewise_core::{Access, Caps, DeviceClass, Grouping, KernelDef, Variant};
@@ -430,7 +432,8 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
         }
     }
     // And of a list of seven products.
-    if table.0[0].kit.schedule(Grouping::Listed { groups: 1, offset: 0 }).is_some() {
+    if table.0[0].kit.schedule(Grouping::Listed { groups: 1, offset: 0, expected: None }).is_some()
+    {
         let product = |i: u32| [bm as u32, 20, 3, 24 * i, 3, 60 * i, 20, 160 * i, 20];
         let products: Vec<_> = (0..7).map(product).collect();
         cases.push(case([bm, bn.min(20), 3], F32).listed(&products, [168, 420, 1120]));

@@ -288,9 +288,12 @@ pub(crate) fn problem(case: &Case) -> Problem {
                     Form::Rows | Form::Columns => {
                         Grouping::RaggedM { groups, first: 0, offset, expected: None }
                     }
-                    Form::Masked => Grouping::Masked { entries: groups, offset, expected: None },
+                    Form::Masked => {
+                        let expected = case.expected_rows.map(|rows| rows as u64);
+                        Grouping::Masked { entries: groups, offset, expected }
+                    }
                     Form::AlongK => Grouping::RaggedK { groups, offset },
-                    Form::Listed(_) => Grouping::Listed { groups, offset },
+                    Form::Listed(_) => Grouping::Listed { groups, offset, expected: None },
                 }
             }
         },
@@ -319,7 +322,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
         a: flat(&case.a, 0),
         b: flat(&case.b, 1),
         c: flat(&case.c, 2),
-        grouping: Grouping::Listed { groups, offset: 0 },
+        grouping: Grouping::Listed { groups, offset: 0, expected: None },
         ..problem
     }
 }
@@ -434,6 +437,9 @@ fn execute(
         }
         false => gemm.alpha(case.alpha).beta(case.beta),
     };
+    if let Some(rows) = case.expected_rows {
+        gemm = gemm.expect_rows(rows);
+    }
     if let Some(indices) = &case.gathered {
         let words = indices.words();
         let words = Tensor::upload(context, &words, &[words.len()])?;

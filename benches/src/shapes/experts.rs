@@ -23,9 +23,13 @@ pub enum Sharing {
     Masked(Option<usize>),
     /// A range of K, all as long: `ragged-k64`.
     AlongK,
-    /// A product by itself, the sides half as long as those of the one before: `list4`.
+    /// A product by itself, the sides half as long as those of the one before: `list4`. From
+    /// [`HALVINGS`] on they stay as long.
     Halves,
 }
+
+/// How often the sides of a list are halved.
+pub(super) const HALVINGS: usize = 4;
 
 /// Each with its name. That of one begins with another's nowhere.
 const NAMES: [(&str, Sharing); 5] = [
@@ -101,14 +105,9 @@ impl Experts {
             Sharing::Masked(Some(rows)) if rows > m => {
                 Some(format!("{rows} rows count of the {m} of an entry"))
             }
-            Sharing::Halves
-                if m.min(n)
-                    .min(k)
-                    .checked_shr(self.count as u32 - 1)
-                    .is_none_or(|side| side == 0) =>
-            {
-                let least = m.min(n).min(k);
-                Some(format!("a side of {least} cannot be halved {} times", self.count - 1))
+            Sharing::Halves if m.min(n).min(k) >> (self.count - 1).min(HALVINGS) == 0 => {
+                let (least, times) = (m.min(n).min(k), (self.count - 1).min(HALVINGS));
+                Some(format!("a side of {least} cannot be halved {times} times"))
             }
             _ => None,
         }

@@ -1,5 +1,6 @@
 //! A shape as products that lie in its operands, and as a problem.
 
+use super::experts::HALVINGS;
 use super::{Experts, Shape, Sharing};
 use tilewise_core::{Activation, Epilogue, Format, Gathered, Grouping, Operand, Problem};
 
@@ -84,8 +85,8 @@ impl Shape {
             }
             Some(Experts { count, sharing: Sharing::Halves }) => {
                 let mut firsts = [0; 3];
-                let part = |i| {
-                    let sizes @ [m, n, k] = self.mnk.map(|side| side >> i);
+                let part = |i: usize| {
+                    let sizes @ [m, n, k] = self.mnk.map(|side| side >> i.min(HALVINGS));
                     let part = self.part(sizes, firsts);
                     let used = [m * k, k * n, m * n];
                     (0..3).for_each(|at| firsts[at] += used[at]);
@@ -164,7 +165,11 @@ impl Shape {
                 Grouping::Masked { entries: groups, offset, expected: rows.map(|rows| rows as u64) }
             }
             Sharing::AlongK => Grouping::RaggedK { groups, offset },
-            Sharing::Halves => Grouping::Listed { groups, offset },
+            Sharing::Halves => {
+                let [_, _, [_, _, elements]] = self.storage(groups as usize);
+                let expected = Some((elements as u64).div_ceil(n));
+                Grouping::Listed { groups, offset, expected }
+            }
         };
         // All groups share one A, and one B.
         let shared = |own: Operand| match sharing {

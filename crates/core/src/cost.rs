@@ -20,7 +20,6 @@ use crate::problem::Problem;
 /// takes as long as `decode` operations in f32.
 pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, decode: f64) -> f64 {
     let (m, k) = (problem.grouping.expected_m(problem.m), problem.grouping.expected_k(problem.k));
-    let idle = idle(problem, variant);
     let problem = &Problem { m, k, ..*problem };
     let multiplied = match variant.model {
         Model::Tiles(shares) => tiles::seconds(problem, caps, variant, splits, shares.on(caps)),
@@ -35,21 +34,23 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, d
     let decoding = decoding(problem, caps, variant, decode);
     // Tiles of a group wait for its weights, and decode others meanwhile.
     let tiles = matches!(variant.model, Model::Tiles(_) | Model::AppleTiles { .. });
-    idle + match problem.grouping.has_few_rows() {
+    match problem.grouping.has_few_rows() {
         true if tiles => multiplied.hypot(decoding),
         _ => multiplied + decoding,
     }
 }
 
-/// Seconds that a workgroup without a tile takes, where they lie between the others.
-const IDLE: f64 = 1.8e-9;
+/// Seconds of the workgroups that are expected to find no tile.
+pub(crate) fn idle(problem: &Problem, caps: &Caps, variant: &Variant) -> f64 {
+    let tile = [variant.bm, variant.bn].map(u64::from);
+    let Problem { m, n, batch, grouping, .. } = *problem;
+    grouping.idle_tiles([m, n], batch, tile) as f64 * caps.rates().idle
+}
 
-/// Seconds of the workgroups for rows of entries that are expected not to count.
-fn idle(problem: &Problem, variant: &Variant) -> f64 {
-    let [all, own] = [problem.m, problem.grouping.expected_m(problem.m)]
-        .map(|rows| rows.div_ceil(variant.bm.into()));
-    let columns = problem.n.div_ceil(variant.bn.into());
-    ((all - own) * columns * problem.batch) as f64 * IDLE
+/// Seconds of a pass that makes a table of groups, and of what a dispatch takes more that has its
+/// number of workgroups from there: wgpu checks that number by a dispatch of its own.
+pub(crate) fn counting(caps: &Caps) -> f64 {
+    2.5 * caps.rates().dispatch
 }
 
 /// A software device's driver compiles texts on the CPU, as slowly as it runs them: one of `gemv`

@@ -63,6 +63,9 @@ pub enum Grouping {
         groups: u64,
         /// The place of the first number in its storage.
         offset: u64,
+        /// The rows of N columns that all products have together, where that is known; else all
+        /// are taken to be as large as the largest. Estimates alone depend on it.
+        expected: Option<u64>,
     },
 }
 
@@ -173,6 +176,7 @@ impl Grouping {
             Grouping::RaggedM { expected: Some(rows), .. } => {
                 self.expected_entries(m, batch) * rows.max(1).div_ceil(bm) as f64
             }
+            Grouping::Listed { expected: Some(rows), .. } => (rows as f64 / bm as f64).max(1.0),
             Grouping::RaggedM { .. } => {
                 let met = self.expected_entries(m, batch);
                 let last = (bm - 1) as f64 / 2.0;
@@ -180,6 +184,22 @@ impl Grouping {
             }
             _ => (self.expected_m(m).div_ceil(bm) * batch) as f64,
         }
+    }
+
+    /// Tiles that no entry has, of those for which workgroups are started, as far as can be known.
+    /// Of a list that is not known, it may be all.
+    pub fn idle_tiles(self, [m, n]: [u64; 2], batch: u64, [bm, bn]: [u64; 2]) -> u64 {
+        let columns = n.div_ceil(bn);
+        let started = m.div_ceil(bm) * columns * batch;
+        let own = match self {
+            Grouping::Masked { .. } => self.expected_m(m).div_ceil(bm) * columns * batch,
+            Grouping::Listed { groups, expected: Some(rows), .. } => {
+                (rows * n).div_ceil(bm * bn).max(groups)
+            }
+            Grouping::Listed { .. } => 0,
+            _ => started,
+        };
+        started.saturating_sub(own)
     }
 
     /// Entries of B that have rows, as far as can be known: rows choose their groups at random.

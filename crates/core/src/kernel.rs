@@ -379,6 +379,8 @@ pub struct Kit {
     pub stores: &'static [StoreDef],
     /// Schedules.
     pub schedules: &'static [ScheduleDef],
+    /// The file of the pass that makes a table of groups.
+    pub table: Option<&'static str>,
     /// The file of the numbers of a pass, unless the schedule has them.
     pub params: &'static str,
     /// Other files that every mainloop is composed with.

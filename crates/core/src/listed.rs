@@ -7,7 +7,7 @@ impl Problem {
     /// Each product of a [list](Grouping::Listed) by itself, given the numbers of all; without rows
     /// if it is left out. Of any other grouping, none.
     pub fn listed(&self, numbers: &[u32]) -> Vec<Problem> {
-        let Grouping::Listed { groups, offset } = self.grouping else { return Vec::new() };
+        let Grouping::Listed { groups, offset, .. } = self.grouping else { return Vec::new() };
         let number = |at: u64| numbers.get(at as usize).map_or(0, |&number| u64::from(number));
         (0..groups)
             .map(|group| {
@@ -71,7 +71,7 @@ mod tests {
             b: at(plain.b.t(), 30),
             c: at(plain.c, 20),
             batch: 1,
-            grouping: Grouping::Listed { groups: 1, offset: 2 },
+            grouping: Grouping::Listed { groups: 1, offset: 2, expected: None },
             ..plain
         };
         let rows = |numbers: [u32; 9]| {

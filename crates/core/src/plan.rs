@@ -421,7 +421,8 @@ fn lay(
     let pack = setups.iter().map(|setup| setup.fetches.packing_seconds(caps)).sum::<f64>();
     let decode = setup.fetches.b.map_or(0.0, |b| b.decode(variant));
     let read = setup.fetches.read(&variant.multiplied(problem));
-    let step = cost::seconds(&read, caps, variant, splits, decode) + pack / setups.len() as f64;
+    let product = cost::seconds(&read, caps, variant, splits, decode) + setup.idle;
+    let step = product + pack / setups.len() as f64;
     let finishes = u64::from(setup.two_passes) + u64::from(setup.two_finishes);
     let others = finishes + setup.fetches.packed().count() as u64;
     let compiling = cost::compiling(caps, kernel, variant, others);

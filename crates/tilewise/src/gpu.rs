@@ -161,7 +161,8 @@ impl Gpu {
         if let Some(buffer) = kept.as_ref().filter(|buffer| buffer.size() >= bytes) {
             return Ok(Some(buffer.clone()));
         }
-        let usage = wgpu::BufferUsages::STORAGE;
+        // Passes leave the number of workgroups of others there.
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::INDIRECT;
         let descriptor = wgpu::BufferDescriptor {
             label: Some(label),
             size: bytes,

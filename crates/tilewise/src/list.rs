@@ -207,6 +207,13 @@ impl ProductList {
         self.numbers.shape()[0]
     }
 
+    /// Rows of the largest N columns that all have together, as far as known.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        let elements = |shape: &ProductShape| u64::from(shape.m) * u64::from(shape.n);
+        let all: u64 = self.shapes.as_deref()?.iter().map(elements).sum();
+        Some(all.div_ceil(self.most[1].max(1) as u64))
+    }
+
     /// Whether all places and row strides in A, and in B, are multiples of so many elements.
     pub(crate) fn is_aligned(&self, vectors: [u64; 2]) -> [bool; 2] {
         let Some(shapes) = self.shapes.as_deref() else { return [self.aligned; 2] };

@@ -81,6 +81,7 @@ impl Wgsl {
         let (five, many) = cases::many_workgroups(WGSL);
         let (little, pieces) = cases::pieces(WGSL);
         let (three, by_threes) = cases::three_buffers(WGSL);
+        let (software, sparse) = cases::sparse(WGSL);
         let (few, mut bound) = cases::few_buffers(WGSL);
         // The kernel that shares nothing meets all, and the others as it does.
         bound.retain(|case| case.kernel == Some(WGSL.floor()));
@@ -91,6 +92,7 @@ impl Wgsl {
             (many, &five, false),
             (pieces, &little, false),
             (bound, &few, false),
+            (sparse, &software, false),
             (by_threes, &three, false),
         ] {
             for case in list.into_iter().filter(|case| case.is_for(caps)) {

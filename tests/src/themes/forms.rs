@@ -17,6 +17,10 @@ pub fn masked() -> Vec<Case> {
         let case = Case::new([66, 22, 12], types).layout(LAYOUTS[i % 4]).masked(counts.clone());
         let [bias, residual] = [Place::odd(types[1]), Place::odd(DType::F32)];
         cases.push(case.clone());
+        // Few rows, it is said: a device counts its workgroups.
+        let few = Case { expected_rows: Some(1), ..case.clone() };
+        cases.push(few.clone());
+        cases.push(Case { size: [66, 21, 13], ..few }.odd());
         cases.push(Case { size: [66, 21, 13], ..case.clone() }.odd());
         cases.push(Case {
             bias: Some(([Axis::M, Axis::N][i % 2], bias)),
@@ -207,5 +211,8 @@ pub fn large_forms() -> Vec<Case> {
         let case = Case::new([[30, 44, 20], [50, 9, 20]][i], [DType::F32; 3]).along_k(groups);
         cases.push(Case { bias: Some((Axis::N, Place::odd(DType::F32))), ..case });
     }
+    // Workgroups are counted in each piece.
+    let case = Case::new([600, 4, 2], [DType::F32; 3]).masked(vec![300, 7, 600]);
+    cases.push(Case { expected_rows: Some(3), ..case });
     cases
 }

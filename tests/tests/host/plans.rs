@@ -94,7 +94,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
     let listed = |dtype, groups, size: u64, ld| {
         let operand = packed(dtype, 1, 4 * size * size);
         let ab = Operand { ld, ..operand };
-        let grouping = Grouping::Listed { groups, offset: 0 };
+        let grouping = Grouping::Listed { groups, offset: 0, expected: None };
         let c = packed(DType::F32, 1, 4 * size * size);
         let problem = Problem { c, ..Problem::dense(dtype, size, size, size) };
         Problem { batch: groups, a: ab, b: ab, grouping, ..problem }
@@ -155,6 +155,13 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("eight experts", grouped(8, 1024, 2048, 1024)),
         ("eight experts, rows by index, gated", by_index(grouped(8, 1024, 2048, 1024), 512)),
         ("eight experts, masked", masked(8, 256, 2048, 1024)),
+        (
+            "64 experts, masked, few rows",
+            Problem {
+                grouping: Grouping::Masked { entries: 64, offset: 0, expected: Some(8) },
+                ..masked(64, 1024, 2048, 1024)
+            },
+        ),
         ("eight experts, slopes of weights", along_k(8, 2048, 1024, 1024)),
         ("64 experts, slopes of weights, bf16", of_bf16(along_k(64, 1408, 2048, 8192))),
         ("a list, aligned", listed(DType::F16, 4, 1024, 8)),

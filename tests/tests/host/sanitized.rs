@@ -285,6 +285,16 @@ fn peeled() {
     check(&[caps], &cases, &options(), false);
 }
 
+/// Passes that have as many workgroups as the one before them counted.
+#[test]
+fn sparse() {
+    let (caps, cases) = cases::sparse(WGSL);
+    for (case, _, plan) in plans(std::slice::from_ref(&caps), &cases) {
+        assert!(plan.passes.iter().any(|pass| pass.indirect.is_some()), "{case:?} has all");
+    }
+    check(&[caps], &cases, &options(), false);
+}
+
 /// No kernel but those for matrix units relies on the size of a subgroup.
 #[test]
 fn small_subgroups() {
@@ -321,7 +331,8 @@ fn everything_is_reached() {
     ]
     .concat();
     let mut seen = BTreeSet::new();
-    for (_, _, plan) in plans(&devices(), &all) {
+    let (software, sparse) = cases::sparse(WGSL);
+    for (_, _, plan) in plans(&devices(), &all).into_iter().chain(plans(&[software], &sparse)) {
         for pass in &plan.passes {
             seen.extend(pass.parts.iter().map(|part| key(&pass.label, part, pass)));
         }
@@ -425,7 +436,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     };
     let takes = |schedule: &&ScheduleDef| {
         let (groups, offset) = (1, 0);
-        [Grouping::RaggedK { groups, offset }, Grouping::Listed { groups, offset }]
+        [Grouping::RaggedK { groups, offset }, Grouping::Listed { groups, offset, expected: None }]
             .iter()
             .all(|grouping| !(schedule.serves)(*grouping) || kernel.variant.takes(*grouping))
     };

@@ -110,6 +110,20 @@ fn rows_by_index() {
     check(&gathered());
 }
 
+/// Workgroups counted by a pass before, on one kernel.
+fn sparse() -> (Caps, Vec<Case>) {
+    let (software, mut cases) = cases::sparse(WGSL);
+    let floor = WGSL.floor();
+    cases.retain(|case| case.kernel.as_ref().is_some_and(|name| name.starts_with(&floor)));
+    (Caps { class: software.class, ..device() }, cases)
+}
+
+#[test]
+fn counted_workgroups() {
+    let (software, cases) = sparse();
+    check_on(&software, &cases, PLAIN, false);
+}
+
 /// Batches whose dimensions have no common stride.
 fn nested() -> Vec<Case> {
     let case = |case: Case| case.kernel("simt/32x32x32");
@@ -200,6 +214,11 @@ fn everything_is_reached() {
                 files.extend(pass.parts.iter().map(|part| part.file));
             }
         }
+    }
+    let (software, sparse) = sparse();
+    for case in &sparse {
+        let passes = planned(case, &software).unwrap().passes;
+        files.extend(passes.iter().flat_map(|pass| &pass.parts).map(|part| part.file));
     }
     let conversions = few_conversions();
     let passes = conversions.iter().flat_map(|conversion| &conversion.passes);

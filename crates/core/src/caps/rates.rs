@@ -14,6 +14,8 @@ pub struct Rates {
     pub bandwidth: f64,
     /// Seconds to start a dispatch, barrier included.
     pub dispatch: f64,
+    /// Seconds of a workgroup that finds no tile.
+    pub idle: f64,
 }
 
 /// Of the published bandwidth of memory, what a copy moves: as measured on an H200, 4.0 of 4.8
@@ -56,14 +58,22 @@ impl Caps {
     /// class reach.
     pub fn rates(&self) -> Rates {
         let guess = match self.class {
-            DeviceClass::Discrete => {
-                Rates { cores: 100.0, core_flops: 0.4e12, bandwidth: 1.5e12, dispatch: 4e-6 }
-            }
-            DeviceClass::Integrated | DeviceClass::Unknown => {
-                Rates { cores: 16.0, core_flops: 0.3e12, bandwidth: 1.5e11, dispatch: 6e-6 }
-            }
+            DeviceClass::Discrete => Rates {
+                cores: 100.0,
+                core_flops: 0.4e12,
+                bandwidth: 1.5e12,
+                dispatch: 4e-6,
+                idle: 1e-9,
+            },
+            DeviceClass::Integrated | DeviceClass::Unknown => Rates {
+                cores: 16.0,
+                core_flops: 0.3e12,
+                bandwidth: 1.5e11,
+                dispatch: 6e-6,
+                idle: 6e-9,
+            },
             DeviceClass::Cpu => {
-                Rates { cores: 4.0, core_flops: 1e10, bandwidth: 1e10, dispatch: 2e-5 }
+                Rates { cores: 4.0, core_flops: 1e10, bandwidth: 1e10, dispatch: 2e-5, idle: 5e-6 }
             }
         };
         // An M10 is no M1.

@@ -17,9 +17,12 @@ pub struct ScheduleDef {
     pub serves: fn(Grouping) -> bool,
     /// Whether its file shares the groups among lanes ([`Kit::lanes`]).
     pub lanes: bool,
-    /// The file of the pass that makes the table which it reads in place of the grouping's
-    /// operands; none if it reads these.
+    /// The file by which the pass [`Kit::table`] makes the table of groups that it reads; none if
+    /// it reads the grouping's operands itself.
     pub table: Option<&'static str>,
+    /// Whether it is for groupings of which another serves, too, and taken where its table takes
+    /// less time than the workgroups without a tile which it spares.
+    pub spares_idle: bool,
     /// The files by which a pass that divides lines by powers of two knows what of an entry shares
     /// them; those of all of K share them unless ranges of K are summed.
     pub powers: &'static [&'static str],
@@ -48,6 +51,12 @@ impl Kit {
 
     /// The schedule for a grouping.
     pub fn schedule(&self, grouping: Grouping) -> Option<&'static ScheduleDef> {
-        self.schedules.iter().find(|schedule| (schedule.serves)(grouping))
+        self.schedule_for(grouping, false)
+    }
+
+    /// The same, where there are many workgroups without a tile to spare, or not.
+    pub fn schedule_for(&self, grouping: Grouping, idle: bool) -> Option<&'static ScheduleDef> {
+        let serves = |one: &&ScheduleDef| (one.serves)(grouping) && (idle || !one.spares_idle);
+        self.schedules.iter().find(serves)
     }
 }

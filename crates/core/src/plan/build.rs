@@ -6,7 +6,7 @@ use super::groups::GroupTable;
 use super::pack::Side;
 use super::piece::{Piece, Step};
 use super::setup::Setup;
-use super::{Candidate, Choice, Laid, Pass};
+use super::{Candidate, Choice, Laid, Part, Pass};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Load};
@@ -42,10 +42,18 @@ pub(super) fn build(
         setups.iter().map(|setup| setup.fetches.packed_bytes()).max().unwrap_or(0);
     let table = GroupTable::new(piece, first, packed_bytes);
     let mut passes = Vec::new();
-    if let Some(table) = table {
-        packed_bytes = table.end();
-        passes.push(table.pass(piece, whole, caps, first, candidate.variant.bm));
-    }
+    packed_bytes = table.map_or(packed_bytes, GroupTable::end);
+    // A table is made anew for a pass with other tiles.
+    let mut made: Option<Pass> = None;
+    let mut with_table = |tile, mut reader: Pass| {
+        let wanted = table.map(|table| table.pass(piece, whole, caps, first, tile, &reader.params));
+        let new = wanted.filter(|wanted| made.replace(wanted.clone()).as_ref() != Some(wanted));
+        let by_words = |part: &Part| Some(part.file) == first.kit.finish_words;
+        if !reader.parts.iter().any(by_words) {
+            reader.indirect = table.and_then(GroupTable::workgroups);
+        }
+        new.into_iter().chain([reader])
+    };
     for index in 0..piece.steps() {
         let setup = match setups.iter().find(|setup| setup.step == index) {
             Some(setup) => *setup,
@@ -66,18 +74,17 @@ pub(super) fn build(
                 passes.push(packing.pass(side, caps, params(piece, &setup), &setup, whole)?);
             }
         }
-        passes.push(mainloop(piece, (whole, table), caps, &setup, candidate));
+        let mainloop = mainloop(piece, (whole, table), caps, &setup, candidate);
+        passes.extend(with_table([candidate.variant.bm, candidate.variant.bn], mainloop));
     }
-    if first.two_passes && !piece.problem.grouping.has_entries() {
-        // Finishing tiles have other rows.
-        let [bm, _] = first.kit.finish_tile;
-        passes.extend(table.map(|table| table.pass(piece, whole, caps, first, bm)));
-    }
-    if first.two_finishes {
-        passes.push(finish(piece, (whole, table), caps, first, Ends::ButResidual)?);
-        passes.push(finish(piece, (whole, table), caps, first, Ends::Residual)?);
-    } else if first.two_passes {
-        passes.push(finish(piece, (whole, table), caps, first, Ends::All)?);
+    let ends: &[Ends] = match first.two_passes {
+        true if first.two_finishes => &[Ends::ButResidual, Ends::Residual],
+        true => &[Ends::All],
+        false => &[],
+    };
+    for &ends in ends {
+        let finish = finish(piece, (whole, table), caps, first, ends)?;
+        passes.extend(with_table(first.kit.finish_tile, finish));
     }
     Ok(Built { choice, passes, scratch_bytes: first.scratch_bytes, packed_bytes })
 }

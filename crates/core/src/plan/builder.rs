@@ -52,6 +52,7 @@ impl Builder {
             unroll: true,
             params,
             grid: [0; 2],
+            indirect: None,
             threads,
             workgroup_bytes,
             bindings: Vec::new(),
@@ -293,21 +294,24 @@ impl Builder {
 
     /// The numbers of groups: the buffers of the whole product's grouping, or a table.
     pub(super) fn groups(&mut self, whole: Grouping, table: Option<GroupTable>) {
+        if let Some(table) = table {
+            self.packed(Role::Packed, false, Role::Packed, table.place(), GroupTable::ENTRY);
+        }
+        // Of a list, more than its table has.
+        if table.is_none() || whole.is_listed() {
+            self.numbers(whole);
+        }
+    }
+
+    fn numbers(&mut self, whole: Grouping) {
         for (role, elements) in whole.operands() {
-            match table {
-                Some(table) => {
-                    self.packed(role, false, Role::Packed, table.place(), GroupTable::ENTRY)
-                }
-                None => self.bind(role, false, [0, elements * WORD], WORD),
-            }
+            self.bind(role, false, [0, elements * WORD], WORD);
         }
     }
 
     /// The buffers that a table is made of, and its own.
     pub(super) fn table(&mut self, whole: Grouping, table: GroupTable) {
-        for (role, elements) in whole.operands() {
-            self.bind(role, false, [0, elements * WORD], WORD);
-        }
+        self.numbers(whole);
         self.packed(Role::Packed, true, Role::Packed, table.place(), GroupTable::ENTRY);
     }
 

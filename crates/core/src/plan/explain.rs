@@ -52,9 +52,10 @@ pub fn explain(
     }
     for (index, pass) in plan.passes.iter().enumerate() {
         let [x, y] = pass.grid;
+        let counted = if pass.indirect.is_some() { "as counted, at most " } else { "" };
         let _ = writeln!(
             out,
-            "pass {}  {}  grid {x}×{y}, {} invocations, {} bytes of workgroup memory",
+            "pass {}  {}  grid {counted}{x}×{y}, {} invocations, {} bytes of workgroup memory",
             index + 1,
             pass.label,
             pass.threads,

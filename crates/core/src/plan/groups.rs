@@ -16,10 +16,16 @@ const THREADS: u32 = 256;
 /// Where a table lies in the memory for packed operands.
 #[derive(Clone, Copy)]
 pub(super) struct GroupTable {
-    file: &'static str,
+    /// The pass's file, and the one that knows the groups.
+    files: [&'static str; 2],
     start: u64,
     groups: u64,
+    /// Whether passes take their number of workgroups from it.
+    counts: bool,
 }
+
+/// Entries behind those of the groups, which hold the number of workgroups of a mainloop.
+const COUNT: u64 = 2;
 
 impl GroupTable {
     /// Bytes for a group: the ends of its rows and of its tiles, or that of its range of K.
@@ -28,42 +34,62 @@ impl GroupTable {
     /// Places the table behind the packed operands. Gives none if the schedule reads no table.
     pub(super) fn new(piece: &Piece, setup: &Setup, packed_bytes: u64) -> Option<Self> {
         Some(GroupTable {
-            file: setup.schedule.table?,
+            files: [setup.kit.table?, setup.schedule.table?],
             start: packed_bytes.next_multiple_of(ALIGNMENT),
             groups: piece.first_group + piece.problem.entries(),
+            counts: setup.schedule.spares_idle,
         })
     }
 
     /// Start and length in bytes.
     pub(super) fn place(self) -> [u64; 2] {
-        [self.start, self.groups * Self::ENTRY]
+        [self.start, (self.groups + COUNT) * Self::ENTRY]
+    }
+
+    /// The byte from which on the number of workgroups lies, for passes that take it.
+    pub(super) fn workgroups(self) -> Option<u64> {
+        self.counts.then_some(self.start + self.groups * Self::ENTRY)
     }
 
     /// Bytes of the memory for packed operands up to its end.
     pub(super) fn end(self) -> u64 {
-        self.start + self.groups * Self::ENTRY
+        let [start, bytes] = self.place();
+        start + bytes
     }
 
-    /// The pass that makes it, for tiles of `bm` rows.
+    /// The pass that makes it, for a `reader` with such tiles.
     pub(super) fn pass(
         self,
         piece: &Piece,
         whole: Grouping,
         caps: &Caps,
         setup: &Setup,
-        bm: u32,
+        [bm, bn]: [u32; 2],
+        reader: &Params,
     ) -> Pass {
         let threads = THREADS.min(caps.max_invocations).min(caps.max_workgroup_size_x);
         let own = params(piece, setup);
-        let params = match piece.problem.grouping.has_whole_k() {
-            true => own,
-            // Ranges of K end as rows do, and no piece cuts them.
-            false => Params { m: own.k, first_row: 0, ..own },
+        let Params { tiles_n, splits, grid_x, .. } = *reader;
+        let (params, bm) = match piece.problem.grouping.has_whole_k() {
+            true if self.counts => (Params { tiles_n, splits, ..own }, bm),
+            // Each product of a list has columns of its own.
+            false if self.counts => (Params { tiles_n: 1, splits: 1, ..own }, bm),
+            true => (own, bm),
+            // Ranges of K end as rows do, and no piece cuts them. Their tiles are of no use.
+            false => (Params { m: own.k, first_row: 0, ..own }, 1),
         };
         let mut builder =
             Builder::new("groups".into(), params, threads, 4 * threads, (setup.kit, setup.windows));
         builder.table(whole, self);
-        builder.part(self.file, None, vec![("BM", bm), ("THREADS", threads)]);
-        builder.finish(1, caps)
+        let [pass, groups] = self.files;
+        builder.part(groups, None, vec![("BM", bm)]);
+        if whole.is_listed() {
+            builder.constant(("BN", bn));
+        }
+        builder.part(pass, None, vec![("THREADS", threads)]);
+        let mut pass = builder.finish(1, caps);
+        // One workgroup has no use for the width of its own grid.
+        pass.params.grid_x = if self.counts { grid_x } else { 1 };
+        pass
     }
 }

@@ -76,6 +76,10 @@ pub struct Pass {
     pub params: Params,
     /// Workgroups along x and y.
     pub grid: [u32; 2],
+    /// The byte of the memory for packed operands from which an earlier pass left how many
+    /// workgroups are needed along x, y and z, three numbers of type u32; none where all of the
+    /// grid are. Those beyond find nothing to do, so a device may start them as well.
+    pub indirect: Option<u64>,
     /// Invocations of one workgroup.
     pub threads: u32,
     /// Bytes of workgroup memory.
@@ -94,7 +98,9 @@ impl Pass {
         // Only the declarations of operands are changed. The ends of groups decide which
         // invocations reach barriers, and a compiler accepts that of read-only memory alone.
         // Partial sums lie in a buffer of the library.
-        let is_operand = !matches!(binding.role, Role::Offsets | Role::Scratch);
+        // So does what was packed.
+        let is_operand =
+            !matches!(binding.role, Role::Offsets | Role::Scratch) && binding.from != Role::Packed;
         !(binding.writable || self.beside_c && is_operand)
     }
 }

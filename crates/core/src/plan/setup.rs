@@ -5,6 +5,7 @@ use super::check;
 use super::fetch::{Fetches, scalar_loader};
 use super::piece::{Piece, Step, Window, scratch_bytes, split_length, splits_of};
 use crate::caps::Caps;
+use crate::cost;
 use crate::kernel::{Kit, OperandDef, Reject, ScheduleDef, StoreDef, Variant};
 use crate::nested;
 use crate::problem::Problem;
@@ -18,6 +19,8 @@ pub(super) struct Setup {
     pub(super) kit: &'static Kit,
     pub(super) windows: [Window; Role::COUNT],
     pub(super) workgroups: u64,
+    /// Estimated seconds of workgroups without a tile, or of the table that spares them.
+    pub(super) idle: f64,
     pub(super) storage_buffers: u64,
     pub(super) scratch_bytes: u64,
     pub(super) two_passes: bool,
@@ -54,10 +57,8 @@ impl Setup {
     ) -> Result<Self, Reject> {
         let Step { index, ref problem, windows } = *step;
         let grouping = problem.grouping;
-        // A piece meets the groups before its own, too.
-        let schedule = kit
-            .schedule(grouping.behind(piece.first_group))
-            .ok_or_else(|| Reject(format!("no schedule for {grouping:?}")))?;
+        let none = || Reject(format!("no schedule for {grouping:?}"));
+        kit.schedule(grouping).ok_or_else(none)?;
         let tiles_m = grouping.tiles_m(problem.m, variant.bm.into());
         let tiles_n = problem.n.div_ceil(variant.bn.into());
         let multiplied = variant.multiplied(problem);
@@ -77,6 +78,17 @@ impl Setup {
             return Err(Reject("it has no rows by index".into()));
         }
         let fetches = Fetches::new(kit, caps, variant, problem, splits)?;
+        // A list is bound beside its table.
+        let beside = u64::from(grouping.is_listed());
+        let direct_buffers = direct_buffers(&fetches, problem);
+        let idle = cost::idle(problem, caps, variant);
+        let table = cost::counting(caps);
+        let spares = idle > table && direct_buffers + beside <= caps.max_storage_buffers.into();
+        // A piece meets the groups before its own, too.
+        let schedule =
+            kit.schedule_for(grouping.behind(piece.first_group), spares).ok_or_else(none)?;
+        let idle = if schedule.spares_idle { table } else { idle };
+        let direct_buffers = direct_buffers + if schedule.spares_idle { beside } else { 0 };
         let epilogue = &problem.epilogue;
         let bias = epilogue.bias.map(|bias| scalar_loader(kit, caps, &bias.operand)).transpose()?;
         let residual =
@@ -88,7 +100,7 @@ impl Setup {
         if !by_tiles && kit.finish_words.is_some() && !nested::is_even(grouping, &problem.c) {
             return Err(Reject("entries of C share words, and do not follow one another".into()));
         }
-        let directly = direct_buffers(&fetches, problem) <= caps.max_storage_buffers.into();
+        let directly = direct_buffers <= caps.max_storage_buffers.into();
         let two_passes = scratch_splits > 1 || piece.steps() > 1 || !by_tiles || !directly;
         let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
         if grouping.is_listed() && two_passes {
@@ -111,7 +123,7 @@ impl Setup {
         let mainloop = if two_passes {
             (fetches.storage_buffers(problem) + 1 + schedules).max(finish)
         } else {
-            direct_buffers(&fetches, problem)
+            direct_buffers
         };
         let storage_buffers = mainloop.max(fetches.packing_buffers(problem));
         let workgroups =
@@ -121,6 +133,7 @@ impl Setup {
             kit,
             windows,
             workgroups,
+            idle,
             storage_buffers,
             scratch_bytes: if two_passes { scratch_bytes(problem, scratch_splits) } else { 0 },
             two_passes,

@@ -124,7 +124,10 @@ impl Gpu {
             let [x, y] = step.pass.grid;
             pass.set_pipeline(&step.pipeline.pipeline);
             pass.set_bind_group(0, group, &[]);
-            pass.dispatch_workgroups(x, y, 1);
+            match (step.pass.indirect, &packed) {
+                (Some(start), Some(packed)) => pass.dispatch_workgroups_indirect(packed, start),
+                _ => pass.dispatch_workgroups(x, y, 1),
+            }
         }
         Ok(())
     }

@@ -1,0 +1,19 @@
+// Products of a list, for a table (group_table.wgsl): by their sizes, nine numbers from one to the
+// next, of which sizes beyond those of the pass are cut.
+// needs: params
+// provides: BM BN FOLLOW columns_of list rows_of
+
+const BM: u32 = 8u; //param
+const BN: u32 = 8u; //param
+const FOLLOW: bool = false;
+
+@group(0) @binding(6) var<storage, read> list: array<u32>;
+
+fn rows_of(product: u32) -> u32 {
+    return min(list[params.row_offset + product * 9u], params.m);
+}
+
+// How many tiles lie side by side.
+fn columns_of(product: u32) -> u32 {
+    return (min(list[params.row_offset + product * 9u + 1u], params.n) + BN - 1u) / BN;
+}

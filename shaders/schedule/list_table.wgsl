@@ -1,0 +1,13 @@
+// Products of a list that have their own tiles alone: a pass before has counted them
+// (mainloop/group_table.wgsl).
+// needs: given group_beyond group_table
+// provides: product_of
+
+// The product of a workgroup, and which of its tiles that is.
+fn product_of(id: u32) -> vec2<u32> {
+    let product = group_beyond(given.entries, id, 1u);
+    if product == 0u || product == given.entries {
+        return vec2<u32>(product, id);
+    }
+    return vec2<u32>(product, id - group_table[product - 1u].y);
+}

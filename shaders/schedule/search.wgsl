@@ -1,0 +1,22 @@
+// A search in a table of groups.
+// needs: nothing
+// provides: group_beyond group_table
+
+// Of each group, the end of its rows and of its tiles.
+@group(0) @binding(10) var<storage, read> group_table: array<vec2<u32>>;
+
+// The first of so many groups that ends behind a row (`by` is 0) or a tile (1); their number if
+// none does.
+fn group_beyond(groups: u32, place: u32, by: u32) -> u32 {
+    var low = 0u;
+    var high = groups;
+    while low < high {
+        let middle = low + (high - low) / 2u;
+        if group_table[middle][by] > place {
+            high = middle;
+        } else {
+            low = middle + 1u;
+        }
+    }
+    return low;
+}

@@ -1,0 +1,33 @@
+// Schedule: groups of rows, where a pass before has made a table of them (group_table.wgsl), in
+// which a workgroup finds its tile in few steps.
+// needs: BM BN Tile batch_of group_beyond group_table k_range params row_start tile_rows
+// provides: schedule
+
+fn schedule(id: u32, thread: u32) -> Tile {
+    var tile = Tile();
+    let grid = tile_rows() * params.tiles_n;
+    let at = vec2<u32>(id % grid / params.tiles_n, id % params.tiles_n);
+    tile.split = id / grid;
+    if tile.split >= params.splits {
+        return tile;
+    }
+    let groups = params.first_group + params.entries;
+    let group = group_beyond(groups, at.x, 1u);
+    if group == groups {
+        return tile;
+    }
+    var before = vec2<u32>();
+    if group > 0u {
+        before = group_table[group - 1u];
+    }
+    tile.live = true;
+    tile.group = group - params.first_group;
+    tile.batch = batch_of(tile.group);
+    tile.row = row_start(before.x) + (at.x - before.y) * BM;
+    tile.row_end = group_table[group].x;
+    tile.col = at.y * BN;
+    let k = k_range(tile.group, tile.split);
+    tile.k = k.x;
+    tile.k_end = k.y;
+    return tile;
+}
