@@ -19,6 +19,7 @@ files![
     "schedule/lanes_subgroup.wgsl",
     "schedule/list.wgsl",
     "schedule/list_even.wgsl",
+    "schedule/list_known.wgsl",
     "schedule/list_table.wgsl",
     "schedule/ragged_k.wgsl",
     "schedule/ragged_k_table.wgsl",

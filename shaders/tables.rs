@@ -357,6 +357,12 @@ const SCHEDULES: &[ScheduleDef] = &[
         ..BATCHED
     },
     ScheduleDef {
+        extents: &["schedule/list_known.wgsl"],
+        serves: |grouping| grouping.list_sizes().is_some(),
+        spares_idle: true,
+        ..LISTED
+    },
+    ScheduleDef {
         extents: &["schedule/search.wgsl", "schedule/list_table.wgsl"],
         table: Some("mainloop/table_of_list.wgsl"),
         spares_idle: true,

@@ -119,7 +119,7 @@ fn problems() -> Vec<Problem> {
         let listed = Problem::dense(dtype, 96, 64, 128);
         all.push(Problem {
             batch: 3,
-            grouping: Grouping::Listed { groups: 3, offset: 0, expected: None },
+            grouping: Grouping::Listed { groups: 3, offset: 0, sizes: None },
             c: Operand::packed(Format::Dense(DType::F32), 1, 96, 64),
             ..listed
         });

@@ -6,6 +6,7 @@ use tilewise::planner::Caps;
 use tilewise::{Activation, Axis, DType, Precision, QuantFormat};
 use tilewise_core::kernel::{Access, KernelDef, Unit, Variant};
 use tilewise_core::plan::Forced;
+use tilewise_core::problem::{LISTED, ListSizes};
 use tilewise_core::{Format, Operand};
 use tilewise_shaders::LIBRARY;
 
@@ -16,6 +17,15 @@ pub struct Groups {
     pub ends: Vec<u32>,
     /// As a shader would leave them: only in a buffer, unchecked.
     pub on_device: bool,
+}
+
+impl Groups {
+    /// The numbers of each product of a list, behind which the host puts tables.
+    pub(crate) fn products(&self) -> impl Iterator<Item = &[u32]> {
+        let tables = if self.on_device { 0 } else { ListSizes::TABLES };
+        let count = self.ends.len() / (LISTED + tables) as usize;
+        self.ends.chunks_exact(LISTED as usize).take(count)
+    }
 }
 
 /// The rows of A by index.
@@ -287,6 +297,16 @@ impl Case {
     pub fn listed(self, products: &[[u32; 9]], elements: [usize; 3]) -> Self {
         let groups = Some(Groups { ends: products.concat(), on_device: true });
         Case { groups, form: Form::Listed(elements), ..self }
+    }
+
+    /// The same list from the host, with its tables.
+    pub fn from_host(mut self) -> Self {
+        if let Some(groups) = &mut self.groups {
+            let sizes: Vec<_> = groups.products().map(|numbers| [numbers[0], numbers[1]]).collect();
+            groups.ends.extend(ListSizes::tables(&sizes));
+            groups.on_device = false;
+        }
+        self
     }
 
     /// The stored shapes of A, B and C.

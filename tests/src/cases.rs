@@ -432,8 +432,7 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
         }
     }
     // And of a list of seven products.
-    if table.0[0].kit.schedule(Grouping::Listed { groups: 1, offset: 0, expected: None }).is_some()
-    {
+    if table.0[0].kit.schedule(Grouping::Listed { groups: 1, offset: 0, sizes: None }).is_some() {
         let product = |i: u32| [bm as u32, 20, 3, 24 * i, 3, 60 * i, 20, 160 * i, 20];
         let products: Vec<_> = (0..7).map(product).collect();
         cases.push(case([bm, bn.min(20), 3], F32).listed(&products, [168, 420, 1120]));

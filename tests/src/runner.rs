@@ -10,10 +10,10 @@ use std::ops::Range;
 pub use suite::Suite;
 use tilewise::{
     Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, ProductList,
-    Quantized, QuantizedTensor, RightOperand, Shards, Tensor,
+    ProductShape, Quantized, QuantizedTensor, RightOperand, Shards, Tensor,
 };
 use tilewise_core::plan::{Forced, plan};
-use tilewise_core::problem::LISTED;
+use tilewise_core::problem::{LISTED, ListSizes};
 use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{
     Bias, Caps, Epilogue, Format, Gathered, Grouping, Operand, Problem, convert, quant,
@@ -293,7 +293,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
                         Grouping::Masked { entries: groups, offset, expected }
                     }
                     Form::AlongK => Grouping::RaggedK { groups, offset },
-                    Form::Listed(_) => Grouping::Listed { groups, offset, expected: None },
+                    Form::Listed(_) => Grouping::Listed { groups, offset, sizes: None },
                 }
             }
         },
@@ -316,13 +316,14 @@ pub(crate) fn problem(case: &Case) -> Problem {
         batch_stride: elements[own] as u64,
         ..place.transposed(false).operand(1, [1, elements[own]])
     };
-    let groups = numbers.ends.len() as u64 / LISTED;
+    let groups = numbers.products().count() as u64;
+    let sizes = || ListSizes::of(numbers.products().map(|numbers| [numbers[0], numbers[1]]));
     Problem {
         batch: groups,
         a: flat(&case.a, 0),
         b: flat(&case.b, 1),
         c: flat(&case.c, 2),
-        grouping: Grouping::Listed { groups, offset: 0, expected: None },
+        grouping: Grouping::Listed { groups, offset: 0, sizes: (!numbers.on_device).then(sizes) },
         ..problem
     }
 }
@@ -425,7 +426,13 @@ fn execute(
         (Some(ends), Form::AlongK) => Gemm::ragged_k(left, b, &offsets(ends)?),
         (Some(numbers), Form::Listed(_)) => {
             let shape = [numbers.elem_count() / LISTED as usize, LISTED as usize];
-            let list = ProductList::from_tensor(&numbers.reshape(&shape)?, [m, n, k])?;
+            let list = match &case.groups {
+                Some(groups) if !groups.on_device => {
+                    let shapes: Vec<_> = groups.products().map(shape_of).collect();
+                    ProductList::upload(context, &shapes)?
+                }
+                _ => ProductList::from_tensor(&numbers.reshape(&shape)?, [m, n, k])?,
+            };
             let list = if case.aligned { list.aligned() } else { list };
             Gemm::list(left, b, &list.transposed(case.a.transposed, case.b.transposed))
         }
@@ -464,6 +471,11 @@ fn execute(
     }
     gemm.run_into(&turned(&c_view))?;
     c_flat.read_bytes_blocking()
+}
+
+fn shape_of(numbers: &[u32]) -> ProductShape {
+    let &[m, n, k, a, lda, b, ldb, c, ldc] = numbers else { unreachable!("nine numbers each") };
+    ProductShape { m, n, k, a, lda, b, ldb, c, ldc }
 }
 
 /// A kernel's name with no more splits of K than the product makes: cases of all sizes have one.

@@ -2,6 +2,7 @@
 
 use super::experts::HALVINGS;
 use super::{Experts, Shape, Sharing};
+use tilewise_core::problem::ListSizes;
 use tilewise_core::{Activation, Epilogue, Format, Gathered, Grouping, Operand, Problem};
 
 /// A matrix in its storage: the place of its first element, and how far it is from one row, and
@@ -166,9 +167,9 @@ impl Shape {
             }
             Sharing::AlongK => Grouping::RaggedK { groups, offset },
             Sharing::Halves => {
-                let [_, _, [_, _, elements]] = self.storage(groups as usize);
-                let expected = Some((elements as u64).div_ceil(n));
-                Grouping::Listed { groups, offset, expected }
+                let parts = self.parts(&[]);
+                let sizes = parts.iter().map(|part| [part.mnk[0], part.mnk[1]].map(|n| n as u32));
+                Grouping::Listed { groups, offset, sizes: Some(ListSizes::of(sizes)) }
             }
         };
         // All groups share one A, and one B.

@@ -91,8 +91,8 @@ pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant, decode
 
 /// Tiles of C, as far as can be known.
 fn tiles(problem: &Problem, variant: &Variant) -> f64 {
-    let columns = problem.n.div_ceil(u64::from(variant.bn)) as f64;
-    problem.grouping.expected_tiles_m(problem.m, problem.batch, variant.bm.into()) * columns
+    let Problem { m, n, batch, grouping, .. } = *problem;
+    grouping.expected_tiles([m, n], batch, [variant.bm, variant.bn].map(u64::from))
 }
 
 /// Bytes of A and of the entries of B that have rows, each once.

@@ -1,6 +1,7 @@
 //! Which rows, or which range of K, meet in each entry of a product. A grouping answers for itself:
 //! nobody else asks which one it is, except a schedule, which serves one of them.
 
+use crate::list_sizes::ListSizes;
 use crate::role::Role;
 use std::fmt;
 use std::ops::Range;
@@ -63,9 +64,9 @@ pub enum Grouping {
         groups: u64,
         /// The place of the first number in its storage.
         offset: u64,
-        /// The rows of N columns that all products have together, where that is known; else all
-        /// are taken to be as large as the largest. Estimates alone depend on it.
-        expected: Option<u64>,
+        /// What the host knows of their sizes. If it does, the storage holds their
+        /// [tables](ListSizes::tables) behind the numbers.
+        sizes: Option<ListSizes>,
     },
 }
 
@@ -128,6 +129,11 @@ impl Grouping {
         matches!(self, Grouping::Listed { .. })
     }
 
+    /// The sizes of a list that the host knows.
+    pub const fn list_sizes(self) -> Option<ListSizes> {
+        if let Grouping::Listed { sizes, .. } = self { sizes } else { None }
+    }
+
     /// Whether rows and columns at the edges may be computed apart from the whole tiles.
     pub const fn may_peel(self) -> bool {
         matches!(self, Grouping::Batched | Grouping::Nested { .. })
@@ -169,21 +175,26 @@ impl Grouping {
         }
     }
 
-    /// Tiles of `bm` rows that have rows, over all entries, as far as can be known: a group ends
+    /// Tiles that have rows and columns, over all entries, as far as can be known: a group ends
     /// anywhere in its last tile, and has one at least if it has rows.
-    pub fn expected_tiles_m(self, m: u64, batch: u64, bm: u64) -> f64 {
-        match self {
+    pub fn expected_tiles(self, [m, n]: [u64; 2], batch: u64, [bm, bn]: [u64; 2]) -> f64 {
+        if let Grouping::Listed { sizes: Some(sizes), .. } = self {
+            let ListSizes { area, rows, columns } = sizes;
+            let [area, rows, columns, bm, bn] = [area, rows, columns, bm, bn].map(|n| n as f64);
+            return area / (bm * bn) + (rows / bm + columns / bn) / 2.0;
+        }
+        let tiles_m = match self {
             Grouping::RaggedM { expected: Some(rows), .. } => {
                 self.expected_entries(m, batch) * rows.max(1).div_ceil(bm) as f64
             }
-            Grouping::Listed { expected: Some(rows), .. } => (rows as f64 / bm as f64).max(1.0),
             Grouping::RaggedM { .. } => {
                 let met = self.expected_entries(m, batch);
                 let last = (bm - 1) as f64 / 2.0;
                 met * ((self.expected_rows(m) + last) / bm as f64).max(1.0)
             }
             _ => (self.expected_m(m).div_ceil(bm) * batch) as f64,
-        }
+        };
+        tiles_m * n.div_ceil(bn) as f64
     }
 
     /// Tiles that no entry has, of those for which workgroups are started, as far as can be known.
@@ -193,9 +204,7 @@ impl Grouping {
         let started = m.div_ceil(bm) * columns * batch;
         let own = match self {
             Grouping::Masked { .. } => self.expected_m(m).div_ceil(bm) * columns * batch,
-            Grouping::Listed { groups, expected: Some(rows), .. } => {
-                (rows * n).div_ceil(bm * bn).max(groups)
-            }
+            Grouping::Listed { groups, sizes: Some(sizes), .. } => sizes.tiles(groups, [bm, bn]),
             Grouping::Listed { .. } => 0,
             _ => started,
         };
@@ -231,7 +240,10 @@ impl Grouping {
             Grouping::RaggedM { groups, first, .. } => Some(first.saturating_add(groups)),
             Grouping::RaggedK { groups, .. } => Some(groups),
             Grouping::Masked { entries, .. } => Some(entries),
-            Grouping::Listed { groups, .. } => Some(groups.saturating_mul(LISTED)),
+            Grouping::Listed { groups, sizes, .. } => {
+                let tables = if sizes.is_some() { ListSizes::TABLES } else { 0 };
+                Some(groups.saturating_mul(LISTED + tables))
+            }
         };
         count.map(|count| (Role::Offsets, self.offset().saturating_add(count))).into_iter()
     }
@@ -384,7 +396,7 @@ mod tests {
         };
         let masked = Grouping::Masked { entries: 3, offset: 1, expected: Some(4) };
         assert_eq!([3, 9].map(|m| masked.expected_m(m)), [3, 4]);
-        assert_eq!([3, 9].map(|m| masked.expected_tiles_m(m, 3, 2)), [6.0, 6.0]);
+        assert_eq!([3, 9].map(|m| masked.expected_tiles([m, 5], 3, [2, 3])), [12.0, 12.0]);
         let rows = |rows| (rows, 0..7);
         assert_eq!(segments(masked, &[5, 4, u32::MAX]), [rows(0..4), rows(0..9), rows(0..0)]);
         let ragged = Grouping::RaggedK { groups: 3, offset: 0 };

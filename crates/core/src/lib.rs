@@ -14,6 +14,7 @@ pub mod error;
 mod grouping;
 pub mod kernel;
 mod language;
+mod list_sizes;
 mod listed;
 mod model;
 mod nested;

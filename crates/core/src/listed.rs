@@ -71,7 +71,7 @@ mod tests {
             b: at(plain.b.t(), 30),
             c: at(plain.c, 20),
             batch: 1,
-            grouping: Grouping::Listed { groups: 1, offset: 2, expected: None },
+            grouping: Grouping::Listed { groups: 1, offset: 2, sizes: None },
             ..plain
         };
         let rows = |numbers: [u32; 9]| {

@@ -322,8 +322,8 @@ fn split_counts(
     let least = least_splits(&piece.step(0), variant);
     let mut counts = vec![least];
     if kernel.splits {
-        let tiles_m = problem.grouping.expected_tiles_m(problem.m, 1, variant.bm.into()) as u64;
-        let tiles = tiles_m * problem.n.div_ceil(variant.bn.into());
+        let tile = [variant.bm, variant.bn].map(u64::from);
+        let tiles = problem.grouping.expected_tiles([problem.m, problem.n], 1, tile) as u64;
         let wanted = 4 * caps.rates().cores as u64;
         let mut splits = 2 * least;
         while splits <= 64

@@ -5,6 +5,7 @@
 pub use crate::activation::Activation;
 pub use crate::dtype::DType;
 pub use crate::grouping::{Grouping, LISTED, Segment};
+pub use crate::list_sizes::ListSizes;
 pub use crate::precision::Precision;
 use crate::quant::{Plane, QuantFormat, Stored};
 use crate::role::Role;

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::tensor::Tensor;
 use std::ops::Range;
 use std::sync::Arc;
-use tilewise_core::problem::LISTED;
+use tilewise_core::problem::{LISTED, ListSizes};
 use tilewise_core::{DType, Error, Result};
 
 /// A product of a [list](ProductList): its sizes, and for A \[M,K\], B \[K,N\] and C \[M,N\] the
@@ -107,8 +107,9 @@ fn apart(shapes: &[ProductShape]) -> Result<()> {
 /// Products of any sizes for [`Gemm::list`](crate::Gemm::list), on the device.
 #[derive(Clone, Debug)]
 pub struct ProductList {
-    /// Nine numbers each.
+    /// Nine numbers each; of a list from the host, its tables behind them.
     pub(crate) numbers: Tensor,
+    count: usize,
     /// The largest M, N and K.
     pub(crate) most: [usize; 3],
     /// Whether A, and B, is stored as its transpose.
@@ -127,12 +128,15 @@ impl ProductList {
     /// `DeviceLost`. The product that uses it checks that all lies in its operands.
     pub fn upload(context: &Context, shapes: &[ProductShape]) -> Result<Self> {
         apart(shapes)?;
-        let numbers: Vec<u32> = shapes.iter().flat_map(ProductShape::numbers).collect();
-        let numbers = Tensor::upload(context, &numbers, &[shapes.len(), LISTED as usize])?;
+        let mut words: Vec<u32> = shapes.iter().flat_map(ProductShape::numbers).collect();
+        let sizes: Vec<_> = shapes.iter().map(|shape| [shape.m, shape.n]).collect();
+        words.extend(ListSizes::tables(&sizes));
+        let numbers = Tensor::upload(context, &words, &[words.len()])?;
         let most = |size: fn(&ProductShape) -> u32| shapes.iter().map(size).max().unwrap_or(0);
         let most = [most(|one| one.m), most(|one| one.n), most(|one| one.k)];
         Ok(ProductList {
             numbers,
+            count: shapes.len(),
             most: most.map(|size| size as usize),
             transposed: [false; 2],
             shapes: Some(shapes.into()),
@@ -163,8 +167,14 @@ impl ProductList {
             let text = format!("a list of products with strides {strides:?}, not contiguous");
             return Err(Error::Strides(text));
         }
-        let numbers = numbers.clone();
-        Ok(ProductList { numbers, most, transposed: [false; 2], shapes: None, aligned: false })
+        Ok(ProductList {
+            numbers: numbers.clone(),
+            count: shape[0],
+            most,
+            transposed: [false; 2],
+            shapes: None,
+            aligned: false,
+        })
     }
 
     /// Says whether A is stored as \[K,M\], and B as \[N,K\], in all products: their strides then
@@ -204,14 +214,13 @@ impl ProductList {
 
     /// How many products there are.
     pub fn count(&self) -> usize {
-        self.numbers.shape()[0]
+        self.count
     }
 
-    /// Rows of the largest N columns that all have together, as far as known.
-    pub(crate) fn rows(&self) -> Option<u64> {
-        let elements = |shape: &ProductShape| u64::from(shape.m) * u64::from(shape.n);
-        let all: u64 = self.shapes.as_deref()?.iter().map(elements).sum();
-        Some(all.div_ceil(self.most[1].max(1) as u64))
+    /// What is known of its products' sizes.
+    pub(crate) fn sizes(&self) -> Option<ListSizes> {
+        let sizes = self.shapes.as_deref()?.iter().map(|shape| [shape.m, shape.n]);
+        Some(ListSizes::of(sizes))
     }
 
     /// Whether all places and row strides in A, and in B, are multiples of so many elements.

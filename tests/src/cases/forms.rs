@@ -34,7 +34,7 @@ pub fn forms(table: Table) -> Vec<Case> {
         let groups = Groups { ends: (0..260).map(|group| group / 29).collect(), on_device };
         let case = Case { groups: Some(groups), ..Case::new([9, 12, 12], F32) };
         cases.push(case.kernel(&kernel.name));
-        if kernel.variant.takes(Grouping::Listed { groups: 1, offset: 0, expected: None }) {
+        if kernel.variant.takes(Grouping::Listed { groups: 1, offset: 0, sizes: None }) {
             let [m, n, k] = [bm + 4, bn + 3, bk + 1];
             let elements = [1 + m * k, 2 + k * n, 3 + m * n + bm * n];
             // Where storage runs along the tile, those beyond a product's last would leave it.

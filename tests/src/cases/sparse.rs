@@ -8,8 +8,9 @@ use tilewise_core::caps::DeviceClass;
 use tilewise_core::{Caps, Grouping};
 
 /// A software device, on which few workgroups without a tile take longer than to count the others,
-/// and products that have more: masked entries with few rows on every variant, lists on those that
-/// take them; splits of K, with a pass that adds up tiles or words.
+/// and products that have more: masked entries with few rows on every variant; lists on those that
+/// take them, whose tiles the device counts or the host; splits of K, with a pass that adds up
+/// tiles or words.
 pub fn sparse(table: Table) -> (Caps, Vec<Case>) {
     let mut cases = Vec::new();
     for (i, kernel) in table.kernels().into_iter().enumerate() {
@@ -18,7 +19,7 @@ pub fn sparse(table: Table) -> (Caps, Vec<Case>) {
         let case = Case::new([3 * bm as usize, bn as usize + 4, 12], F32).layout(layout);
         let case = case.masked(vec![bm, 0, bm - 1, bm + 1, 9 * bm]);
         cases.push(Case { beta: 0.5, expected_rows: Some(1), ..case.kernel(&kernel.name) });
-        if kernel.variant.takes(Grouping::Listed { groups: 1, offset: 0, expected: None }) {
+        if kernel.variant.takes(Grouping::Listed { groups: 1, offset: 0, sizes: None }) {
             let [m, n, k] = [2 * bm + 1, bn + 3, bk + 1];
             let [lda, ldb] = [k, n].map(|size| size.next_multiple_of(8));
             let list = [
@@ -31,8 +32,9 @@ pub fn sparse(table: Table) -> (Caps, Vec<Case>) {
             let size = [m, n, k].map(|size| size as usize);
             let case = Case::new(size, [DType::F16, DType::F16, DType::F32]);
             let case = Case { aligned: true, ..case.kernel(&kernel.name) };
-            let lists = [list, [[0; 9]; 4]];
-            cases.extend(lists.map(|list| case.clone().listed(&list, elements)));
+            let lists = [list, [[0; 9]; 4]].map(|list| case.clone().listed(&list, elements));
+            cases.push(lists[0].clone().from_host());
+            cases.extend(lists);
         }
     }
     for kernel in table.one_of_each().iter().filter(|kernel| kernel.splits) {

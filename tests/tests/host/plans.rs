@@ -94,7 +94,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
     let listed = |dtype, groups, size: u64, ld| {
         let operand = packed(dtype, 1, 4 * size * size);
         let ab = Operand { ld, ..operand };
-        let grouping = Grouping::Listed { groups, offset: 0, expected: None };
+        let grouping = Grouping::Listed { groups, offset: 0, sizes: None };
         let c = packed(DType::F32, 1, 4 * size * size);
         let problem = Problem { c, ..Problem::dense(dtype, size, size, size) };
         Problem { batch: groups, a: ab, b: ab, grouping, ..problem }

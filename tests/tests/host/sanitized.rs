@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use tilewise::DType;
 use tilewise_core::kernel::{Constant, Role, ScheduleDef};
 use tilewise_core::plan::{Part, Pass};
+use tilewise_core::problem::ListSizes;
 use tilewise_core::{Caps, Format, Grouping, QuantFormat};
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
@@ -290,7 +291,9 @@ fn peeled() {
 fn sparse() {
     let (caps, cases) = cases::sparse(WGSL);
     for (case, _, plan) in plans(std::slice::from_ref(&caps), &cases) {
-        assert!(plan.passes.iter().any(|pass| pass.indirect.is_some()), "{case:?} has all");
+        let known = plan.problem.grouping.list_sizes().is_some();
+        let counted = plan.passes.iter().any(|pass| pass.indirect.is_some());
+        assert!(counted != known, "{case:?} has all");
     }
     check(&[caps], &cases, &options(), false);
 }
@@ -379,10 +382,13 @@ fn key(label: &str, part: &Part, pass: &Pass) -> Use {
     let axes =
         pass.parts.iter().find(|other| other.file == KIT.axes && other.operand == part.operand);
     let along_k = axes.and_then(|axes| axes.constants.first()).map(|(_, value)| *value != 0);
-    // Which binding, how many groups to a lane, and which format of a family, is met elsewhere.
+    // Which binding, how many groups to a lane, which table of a list, and which format of a family,
+    // is met elsewhere.
     let aside = |name: &str| {
         let mut constants = QuantFormat::all().flat_map(|format| format.def().constants);
-        name.starts_with("X_BINDING") || name == "EACH" || constants.any(|(own, _)| *own == name)
+        name.starts_with("X_BINDING")
+            || ["EACH", "TABLE"].contains(&name)
+            || constants.any(|(own, _)| *own == name)
     };
     let constants = part.constants.iter().copied().filter(|(name, _)| !aside(name)).collect();
     Use { label: label.to_owned(), file: part.file, operand: part.operand, constants, along_k }
@@ -436,7 +442,8 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     };
     let takes = |schedule: &&ScheduleDef| {
         let (groups, offset) = (1, 0);
-        [Grouping::RaggedK { groups, offset }, Grouping::Listed { groups, offset, expected: None }]
+        let sizes = Some(ListSizes::default());
+        [Grouping::RaggedK { groups, offset }, Grouping::Listed { groups, offset, sizes }]
             .iter()
             .all(|grouping| !(schedule.serves)(*grouping) || kernel.variant.takes(*grouping))
     };

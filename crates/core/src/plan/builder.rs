@@ -288,6 +288,9 @@ impl Builder {
         for file in setup.schedule.extents {
             self.part(file, None, Vec::new());
         }
+        if let (true, Some(number)) = (setup.schedule.spares_idle, setup.list_table) {
+            self.constant(("TABLE", number as u32));
+        }
         self.bases(setup.problem.grouping);
         self.groups(whole, table);
     }

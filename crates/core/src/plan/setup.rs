@@ -8,7 +8,7 @@ use crate::caps::Caps;
 use crate::cost;
 use crate::kernel::{Kit, OperandDef, Reject, ScheduleDef, StoreDef, Variant};
 use crate::nested;
-use crate::problem::Problem;
+use crate::problem::{ListSizes, Problem};
 use crate::role::Role;
 
 /// The parts of a candidate for one pass over K.
@@ -21,6 +21,8 @@ pub(super) struct Setup {
     pub(super) workgroups: u64,
     /// Estimated seconds of workgroups without a tile, or of the table that spares them.
     pub(super) idle: f64,
+    /// The table that a list from the host has for its tiles.
+    pub(super) list_table: Option<u64>,
     pub(super) storage_buffers: u64,
     pub(super) scratch_bytes: u64,
     pub(super) two_passes: bool,
@@ -82,7 +84,15 @@ impl Setup {
         let beside = u64::from(grouping.is_listed());
         let direct_buffers = direct_buffers(&fetches, problem);
         let idle = cost::idle(problem, caps, variant);
-        let table = cost::counting(caps);
+        // The host makes that of a list which it knows, for most tiles.
+        let tile = [variant.bm, variant.bn];
+        let sizes = grouping.list_sizes();
+        let list_table = sizes.and_then(|_| ListSizes::table(tile));
+        let table = match (sizes, list_table) {
+            (None, _) => cost::counting(caps),
+            (_, Some(_)) => 0.0,
+            (_, None) => f64::INFINITY,
+        };
         let spares = idle > table && direct_buffers + beside <= caps.max_storage_buffers.into();
         // A piece meets the groups before its own, too.
         let schedule =
@@ -126,14 +136,19 @@ impl Setup {
             direct_buffers
         };
         let storage_buffers = mainloop.max(fetches.packing_buffers(problem));
-        let workgroups =
+        let all =
             tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
+        let workgroups = match sizes.filter(|_| schedule.spares_idle) {
+            Some(sizes) => sizes.tiles(problem.batch, tile.map(u64::from)).min(all),
+            None => all,
+        };
         Ok(Setup {
             problem: *problem,
             kit,
             windows,
             workgroups,
             idle,
+            list_table,
             storage_buffers,
             scratch_bytes: if two_passes { scratch_bytes(problem, scratch_splits) } else { 0 },
             two_passes,

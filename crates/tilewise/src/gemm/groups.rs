@@ -250,7 +250,7 @@ impl Groups {
                 Grouping::Masked { entries: groups, offset, expected }
             }
             Groups::AlongK(_) => Grouping::RaggedK { groups, offset },
-            Groups::Listed(list) => Grouping::Listed { groups, offset, expected: list.rows() },
+            Groups::Listed(list) => Grouping::Listed { groups, offset, sizes: list.sizes() },
         }
     }
 }

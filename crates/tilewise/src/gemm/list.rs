@@ -116,7 +116,7 @@ impl Gemm {
             a: Operand { ld: a_ld, ..a },
             b: Operand { ld: b_ld, ..b_operand },
             c: c_operand,
-            grouping: Grouping::Listed { groups, offset: numbers.offset, expected: list.rows() },
+            grouping: Grouping::Listed { groups, offset: numbers.offset, sizes: list.sizes() },
             epilogue: Epilogue {
                 alpha: self.alpha.planned(),
                 beta: self.beta.planned(),
