@@ -6,7 +6,7 @@ use crate::tables::KIT;
 use coop::{COOP, coop_admit, coop_constants, coop_workgroup_bytes};
 use tilewise_core::cost::{Model, Shares, Work};
 use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, Variant};
-use tilewise_core::{Caps, Problem};
+use tilewise_core::{Caps, Grouping, Problem};
 
 /// Every mainloop.
 pub(crate) static KERNELS: &[KernelDef] = &[
@@ -339,7 +339,8 @@ fn rows_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
 }
 
 fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
-    if !problem.grouping.has_entries() {
+    let masked = matches!(problem.grouping, Grouping::Masked { .. });
+    if !problem.grouping.has_entries() || masked && problem.m > 4 * u64::from(variant.bm) {
         return Err(Reject("its workgroups are too short to look for their group".into()));
     }
     match problem.rows_of_entry() {
