@@ -154,7 +154,13 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
     let Variant { bm, bn, bk, threads, sums: [rows, cols], .. } = *variant;
     let (unit, depth, pad) = words(variant);
     let (along_m, along_n) = (bm / rows, bn / cols);
-    let halves = problem.grouping.has_few_rows() && (rows / unit.matrix.size).is_multiple_of(2);
+    let matrices = rows / unit.matrix.size;
+    let few = problem.rows_of_entry() <= 2 * u64::from(bm);
+    let loops = match problem.grouping.has_few_rows() {
+        true if matrices.is_multiple_of(4) && few => 4,
+        true if matrices.is_multiple_of(2) => 2,
+        _ => 1,
+    };
     vec![
         ("BM", bm),
         ("BN", bn),
@@ -166,6 +172,6 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
         ("PAD", pad),
         ("CHAIN", variant.chain()),
         ("RANGES", u32::from(!problem.grouping.has_whole_k())),
-        ("LOOPS", if halves { 2 } else { 1 }),
+        ("LOOPS", loops),
     ]
 }
