@@ -2,9 +2,10 @@
 // with nine numbers of each on the device: M, N and K; then place and row stride of A, of B and of
 // C.
 //
-// Sizes beyond those of the pass are cut. A product that would leave a storage, or whose rows of C overlap, has no tile, so that
-// nothing outside is touched whatever the buffer holds. Nor has one whose places or row strides in
-// A or B are no multiples of the pass's row strides there: of vectors that mainloops may read.
+// Sizes beyond those of the pass are cut. A product that would leave a storage, or whose rows of C
+// overlap, has no tile, so that nothing outside is touched whatever the buffer holds. Nor has one
+// whose places or row strides in A or B are no multiples of the pass's row strides there: of
+// vectors that mainloops may read.
 //
 // Every file finds the numbers of its tile's product in `params`, where those of a pass are
 // otherwise: this file puts there what mainloops and the epilogue read. All that decides about a

@@ -6,8 +6,9 @@
 // The product of a workgroup, and which of its tiles that is.
 fn product_of(id: u32) -> vec2<u32> {
     let product = group_beyond(given.entries, id, 1u);
-    if product == 0u || product == given.entries {
-        return vec2<u32>(product, id);
+    var before = 0u;
+    if product > 0u {
+        before = group_table[product - 1u].y;
     }
-    return vec2<u32>(product, id - group_table[product - 1u].y);
+    return vec2<u32>(product, id - before);
 }

@@ -3,7 +3,7 @@
 use crate::runner::problem;
 use crate::{Count, Data, Entries, Place};
 use tilewise::planner::Caps;
-use tilewise::{Activation, Axis, DType, Precision, QuantFormat};
+use tilewise::{Activation, Axis, Context, DType, Precision, ProductShape, QuantFormat, Tensor};
 use tilewise_core::kernel::{Access, KernelDef, Unit, Variant};
 use tilewise_core::plan::Forced;
 use tilewise_core::problem::{LISTED, ListSizes};
@@ -25,6 +25,21 @@ impl Groups {
         let tables = if self.on_device { 0 } else { ListSizes::TABLES };
         let count = self.ends.len() / (LISTED + tables) as usize;
         self.ends.chunks_exact(LISTED as usize).take(count)
+    }
+
+    /// The numbers behind three others, so that no binding of some devices begins there.
+    pub(crate) fn upload(&self, context: &Context) -> tilewise::Result<Tensor> {
+        let all = [&[u32::MAX; 3][..], &self.ends].concat();
+        Tensor::upload(context, &all, &[all.len()])?.narrow(0, 3, self.ends.len())
+    }
+
+    /// The products of a list.
+    pub(crate) fn shapes(&self) -> Vec<ProductShape> {
+        let shape = |numbers: &[u32]| {
+            let &[m, n, k, a, lda, b, ldb, c, ldc] = numbers else { unreachable!("nine numbers") };
+            ProductShape { m, n, k, a, lda, b, ldb, c, ldc }
+        };
+        self.products().map(shape).collect()
     }
 }
 

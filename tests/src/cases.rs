@@ -407,7 +407,7 @@ pub fn rounding(table: Table) -> Vec<Case> {
 
 /// A device on which five workgroups fill a dimension of the grid, and cases that need two.
 pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
-    let caps = Caps { max_workgroups: 5, ..devices()[0].clone() };
+    let caps = Caps { max_workgroups: 5, class: DeviceClass::Cpu, ..devices()[0].clone() };
     let floor = &table.one_of_each()[0];
     let [bm, bn] = [floor.variant.bm, floor.variant.bn].map(|size| size as usize);
     let case = |size, types| Case::new(size, types).kernel(&floor.name);
@@ -415,6 +415,12 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     // Fifteen tiles are three full rows of the grid; of seven, the last workgroup has none.
     let mut cases = vec![case([5 * bm, 3 * bn - 6, 3], F32), case([7 * bm, bn - 2, 3], F32)];
     cases.push(case([3 * bm - 1, bn - 1, 2], half).batch(2).odd());
+    // Of 24 tiles of masked entries a pass counts six.
+    if table.0[0].kit.table.is_some() {
+        let counts = vec![3 * bm as u32 + 1, 0, 2 * bm as u32];
+        let masked = case([8 * bm, bn, 3], F32).masked(counts);
+        cases.push(Case { expected_rows: Some(1), ..masked });
+    }
     // So have seven tiles of a finishing pass.
     let kernels = table.kernels();
     let whole = kernels.iter().filter(|kernel| kernel.splits && kernel.variant.unit().is_none());
@@ -456,7 +462,10 @@ pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
     let forms = forms.filter(move |case| wgsl || case.form == Form::AlongK);
     let forms = forms.chain(wgsl.then(themes::large_gathered).into_iter().flatten());
     let cases = themes::large().into_iter().chain(forms).map(|case| case.kernel(table.floor()));
-    (Caps { max_binding_bytes: 4096, ..devices()[0].clone() }, cases.collect())
+    (
+        Caps { max_binding_bytes: 4096, class: DeviceClass::Cpu, ..devices()[0].clone() },
+        cases.collect(),
+    )
 }
 
 /// A device on which edges are peeled off, and products that have them.

@@ -10,7 +10,7 @@ use std::ops::Range;
 pub use suite::Suite;
 use tilewise::{
     Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, ProductList,
-    ProductShape, Quantized, QuantizedTensor, RightOperand, Shards, Tensor,
+    Quantized, QuantizedTensor, RightOperand, Shards, Tensor,
 };
 use tilewise_core::plan::{Forced, plan};
 use tilewise_core::problem::{LISTED, ListSizes};
@@ -380,7 +380,7 @@ fn execute(
         (Some(place), Some(stored)) => Some(place.view(&stored.upload(context)?, batch, [m, n])?),
         _ => None,
     };
-    let numbers = case.groups.as_ref().map(|groups| numbers(context, groups)).transpose()?;
+    let numbers = case.groups.as_ref().map(|groups| groups.upload(context)).transpose()?;
     let offsets = |numbers: &Tensor| match &case.groups {
         Some(Groups { ends, on_device: false }) => GroupOffsets::upload(context, ends),
         _ => GroupOffsets::from_tensor(numbers),
@@ -428,8 +428,7 @@ fn execute(
             let shape = [numbers.elem_count() / LISTED as usize, LISTED as usize];
             let list = match &case.groups {
                 Some(groups) if !groups.on_device => {
-                    let shapes: Vec<_> = groups.products().map(shape_of).collect();
-                    ProductList::upload(context, &shapes)?
+                    ProductList::upload(context, &groups.shapes())?
                 }
                 _ => ProductList::from_tensor(&numbers.reshape(&shape)?, [m, n, k])?,
             };
@@ -473,11 +472,6 @@ fn execute(
     c_flat.read_bytes_blocking()
 }
 
-fn shape_of(numbers: &[u32]) -> ProductShape {
-    let &[m, n, k, a, lda, b, ldb, c, ldc] = numbers else { unreachable!("nine numbers each") };
-    ProductShape { m, n, k, a, lda, b, ldb, c, ldc }
-}
-
 /// A kernel's name with no more splits of K than the product makes: cases of all sizes have one.
 fn possible(gemm: &Gemm, name: &str, context: &Context) -> tilewise::Result<String> {
     let forced: Forced = name.parse()?;
@@ -501,10 +495,4 @@ fn vector(
     let entries = Some(case.entries()).filter(|entries| place.stored(*entries) != 1);
     let columns = place.view(&stored.upload(context)?, entries, [length, 1])?;
     columns.squeeze(columns.shape().len() - 1)
-}
-
-/// Group offsets or counts, behind three others, so that no binding of some devices begins there.
-fn numbers(context: &Context, groups: &Groups) -> tilewise::Result<Tensor> {
-    let all = [&[u32::MAX; 3][..], &groups.ends].concat();
-    Tensor::upload(context, &all, &[all.len()])?.narrow(0, 3, groups.ends.len())
 }

@@ -120,6 +120,10 @@ pub struct ProductList {
     aligned: bool,
 }
 
+/// Products up to which a list from the host has tables, of 144 bytes for each. Those of more are
+/// counted on the device.
+const WITH_TABLES: usize = 1 << 16;
+
 impl ProductList {
     /// Uploads a list.
     ///
@@ -129,8 +133,10 @@ impl ProductList {
     pub fn upload(context: &Context, shapes: &[ProductShape]) -> Result<Self> {
         apart(shapes)?;
         let mut words: Vec<u32> = shapes.iter().flat_map(ProductShape::numbers).collect();
-        let sizes: Vec<_> = shapes.iter().map(|shape| [shape.m, shape.n]).collect();
-        words.extend(ListSizes::tables(&sizes));
+        if shapes.len() <= WITH_TABLES {
+            let sizes: Vec<_> = shapes.iter().map(|shape| [shape.m, shape.n]).collect();
+            words.extend(ListSizes::tables(&sizes));
+        }
         let numbers = Tensor::upload(context, &words, &[words.len()])?;
         let most = |size: fn(&ProductShape) -> u32| shapes.iter().map(size).max().unwrap_or(0);
         let most = [most(|one| one.m), most(|one| one.n), most(|one| one.k)];
@@ -219,8 +225,8 @@ impl ProductList {
 
     /// What is known of its products' sizes.
     pub(crate) fn sizes(&self) -> Option<ListSizes> {
-        let sizes = self.shapes.as_deref()?.iter().map(|shape| [shape.m, shape.n]);
-        Some(ListSizes::of(sizes))
+        let shapes = self.shapes.as_deref().filter(|shapes| shapes.len() <= WITH_TABLES)?;
+        Some(ListSizes::of(shapes.iter().map(|shape| [shape.m, shape.n])))
     }
 
     /// Whether all places and row strides in A, and in B, are multiples of so many elements.

@@ -21,8 +21,16 @@ pub fn forms(table: Table) -> Vec<Case> {
     for kernel in kernels.iter().filter(|kernel| kernel.splits) {
         let size = [9, 6, 2 * kernel.variant.bk as usize + 3];
         let case = Case::new(size, [DType::F32, DType::F32, DType::F16]).masked(vec![9, 0, 4]);
-        let case = case.kernel(format!("{}+k2", kernel.name));
+        let name = format!("{}+k2", kernel.name);
+        let case = case.kernel(name.clone());
         cases.extend([case.clone(), case.odd()]);
+        // Words that rows of many groups share, the last row or all of them beyond their ends.
+        let case = Case::new([9, 7, size[2]], [DType::F32, DType::F32, DType::BF16]).kernel(name);
+        for share in [29, 260] {
+            let ends = (0..260).map(|group| group / share).collect();
+            let groups = Some(Groups { ends, on_device: true });
+            cases.push(Case { groups, ..case.clone() }.odd());
+        }
     }
     for (i, kernel) in table.kernels().into_iter().enumerate() {
         let [bm, bn, bk] = [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk];

@@ -1,8 +1,8 @@
 //! Workgroups as many as a pass before has counted.
 
 use super::{F32, Table, devices};
-use crate::Case;
 use crate::case::LAYOUTS;
+use crate::{Case, themes};
 use tilewise::DType;
 use tilewise_core::caps::DeviceClass;
 use tilewise_core::{Caps, Grouping};
@@ -28,23 +28,50 @@ pub fn sparse(table: Table) -> (Caps, Vec<Case>) {
                 [bm, n, k, 8, lda, 8, ldb, 2 * m, n],
                 [9, 0, k, 0, 0, 0, 0, 0, 0],
             ];
+            // Too large, in C as well.
+            let mut beyond = list;
+            beyond[3] = [u32::MAX, u32::MAX, 0, 0, 0, 0, 0, 0, n];
             let elements = [8 + m * lda, 8 + k * ldb, 2 * m + bm * n].map(|count| count as usize);
             let size = [m, n, k].map(|size| size as usize);
             let case = Case::new(size, [DType::F16, DType::F16, DType::F32]);
             let case = Case { aligned: true, ..case.kernel(&kernel.name) };
-            let lists = [list, [[0; 9]; 4]].map(|list| case.clone().listed(&list, elements));
-            cases.push(lists[0].clone().from_host());
-            cases.extend(lists);
+            cases.push(case.clone().listed(&list, elements).from_host());
+            cases.extend([beyond, [[0; 9]; 4]].map(|list| case.clone().listed(&list, elements)));
         }
     }
     for kernel in table.one_of_each().iter().filter(|kernel| kernel.splits) {
         let [bm, bk] = [kernel.variant.bm, kernel.variant.bk].map(|size| size as usize);
         let size = [bm.max(3) * 3, 6, 2 * bk + 3];
-        let case = Case::new(size, [DType::F32, DType::F32, DType::F16]);
-        let case = case.masked([vec![9, 0, 4], vec![0; 5]].concat());
-        let case = Case { expected_rows: Some(1), ..case };
+        let case = Case::new(size, [DType::F32, DType::F32, DType::BF16]);
         let case = case.kernel(format!("{}+k2", kernel.name));
-        cases.extend([case.clone(), case.odd()]);
+        for counts in [[9, 0, 4, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0, 0]] {
+            let case = Case { expected_rows: Some(1), ..case.clone().masked(counts.to_vec()) };
+            cases.extend([case.clone(), case.odd()]);
+        }
     }
+    let twenty = themes::listed(&themes::lists()[4..5]).remove(0).kernel(table.floor());
+    cases.extend([twenty.clone(), twenty.from_host()]);
+    cases.extend(whole(table));
     (Caps { class: DeviceClass::Cpu, ..devices()[0].clone() }, cases)
+}
+
+/// Lists of whole tiles, of one column more, and of tiles that would be twice as many if they were
+/// half as wide.
+fn whole(table: Table) -> [Case; 3] {
+    let floor = &table.one_of_each()[0];
+    let [bm, bn] = [floor.variant.bm, floor.variant.bn];
+    let list = |sizes: &[[u32; 2]]| {
+        let start = |i: usize| sizes[..i].iter().map(|[m, n]| m * n).sum::<u32>();
+        let product = |(i, &[m, n]): (usize, &[u32; 2])| [m, n, 1, 0, 1, 0, n, start(i), n];
+        let products: Vec<_> = sizes.iter().enumerate().map(product).collect();
+        let [m, n] = [0, 1].map(|at| sizes.iter().map(|size| size[at]).max().unwrap_or(0));
+        let elements = [m, n, start(sizes.len())].map(|count| count as usize);
+        let case = Case::new([m as usize, n as usize, 1], F32);
+        case.listed(&products, elements).kernel(&floor.name)
+    };
+    [
+        list(&[[2 * bm, bn]; 6]),
+        list(&[[bm, bn + 1]; 6]),
+        list(&[[2 * bm, 10 * bn], [10 * bm, 1]]).from_host(),
+    ]
 }

@@ -9,6 +9,7 @@
 
 mod check;
 mod conversions;
+mod counted;
 mod logical;
 mod ranges;
 mod shaders;
@@ -126,19 +127,6 @@ pub struct Job {
 /// Whether a finishing pass leaves the rest to another, in scratch memory.
 fn keeps(pass: &Pass) -> bool {
     pass.parts.iter().any(|part| Some(part.file) == KIT.keep)
-}
-
-/// The workgroups of a pass: as many as one before it counted, where one did.
-fn grid(pass: &Pass, written: &Written) -> Result<[u32; 3], Failure> {
-    let most = [pass.grid[0], pass.grid[1], 1];
-    let Some(start) = pass.indirect else { return Ok(most) };
-    let bytes = &written.packed[&Role::Packed][start as usize..][..size_of_val(&most)];
-    let counted: [u32; 3] = bytemuck::pod_read_unaligned(bytes);
-    let all = |grid: [u32; 3]| grid.map(u128::from).iter().product::<u128>();
-    if all(counted) > all(most) {
-        return Err(Failure::Wrong(format!("{counted:?} workgroups counted, {most:?} are most")));
-    }
-    Ok(counted)
 }
 
 impl Record {
@@ -274,7 +262,7 @@ impl Job {
     ) -> Result<Report, Failure> {
         let params = Buffer::new(bytemuck::bytes_of(&pass.params));
         let mut launch = Launch::new(shader)
-            .grid(grid(pass, written)?)
+            .grid(self.grid(pass, written)?)
             .bind(0, Role::Params.binding(), params)
             .options(options.clone());
         for binding in &pass.bindings {

@@ -382,8 +382,8 @@ fn key(label: &str, part: &Part, pass: &Pass) -> Use {
     let axes =
         pass.parts.iter().find(|other| other.file == KIT.axes && other.operand == part.operand);
     let along_k = axes.and_then(|axes| axes.constants.first()).map(|(_, value)| *value != 0);
-    // Which binding, how many groups to a lane, which table of a list, and which format of a family,
-    // is met elsewhere.
+    // Which binding, how many groups to a lane, which table of a list, and which format of a
+    // family, is met elsewhere.
     let aside = |name: &str| {
         let mut constants = QuantFormat::all().flat_map(|format| format.def().constants);
         name.starts_with("X_BINDING")
