@@ -211,12 +211,14 @@ impl GroupOffsets {
     }
 }
 
-/// Rows of the groups that have some, up to a power of two, if each has more than half of it.
-/// Powers of two, so that changing ends make few plans.
+/// Rows of the groups that have some, rounded up, if each has more than half of it. Rounded to 1, 2,
+/// 3, 4, 6, 8, 12 and so on, so that changing ends make few plans.
 fn even(ends: &[u32]) -> Option<u64> {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let rows = ends.iter().zip(starts).map(|(end, start)| end - start).filter(|rows| *rows > 0);
-    let most = u64::from(rows.clone().max()?).next_power_of_two();
+    let most = u64::from(rows.clone().max()?);
+    let power = most.next_power_of_two();
+    let most = if most <= power / 4 * 3 { power / 4 * 3 } else { power };
     let least = u64::from(rows.min()?);
     (2 * least > most).then_some(most)
 }
@@ -232,6 +234,10 @@ mod tests {
             (&[0, 5, 12], Some(8)),
             (&[4, 12], None),
             (&[1, 2, 3], Some(1)),
+            (&[3, 6], Some(3)),
+            (&[24, 44], Some(24)),
+            (&[25, 44], Some(32)),
+            (&[12, 36], None),
             (&[0, 0], None),
             (&[], None),
         ] {
