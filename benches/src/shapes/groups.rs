@@ -216,7 +216,7 @@ fn experts() -> Vec<String> {
 }
 
 /// Masked entries and ranges of K, small and as slopes of experts' weights; few rows of many beside
-/// as many of as many; rows by index and gates; Triton's cubes.
+/// as many of as many; rows by index and gates; Triton's cubes, and a thousand.
 fn groups() -> Vec<String> {
     let small = each(&["f32", "f16"], &["TN", "NN"], |dtype, layout| match *layout {
         "TN" => format!("128x128x8192:TN:{dtype}:ragged-k64"),
@@ -227,13 +227,16 @@ fn groups() -> Vec<String> {
         "32x1408x2048:f16:masked64",
         "128x1408x2048:f16:masked64-32",
         "1024x1408x2048:f16:masked64-32",
+        "4096x1408x2048:f16:masked64-32",
     ];
     let extras =
         each(&[64, 2048, 8192], &["", ":gathered", ":gated", ":gathered:gated"], |rows, extra| {
             format!("{rows}x1408x2048:f16:e64{extra}")
         });
-    let lists = ["f32", "f16"].map(|dtype| format!("1024x1024x1024:{dtype}:list4"));
-    [small, slopes.to_vec(), owned(&masked), extras, lists.to_vec()].concat()
+    let lists = each(&["f32", "f16"], &[4, 1000], |dtype, products| {
+        format!("1024x1024x1024:{dtype}:list{products}")
+    });
+    [small, slopes.to_vec(), owned(&masked), extras, lists].concat()
 }
 
 fn squares(sides: &[usize]) -> Vec<String> {

@@ -45,6 +45,9 @@ impl ProductShape {
             let first = u64::from(of.c) + u64::from(at) * u64::from(of.ldc);
             first..first + u64::from(of.n)
         };
+        if self.ldc == other.ldc && self.ldc > 0 {
+            return self.meets_in_step(other);
+        }
         let (mut i, mut j) = (0, 0);
         while i < self.m && j < other.m {
             let (one, two) = (row(self, i), row(other, j));
@@ -55,6 +58,17 @@ impl ProductShape {
             }
         }
         false
+    }
+
+    /// The same where both have rows as far apart: whether row i of this one meets row j of the
+    /// other depends on i - j alone.
+    fn meets_in_step(&self, other: &Self) -> bool {
+        let [m, n, c, ld] = [self.m, self.n, self.c, self.ldc].map(i64::from);
+        let [other_m, other_n, other_c] = [other.m, other.n, other.c].map(i64::from);
+        // Of c + (i - j)·ld, the least and the most that meet other_c.
+        let least = (other_c - c - n).div_euclid(ld) + 1;
+        let most = (other_c - c + other_n - 1).div_euclid(ld);
+        least.max(1 - other_m) <= most.min(m - 1)
     }
 
     fn numbers(&self) -> [u32; LISTED as usize] {
@@ -125,7 +139,8 @@ pub struct ProductList {
 const WITH_TABLES: usize = 1 << 16;
 
 impl ProductList {
-    /// Uploads a list.
+    /// Uploads a list. The host compares products whose places in C mingle, pair by pair: many that
+    /// mingle take long, and very long where their rows lie unequally far apart.
     ///
     /// # Errors
     /// `Strides` if two products write the same element of C; `TooLarge`, `OutOfMemory`, `Device`,
@@ -152,8 +167,8 @@ impl ProductList {
 
     /// A list in a tensor of u32 \[products, 9\], such as a kernel of the caller's writes: the
     /// numbers of a [`ProductShape`] in their order. Nothing is read back. `most` has the largest
-    /// M, N and K, for which workgroups are started. A larger size counts as that. A product that
-    /// would leave A, B or C, or whose rows of C overlap, is left out.
+    /// M, N and K, for which workgroups are started. A larger size is cut to that. A product that
+    /// would then leave A, B or C, or whose rows of C overlap, is left out.
     ///
     /// # Errors
     /// `Misuse` for another type than u32, `Shape` for another shape, `Strides` for a tensor that
@@ -306,6 +321,28 @@ mod tests {
                 assert!(error.to_string().contains("same elements of C"), "{across:?}: {error}");
             }
         }
+    }
+
+    #[test]
+    fn rows_as_far_apart_meet_where_elements_do() {
+        let of = |c, m, n, ldc| ProductShape { m, n, c, ldc, ..ProductShape::default() };
+        let elements = |of: &ProductShape| {
+            let rows = (0..of.m).flat_map(|i| (0..of.n).map(move |j| (i, j)));
+            rows.map(|(i, j)| of.c + i * of.ldc + j).collect::<Vec<_>>()
+        };
+        let sizes = (1..4).flat_map(|m| (1..6).map(move |n| (m, n)));
+        for ((m, n), ldc) in sizes.clone().flat_map(|size| [5, 7].map(|ldc| (size, ldc))) {
+            let one = of(9, m, n, ldc);
+            for ((m, n), c) in sizes.clone().flat_map(|size| (0..30).map(move |c| (size, c))) {
+                let two = of(c, m, n, ldc);
+                let own = elements(&one);
+                let meet = elements(&two).iter().any(|element| own.contains(element));
+                assert_eq!(one.meets(&two), meet, "{one:?} {two:?}");
+                assert_eq!(two.meets(&one), meet, "{two:?} {one:?}");
+            }
+        }
+        let far = of(0, u32::MAX, 1, 2);
+        assert!(!far.meets(&ProductShape { c: 1, ..far }) && far.meets(&of(8, 1, 1, 2)));
     }
 
     #[test]

@@ -211,8 +211,8 @@ impl GroupOffsets {
     }
 }
 
-/// Rows of the groups that have some, rounded up, if each has more than half of it. Rounded to 1, 2,
-/// 3, 4, 6, 8, 12 and so on, so that changing ends make few plans.
+/// Rows of the groups that have some, rounded up, if each has more than half of it. Rounded to 1,
+/// 2, 3, 4, 6, 8, 12 and so on, so that changing ends make few plans.
 fn even(ends: &[u32]) -> Option<u64> {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let rows = ends.iter().zip(starts).map(|(end, start)| end - start).filter(|rows| *rows > 0);

@@ -121,7 +121,8 @@ pub struct ContextOptions {
     /// says why. `TILEWISE_METAL_CAPTURE`.
     pub metal_capture: Option<PathBuf>,
     /// The most bytes that a product may use for partial sums, and as many again for packed
-    /// operands. The planner takes kernels and pieces that need no more. Absent: no bound.
+    /// operands; a few bytes for each group, by which workgroups find theirs, are not counted. The
+    /// planner takes kernels and pieces that need no more. Absent: no bound.
     /// [`Context::release_scratch`](crate::Context::release_scratch) frees this memory.
     pub max_scratch_bytes: Option<u64>,
 }
