@@ -335,7 +335,7 @@ fn everything_is_reached() {
     .concat();
     let mut seen = BTreeSet::new();
     let (software, sparse) = cases::sparse(WGSL);
-    for (_, _, plan) in plans(&devices(), &all).into_iter().chain(plans(&[software], &sparse)) {
+    for (_, _, plan) in plans(&devices(), &all).chain(plans(&[software], &sparse)) {
         for pass in &plan.passes {
             seen.extend(pass.parts.iter().map(|part| key(&pass.label, part, pass)));
         }
