@@ -23,8 +23,8 @@ pub enum Sharing {
     Masked(Option<usize>),
     /// A range of K, all as long: `ragged-k64`.
     AlongK,
-    /// A product by itself, the sides half as long as those of the one before: `list4`. From
-    /// [`HALVINGS`] on they stay as long.
+    /// A product by itself, the sides half as long as those of the one before, down to a
+    /// sixteenth: `list4`.
     Halves,
 }
 
