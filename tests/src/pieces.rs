@@ -39,7 +39,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
         let k = u64::from(params.k);
         // A table of groups lies there as well.
         let is_packed =
-            |binding: &Binding| binding.from == Role::Packed && binding.role != Role::Offsets;
+            |binding: &Binding| binding.from == Role::Packed && binding.role != Role::Packed;
         match pass.label.as_str() {
             "finish" | "groups" => {}
             label if label.starts_with("pack ") => packed_k = k,

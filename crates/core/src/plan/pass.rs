@@ -98,9 +98,8 @@ impl Pass {
         // Only the declarations of operands are changed. The ends of groups decide which
         // invocations reach barriers, and a compiler accepts that of read-only memory alone.
         // Partial sums lie in a buffer of the library.
-        // So does what was packed.
-        let is_operand =
-            !matches!(binding.role, Role::Offsets | Role::Scratch) && binding.from != Role::Packed;
+        // So does a table of groups.
+        let is_operand = !matches!(binding.role, Role::Offsets | Role::Scratch | Role::Packed);
         !(binding.writable || self.beside_c && is_operand)
     }
 }
