@@ -6,7 +6,7 @@ use crate::tables::KIT;
 use coop::{COOP, coop_admit, coop_constants, coop_workgroup_bytes};
 use tilewise_core::cost::{Model, Shares, Work};
 use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, Variant};
-use tilewise_core::{Caps, Grouping, Problem};
+use tilewise_core::{Caps, Problem};
 
 /// Every mainloop.
 pub(crate) static KERNELS: &[KernelDef] = &[
@@ -339,8 +339,9 @@ fn rows_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
 }
 
 fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
-    let masked = matches!(problem.grouping, Grouping::Masked { .. });
-    if !problem.grouping.has_entries() || masked && problem.m > 4 * u64::from(variant.bm) {
+    let grouping = problem.grouping;
+    let looks = grouping.has_few_rows() && problem.m > 4 * u64::from(variant.bm);
+    if !grouping.has_entries() || looks {
         return Err(Reject("its workgroups are too short to look for their group".into()));
     }
     match problem.rows_of_entry() {

@@ -316,7 +316,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         file: "schedule/table.wgsl",
         extents: &["schedule/search.wgsl", "schedule/rows_apart.wgsl", "schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::Masked { .. }),
-        table: Some("mainloop/table_of_counts.wgsl"),
+        table: Some("mainloop/table_of_rows.wgsl"),
         spares_idle: true,
         ..BATCHED
     },
@@ -339,7 +339,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         ],
         powers: RANGES_OF_K,
         serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
-        table: Some("mainloop/table_of_ends.wgsl"),
+        table: Some("mainloop/table_of_rows.wgsl"),
         ..BATCHED
     },
     ScheduleDef {
@@ -353,7 +353,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         file: "schedule/table.wgsl",
         extents: &["schedule/search.wgsl", "schedule/rows_follow.wgsl", "schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
-        table: Some("mainloop/table_of_ends.wgsl"),
+        table: Some("mainloop/table_of_rows.wgsl"),
         ..BATCHED
     },
     ScheduleDef {

@@ -32,8 +32,8 @@ const CHAIN: u32 = 0u; //param
 // Whether ranges of K begin and end anywhere. Their slices then begin at whole vectors, and what
 // they hold of other ranges counts as zero, of A and of B: there may be infinities.
 const RANGES: bool = false; //param
-// Loops over K, of which a tile takes one. The first of two is for tiles with at most half of their
-// rows, as groups have many, and multiplies that half alone.
+// Loops over K, of which a tile takes one: groups have many tiles with few rows. Loop i multiplies
+// the first i + 1 of LOOPS equal parts of a tile, and serves tiles that have no rows beyond these.
 const LOOPS: u32 = 1u; //param
 
 const SUBGROUP: u32 = 32u;
@@ -44,7 +44,7 @@ const THREADS: u32 = SUBTILES * SUBGROUPS_K * SUBGROUP;
 // Steps along K of a slice that a subgroup takes.
 const DEPTH: u32 = BK / SUBGROUPS_K;
 // A subgroup's matrices along M and along N. Along M those of all subgroups alternate, so that each
-// has matrices in both halves of a tile.
+// has matrices in every part of a tile.
 const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
 const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 // Elements of a matrix.

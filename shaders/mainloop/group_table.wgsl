@@ -3,9 +3,12 @@
 // THREADS groups at a time and passes what it has counted on to the next. Groups before this pass's
 // have no tiles. Behind the groups it leaves how many workgroups along x, y and z the mainloop
 // needs, whose grid is params.grid_x wide.
-// needs: BM FOLLOW columns_of params rows_of
-// provides: THREADS group_table main scanned scans
+// needs: columns_of params rows_of
+// provides: BM FOLLOW THREADS group_table main scanned scans
 
+const BM: u32 = 8u; //param
+// Whether the rows of groups follow one another.
+const FOLLOW: bool = true; //param
 const THREADS: u32 = 256u; //param
 
 @group(0) @binding(10) var<storage, read_write> group_table: array<vec2<u32>>;

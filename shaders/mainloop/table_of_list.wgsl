@@ -1,11 +1,9 @@
 // Products of a list, for a table (group_table.wgsl): by their sizes, nine numbers from one to the
 // next, of which sizes beyond those of the pass are cut.
 // needs: params
-// provides: BM BN FOLLOW columns_of list rows_of
+// provides: BN columns_of list rows_of
 
-const BM: u32 = 8u; //param
 const BN: u32 = 8u; //param
-const FOLLOW: bool = false;
 
 @group(0) @binding(6) var<storage, read> list: array<u32>;
 

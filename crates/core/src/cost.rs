@@ -47,8 +47,8 @@ pub(crate) fn idle(problem: &Problem, caps: &Caps, variant: &Variant) -> f64 {
     grouping.idle_tiles([m, n], batch, tile) as f64 * caps.rates().idle
 }
 
-/// Seconds of a pass that makes a table of groups, and of what a dispatch takes more that has its
-/// number of workgroups from there: wgpu checks that number by a dispatch of its own.
+/// Seconds of a pass that makes a table of groups, and of a dispatch more: wgpu starts one to check
+/// the number of workgroups that it reads from memory.
 pub(crate) fn counting(caps: &Caps) -> f64 {
     2.5 * caps.rates().dispatch
 }

@@ -139,8 +139,8 @@ pub struct ProductList {
 const WITH_TABLES: usize = 1 << 16;
 
 impl ProductList {
-    /// Uploads a list. The host compares products whose places in C mingle, pair by pair: many that
-    /// mingle take long, and very long where their rows lie unequally far apart.
+    /// Uploads a list. The host compares each pair of products whose ranges in C overlap. Many such
+    /// pairs take long. A pair with different row strides takes time with the number of its rows.
     ///
     /// # Errors
     /// `Strides` if two products write the same element of C; `TooLarge`, `OutOfMemory`, `Device`,

@@ -121,8 +121,8 @@ pub struct ContextOptions {
     /// says why. `TILEWISE_METAL_CAPTURE`.
     pub metal_capture: Option<PathBuf>,
     /// The most bytes that a product may use for partial sums, and as many again for packed
-    /// operands; a few bytes for each group, by which workgroups find theirs, are not counted. The
-    /// planner takes kernels and pieces that need no more. Absent: no bound.
+    /// operands. The planner takes kernels and pieces that need no more. Tables of groups, of 8
+    /// bytes for each, are not counted. Absent: no bound.
     /// [`Context::release_scratch`](crate::Context::release_scratch) frees this memory.
     pub max_scratch_bytes: Option<u64>,
 }

@@ -39,8 +39,9 @@ pub fn groups(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Kernels with a loop for half tiles, with one subgroup and with two along M.
-const HALVES: [&str; 2] = ["coop/32x64x64", "coop/64x64x64"];
+/// Kernels with a loop for half tiles, with one subgroup and with two along M, and one with a loop
+/// for each quarter.
+const HALVES: [&str; 3] = ["coop/32x64x64", "coop/64x64x64", "coop/128x128x32"];
 
 /// Tiles with rows around a half and a quarter of all, and with all; of a masked product with A
 /// stored along M, too.

@@ -1,4 +1,4 @@
-//! Workgroups as many as a pass before has counted.
+//! Products whose workgroups are counted.
 
 use super::{F32, Table, devices};
 use crate::case::LAYOUTS;
@@ -7,10 +7,9 @@ use tilewise::DType;
 use tilewise_core::caps::DeviceClass;
 use tilewise_core::{Caps, Grouping};
 
-/// A software device, on which few workgroups without a tile take longer than to count the others,
-/// and products that have more: masked entries with few rows on every variant; lists on those that
-/// take them, whose tiles the device counts or the host; splits of K, with a pass that adds up
-/// tiles or words.
+/// A software device, and products with enough idle workgroups that the planner counts the others.
+/// Every variant has a masked product with few rows. Variants that take lists have one from the
+/// host and two on the device. Splits of K have a pass that adds up tiles, and one by words.
 pub fn sparse(table: Table) -> (Caps, Vec<Case>) {
     let mut cases = Vec::new();
     for (i, kernel) in table.kernels().into_iter().enumerate() {

@@ -20,8 +20,8 @@ pub struct ScheduleDef {
     /// The file by which the pass [`Kit::table`] makes the table of groups that it reads; none if
     /// it reads the grouping's operands itself.
     pub table: Option<&'static str>,
-    /// Whether it is for groupings of which another serves, too, and taken where its table takes
-    /// less time than the workgroups without a tile which it spares.
+    /// Whether another schedule serves the same groupings, and this one is taken only where its
+    /// table takes less time than the idle workgroups that it spares.
     pub spares_idle: bool,
     /// The files by which a pass that divides lines by powers of two knows what of an entry shares
     /// them; those of all of K share them unless ranges of K are summed.

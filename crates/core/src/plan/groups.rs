@@ -72,7 +72,7 @@ impl GroupTable {
         let Params { tiles_n, splits, grid_x, .. } = *reader;
         let (params, bm) = match piece.problem.grouping.has_whole_k() {
             true if self.counts => (Params { tiles_n, splits, ..own }, bm),
-            // Each product of a list has columns of its own.
+            // The table counts the columns of each product of a list.
             false if self.counts => (Params { tiles_n: 1, splits: 1, ..own }, bm),
             true => (own, bm),
             // Ranges of K end as rows do, and no piece cuts them. Their tiles are of no use.
@@ -82,13 +82,14 @@ impl GroupTable {
             Builder::new("groups".into(), params, threads, 4 * threads, (setup.kit, setup.windows));
         builder.table(whole, self);
         let [pass, groups] = self.files;
-        builder.part(groups, None, vec![("BM", bm)]);
+        builder.part(groups, None, Vec::new());
         if whole.is_listed() {
             builder.constant(("BN", bn));
         }
-        builder.part(pass, None, vec![("THREADS", threads)]);
+        let follow = u32::from(!self.counts);
+        builder.part(pass, None, vec![("BM", bm), ("FOLLOW", follow), ("THREADS", threads)]);
         let mut pass = builder.finish(1, caps);
-        // One workgroup has no use for the width of its own grid.
+        // This pass is one workgroup and does not read the width of its grid.
         pass.params.grid_x = if self.counts { grid_x } else { 1 };
         pass
     }

@@ -76,9 +76,9 @@ pub struct Pass {
     pub params: Params,
     /// Workgroups along x and y.
     pub grid: [u32; 2],
-    /// The byte of the memory for packed operands from which an earlier pass left how many
-    /// workgroups are needed along x, y and z, three numbers of type u32; none where all of the
-    /// grid are. Those beyond find nothing to do, so a device may start them as well.
+    /// Where the memory for packed operands holds the number of workgroups along x, y and z, three
+    /// numbers of type u32 that an earlier pass wrote. Absent: the grid has the number. The grid is
+    /// an upper bound in any case; workgroups without a tile do nothing.
     pub indirect: Option<u64>,
     /// Invocations of one workgroup.
     pub threads: u32,

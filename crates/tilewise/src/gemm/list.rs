@@ -11,9 +11,10 @@ use tilewise_core::{Epilogue, Error, Format, Grouping, Operand, Problem, Result}
 
 impl Gemm {
     /// Products of any sizes, each from its place in A, B and C: C_i = A_i·B_i for the sizes,
-    /// places and row strides of a list, which may live on the device. It is one launch. Of a list
-    /// from the host each product has workgroups for its own tiles. Of one on the device each has
-    /// as many as the largest one needs; from some thousands of them on, they are counted before.
+    /// places and row strides of a list, which may live on the device. One launch computes all.
+    /// With a list from the host, each product has workgroups for its own tiles. With a list on the
+    /// device, each has as many as the largest needs; if that makes many, the device counts the
+    /// needed ones before.
     ///
     /// A, B and C are tensors of any shape whose elements follow one another: places count their
     /// elements. No two products write one element of C. Elements of C that none writes stay as
