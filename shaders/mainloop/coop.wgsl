@@ -6,12 +6,12 @@
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what
 // other invocations stored in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix
 // units").
-// needs: A_FETCHES A_K_CONTIGUOUS A_Matrix A_Words B_FETCHES B_Words C_Matrix C_STEP Element SIZE
-//        Sum VECTOR a_base a_fetch a_matrix a_put b_base b_fetch b_matrix b_put linear_id params
-//        restored schedule store
+// needs: A_FETCHES A_K_CONTIGUOUS A_Matrix A_Words B_FETCHES B_PART B_SPAN B_Words C_Matrix C_STEP
+//        Element SIZE Sum VECTOR a_base a_fetch a_matrix a_put b_base b_fetch b_fetch_all b_matrix
+//        b_put b_put_all linear_id params restored schedule store
 // provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS LOOPS MATRICES_M MATRICES_N PAD
-//        RANGES SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main shown shown_at
-//        step_within within
+//        RANGES SHARED STEP SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main shown
+//        shown_at step_of step_within within
 
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
@@ -50,6 +50,14 @@ const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 // Elements of a matrix.
 const ELEMENTS: u32 = SIZE * SIZE;
 const_assert CHAIN % (AHEAD * BK) == 0u;
+// Whether AHEAD slices share the loads of codes. A slice has 32 bytes of each row, and memory is
+// slow at such short pieces; AHEAD slices have longer ones. Each load then has B_PART steps of every
+// slice, so that the steps of a slice, of A too, are others than the next BK. A has short pieces
+// instead: this pays where its tile is smaller than that of B.
+const SHARED: bool = B_SPAN == 32u && AHEAD > 1u && A_TILE < B_TILE && !RANGES;
+const_assert !SHARED || B_PART % VECTOR == 0u;
+// Between the first steps of two slices.
+const STEP: u32 = select(BK, B_PART, SHARED);
 
 // A matrix of sums per subgroup: WGSL gives no access to the elements of one in registers.
 var<workgroup> shown: array<vec4<Sum>, SUBTILES * SUBGROUPS_K * ELEMENTS / 4u>;
@@ -60,6 +68,14 @@ fn shown_at(at: u32) -> vec4<f32> {
         return vec4<f32>(shown[at / 4u]);
     }
     return vec4<f32>(f32(shown[at / 4u][at % 4u]));
+}
+
+// Where step `at` of a slice lies along K, from the slice's first step on.
+fn step_of(at: u32) -> u32 {
+    if SHARED {
+        return at / B_PART * B_SPAN + at % B_PART;
+    }
+    return at;
 }
 
 // A step along K, or the last vector of so many before the end of its range.
@@ -110,9 +126,14 @@ fn main(
     }
     var a_next: array<array<A_Words, A_FETCHES>, AHEAD>;
     var b_next: array<array<B_Words, B_FETCHES>, AHEAD>;
+    var b_now: array<array<B_Words, B_FETCHES>, AHEAD>;
     for (var s = 0u; s < AHEAD; s += 1u) { //unroll
-        a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, k + s * BK, range.y, A_FETCHES);
-        b_next[s] = b_fetch(thread, b, tile.col, params.n, k + s * BK, range.y, B_FETCHES);
+        a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, k + s * STEP, range.y, A_FETCHES);
+        if SHARED {
+            b_next[s] = b_fetch_all(thread, b, tile.col, params.n, k, s);
+        } else {
+            b_next[s] = b_fetch(thread, b, tile.col, params.n, k + s * BK, range.y, B_FETCHES);
+        }
     }
     // The sums before the chain at hand. Of one chain alone nothing of this is left, nor of the
     // loop around its steps.
@@ -134,9 +155,24 @@ fn main(
                 }
             }
             for (; k < end; k += AHEAD * BK) {
+                // The last slices are fetched once more at the end, for the reason given at
+                // x_fetch in panel.wgsl.
+                if SHARED {
+                    let next = min(k + AHEAD * BK, range.y - AHEAD * BK);
+                    for (var s = 0u; s < AHEAD; s += 1u) { //unroll
+                        b_now[s] = b_next[s];
+                        b_next[s] = b_fetch_all(thread, b, tile.col, params.n, next, s);
+                    }
+                }
                 for (var s = 0u; s < AHEAD; s += 1u) { //unroll
                     a_put(thread, a_next[s], k + s * BK, range, loads_of_a);
-                    b_put(thread, b_next[s], k + s * BK, range, B_FETCHES);
+                    if SHARED {
+                        for (var f = 0u; f < AHEAD; f += 1u) { //unroll
+                            b_put_all(thread, b_now[f], f, s);
+                        }
+                    } else {
+                        b_put(thread, b_next[s], k + s * BK, range, B_FETCHES);
+                    }
                     workgroupBarrier();
                     // This loop is left to the driver: repeated here, the loop around it is
                     // unrolled as well, and its loads are not fetched ahead any more.
@@ -153,15 +189,16 @@ fn main(
                             }
                         }
                     }
-                    // The last slices are fetched once more at the end, for the reason given at
-                    // x_fetch in panel.wgsl.
-                    var next = k + (s + AHEAD) * BK;
+                    var next = k + s * STEP + AHEAD * BK;
                     if !RANGES {
-                        next = min(next, range.y - (AHEAD - s) * BK);
+                        next = min(next, range.y - AHEAD * BK + s * STEP);
                     }
                     a_next[s] =
                         a_fetch(thread, a, tile.row, tile.row_end, next, range.y, loads_of_a);
-                    b_next[s] = b_fetch(thread, b, tile.col, params.n, next, range.y, B_FETCHES);
+                    if !SHARED {
+                        b_next[s] =
+                            b_fetch(thread, b, tile.col, params.n, next, range.y, B_FETCHES);
+                    }
                     workgroupBarrier();
                 }
             }

@@ -1,10 +1,10 @@
 // A slice of an operand for matrix units, X_TILE long and BK deep, on its way through registers
 // into workgroup memory. It keeps the direction of the storage: lines along K or along the tile,
 // PAD elements apart so that the rows of a matrix lie in different memory banks.
-// needs: BK Element PAD RANGES THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_SPAN X_TILE X_Words params
-//        step_within within x_elements x_line x_words
-// provides: X_ALONG_K X_FETCHES X_LD X_LINES X_LOADS X_ROW_MAJOR X_WIDTH x_fetch x_matrix x_panel
-//        x_place x_put
+// needs: AHEAD BK Element PAD RANGES THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_SPAN X_TILE X_Words
+//        params step_of step_within within x_elements x_line x_words
+// provides: X_ALONG_K X_FETCHES X_LD X_LINES X_LOADS X_PART X_ROW_MAJOR X_WIDTH x_fetch x_fetch_all
+//        x_matrix x_panel x_place x_place_all x_put x_put_all
 
 const X_ALONG_K: u32 = 1u; //param
 const X_ROW_MAJOR: bool = true; //param
@@ -54,9 +54,10 @@ fn x_fetch(
             let place = x_place(thread + i * THREADS);
             if X_K_CONTIGUOUS {
                 fetched[i] = x_words(base + x_line(min(x + place.x, last)) * params.x_ld
-                    + step_within(k + place.y, k_end, X_SPAN));
+                    + step_within(k + step_of(place.y), k_end, X_SPAN));
             } else {
-                fetched[i] = x_words(base + step_within(k + place.x, k_end, 1u) * params.x_ld
+                fetched[i] = x_words(base
+                    + step_within(k + step_of(place.x), k_end, 1u) * params.x_ld
                     + min(x + place.y, last / X_SPAN * X_SPAN));
             }
         }
@@ -81,6 +82,44 @@ fn x_put(
                 x_panel[place.x * X_LD + place.y / 4u + quad] =
                     within(x_elements(fetched[i], quad), steps, range);
             }
+        }
+    }
+}
+
+// Elements of each of AHEAD slices in a load that they share.
+const X_PART: u32 = X_SPAN / AHEAD;
+
+// Line and first element of load i of part f of what AHEAD slices share.
+fn x_place_all(thread: u32, f: u32, i: u32) -> vec2<u32> {
+    let load = thread + (f * X_FETCHES + i) * THREADS;
+    return vec2<u32>(load / (AHEAD * X_LOADS), load % (AHEAD * X_LOADS) * X_SPAN);
+}
+
+// Loads part f, of AHEAD, of slices from k on.
+fn x_fetch_all(
+    thread: u32,
+    base: u32,
+    x: u32,
+    x_end: u32,
+    k: u32,
+    f: u32,
+) -> array<X_Words, X_FETCHES> {
+    var fetched = array<X_Words, X_FETCHES>();
+    for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
+        let place = x_place_all(thread, f, i);
+        let line = x_line(min(x + place.x, x_end - 1u));
+        fetched[i] = x_words(base + line * params.x_ld + k + place.y);
+    }
+    return fetched;
+}
+
+// Stores what part f has of slice s.
+fn x_put_all(thread: u32, fetched: array<X_Words, X_FETCHES>, f: u32, s: u32) {
+    for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
+        let place = x_place_all(thread, f, i);
+        for (var quad = 0u; quad < X_PART / 4u; quad += 1u) { //unroll
+            x_panel[place.x * X_LD + place.y / AHEAD / 4u + quad] =
+                x_elements(fetched[i], s * (X_PART / 4u) + quad);
         }
     }
 }

@@ -38,7 +38,9 @@ pub(super) const COOP: &[Variant] = &[
     // A second set of sums keeps chains short, for f32 in two terms. It is spilled: the caches hold
     // it.
     chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
-    only(Weights::Codes, coop("16x64x64", &F16_16, [16, 64, 64], [1, 1, 4], 2, [1.65, 480.0])),
+    only(Weights::Codes, coop("16x64x64", &F16_16, [16, 64, 64], [1, 1, 4], 2, [1.85, 480.0])),
+    // For a K of more whole steps: it reads twice as much of a row at a time.
+    only(Weights::Codes, coop("16x64x64-deep", &F16_16, [16, 64, 64], [1, 1, 4], 4, [2.05, 480.0])),
     only(Weights::Codes, coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0])),
     coop("16x32x128", &F16_16, [16, 32, 128], [1, 1, 8], 2, [1.25, 480.0]),
     // Sums in f16 leave registers for larger subtiles and for more loads.
