@@ -10,8 +10,8 @@
 //        Element SIZE Sum VECTOR a_base a_fetch a_matrix a_put b_base b_fetch b_fetch_all b_matrix
 //        b_put b_put_all linear_id params restored schedule store
 // provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS LOOPS MATRICES_M MATRICES_N PAD
-//        RANGES SHARED STEP SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main shown
-//        shown_at step_of step_within within
+//        RANGES SHARED STEP SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main
+//        shown shown_at step_of step_within within
 
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
@@ -51,9 +51,9 @@ const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 const ELEMENTS: u32 = SIZE * SIZE;
 const_assert CHAIN % (AHEAD * BK) == 0u;
 // Whether AHEAD slices share the loads of codes. A slice has 32 bytes of each row, and memory is
-// slow at such short pieces; AHEAD slices have longer ones. Each load then has B_PART steps of every
-// slice, so that the steps of a slice, of A too, are others than the next BK. A has short pieces
-// instead: this pays where its tile is smaller than that of B.
+// slow at such short pieces; AHEAD slices have longer ones. Each load then has B_PART steps of
+// every slice, so that the steps of a slice, of A too, are others than the next BK. A has short
+// pieces instead: this pays where its tile is smaller than that of B.
 const SHARED: bool = B_SPAN == 32u && AHEAD > 1u && A_TILE < B_TILE && !RANGES;
 const_assert !SHARED || B_PART % VECTOR == 0u;
 // Between the first steps of two slices.
