@@ -48,21 +48,21 @@ pub fn assemble_with<'a>(
         let file = replaced(part.file)
             .or_else(own)
             .ok_or_else(|| format!("no shader file {}", part.file))?;
-        let file = instantiate(part, file)?;
-        if pass.beside_c && part.operand.is_some() {
-            text.push_str(&file.replace("var<storage, read>", "var<storage, read_write>"));
-        } else {
-            text.push_str(&file);
-        }
+        text.push_str(&instantiate(pass, part, file)?);
         text.push('\n');
     }
     if pass.unroll { unroll(&text) } else { Ok(text) }
 }
 
-fn instantiate(part: &Part, file: &str) -> Result<String, String> {
+fn instantiate(pass: &Pass, part: &Part, file: &str) -> Result<String, String> {
     let mut used = 0;
     let mut text = String::with_capacity(file.len() + 64);
     for line in file.lines() {
+        if pass.beside_c && is_beside_c(pass, part, line) {
+            text.push_str(&line.replace("<storage, read>", "<storage, read_write>"));
+            text.push('\n');
+            continue;
+        }
         match parameter(line) {
             Some((name, ty)) => match part.constants.iter().find(|(constant, _)| *constant == name)
             {
@@ -80,6 +80,19 @@ fn instantiate(part: &Part, file: &str) -> Result<String, String> {
         return Err(format!("{} lacks one of the constants {:?}", part.file, part.constants));
     }
     Ok(part.instantiate(&text))
+}
+
+/// Whether a line declares a buffer that is bound as if it were written.
+fn is_beside_c(pass: &Pass, part: &Part, line: &str) -> bool {
+    let number = || {
+        let (number, _) = line.split_once("@binding(")?.1.split_once(')')?;
+        let constant = || part.constants.iter().find(|(constant, _)| *constant == number);
+        number.parse().ok().or_else(|| constant().map(|(_, value)| *value))
+    };
+    number().is_some_and(|number: u32| {
+        let mut bindings = pass.bindings.iter();
+        bindings.any(|bound| bound.role.binding() == number && !pass.read_only(bound))
+    })
 }
 
 /// Name and type of the constant that a `//param` line declares.

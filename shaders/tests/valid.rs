@@ -252,6 +252,10 @@ fn every_shader_is_valid_and_as_planned() {
         params(&module);
         write_all(&module, &info, pass);
     }
+    for (pass, problem) in passes.iter().step_by(8) {
+        let pass = &Pass { beside_c: true, ..pass.clone() };
+        bindings(&validate(&assemble(pass)).0, pass, problem);
+    }
 }
 
 /// The module's bindings are exactly the plan's, with the same access and element size.
@@ -273,8 +277,11 @@ fn bindings(module: &Module, pass: &Pass, problem: &str) {
         }
     }
     found.sort_unstable();
-    let planned: Vec<_> =
-        pass.bindings.iter().map(|b| (b.role.binding(), b.writable, b.element_bytes)).collect();
+    let planned: Vec<_> = pass
+        .bindings
+        .iter()
+        .map(|b| (b.role.binding(), !pass.read_only(b), b.element_bytes))
+        .collect();
     assert_eq!(found, planned, "{} on {problem}", pass.label);
     for binding in &pass.bindings {
         assert!(

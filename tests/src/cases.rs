@@ -23,7 +23,7 @@ pub use groups::{group_edges, group_splits, groups, halves};
 pub use sparse::sparse;
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
-use tilewise_core::{Access, Caps, DeviceClass, Grouping, KernelDef, Variant};
+use tilewise_core::{Access, Caps, DeviceClass, Grouping, KernelDef, QuantFormat, Variant};
 use tilewise_shaders::LIBRARY;
 
 const F32: [DType; 3] = [DType::F32; 3];
@@ -323,6 +323,13 @@ pub fn quantized(table: Table) -> Vec<Case> {
                 let case = Case { quantized: Some(format), across: true, ..Case::new(size, F32) };
                 cases.push(case.kernel(&kernel.name));
             }
+        }
+        // Loads that are neither the first nor the last.
+        if kernel.variant.unit().is_some() {
+            let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
+            let k = (3 * kernel.variant.bk).next_multiple_of(format.block() as u32) as usize;
+            let case = Case { quantized: Some(format), ..Case::new([bm, bn, k], F32) };
+            cases.push(case.kernel(&kernel.name));
         }
     }
     cases

@@ -193,6 +193,38 @@ fn recorded_adapters() {
     golden(texts);
 }
 
+/// WebGPU takes a buffer in one dispatch either for reading or for writing, also where an operand
+/// lies beside C.
+#[test]
+fn a_dispatch_reads_packed_memory_or_writes_it() {
+    let mut both = 0;
+    for ((_, caps), (title, problem)) in
+        RECORDED.iter().flat_map(|adapter| problems().into_iter().map(move |own| (adapter, own)))
+    {
+        let many = match problem.grouping {
+            Grouping::RaggedM { first, offset, expected, .. } => {
+                let b = Operand { len: 300 * problem.b.batch_stride, ..problem.b };
+                let grouping = Grouping::RaggedM { groups: 300, first, offset, expected };
+                Problem { grouping, b, ..problem }
+            }
+            _ => problem,
+        };
+        for problem in [problem, many] {
+            let problem = Problem { beside_c: true, ..problem };
+            let Ok(plan) = plan(&problem, &caps(), &tilewise_shaders::LIBRARY, None) else {
+                continue;
+            };
+            for pass in &plan.passes {
+                let packed = pass.bindings.iter().filter(|binding| binding.from == Role::Packed);
+                let read: Vec<_> = packed.map(|binding| pass.read_only(binding)).collect();
+                assert!(read.windows(2).all(|two| two[0] == two[1]), "{title}: {}", pass.label);
+                both += usize::from(pass.beside_c && read.len() > 1);
+            }
+        }
+    }
+    assert!(both > 0, "no dispatch beside C has an operand and a table there");
+}
+
 /// A plan's text without the reasons against kernels that were said before: the same but for their
 /// numbers, against the same kernels.
 fn unrepeated(plan: &str, said: &mut HashSet<String>) -> String {

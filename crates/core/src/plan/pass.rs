@@ -95,11 +95,10 @@ pub struct Pass {
 impl Pass {
     /// Whether a buffer is bound for reading alone.
     pub fn read_only(&self, binding: &Binding) -> bool {
-        // Only the declarations of operands are changed. The ends of groups decide which
-        // invocations reach barriers, and a compiler accepts that of read-only memory alone.
-        // Partial sums lie in a buffer of the library.
-        // So does a table of groups.
-        let is_operand = !matches!(binding.role, Role::Offsets | Role::Scratch | Role::Packed);
+        // The ends of groups decide which invocations reach barriers, and a compiler accepts that of
+        // read-only memory alone. Partial sums, packed operands and tables of groups lie in buffers
+        // of the library.
+        let is_operand = !matches!(binding.from, Role::Offsets | Role::Scratch | Role::Packed);
         !(binding.writable || self.beside_c && is_operand)
     }
 }

@@ -93,11 +93,7 @@ impl Setup {
             (_, Some(_)) => 0.0,
             (_, None) => f64::INFINITY,
         };
-        // Beside C, a packed operand is declared as if it were written: a dispatch must not read
-        // its number of workgroups, or a table, from the same buffer.
-        let may_read = list_table.is_some() || !problem.beside_c;
-        let spares =
-            may_read && idle > table && direct_buffers + beside <= caps.max_storage_buffers.into();
+        let spares = idle > table && direct_buffers + beside <= caps.max_storage_buffers.into();
         // A piece meets the groups before its own, too.
         let schedule =
             kit.schedule_for(grouping.behind(piece.first_group), spares).ok_or_else(none)?;
