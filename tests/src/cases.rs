@@ -324,15 +324,22 @@ pub fn quantized(table: Table) -> Vec<Case> {
                 cases.push(case.kernel(&kernel.name));
             }
         }
-        // Loads that are neither the first nor the last.
-        if kernel.variant.unit().is_some() {
-            let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
-            let k = (3 * kernel.variant.bk).next_multiple_of(format.block() as u32) as usize;
-            let case = Case { quantized: Some(format), ..Case::new([bm, bn, k], F32) };
-            cases.push(case.kernel(&kernel.name));
-        }
     }
+    cases.extend(shared_loads(table));
     cases
+}
+
+/// Codes that several slices of a matrix unit load together, the first ones, the next and the last.
+pub fn shared_loads(table: Table) -> Vec<Case> {
+    let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
+    let case = |kernel: &Kernel| {
+        let Variant { bm, bn, bk, .. } = *kernel.variant;
+        let k = (3 * bk).next_multiple_of(format.block() as u32);
+        let case = Case::new([bm, bn, k].map(|size| size as usize), F32).kernel(&kernel.name);
+        Case { quantized: Some(format), ..case }
+    };
+    let kernels = table.kernels().into_iter().filter(|kernel| kernel.variant.unit().is_some());
+    kernels.map(|kernel| case(&kernel)).collect()
 }
 
 /// Sizes of nothing.

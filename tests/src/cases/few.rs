@@ -2,7 +2,7 @@
 
 use super::{
     F32, Table, almost_whole, bands, edges, epilogues, forms, gathered, group_edges, group_splits,
-    groups, halves, packed, quantized, splits, strides, thin,
+    groups, halves, packed, quantized, shared_loads, splits, strides, thin,
 };
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::Kernel;
@@ -89,7 +89,10 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .step_by(3);
     let others = others.chain(split_epilogues.step_by(2)).chain(codes).chain(across);
     let groups = groups(table).into_iter().rev().take(16).filter(|case| of(case, &smallest[1..]));
-    let others = others.chain(groups).chain(halves(table));
+    let loads = shared_loads(table)
+        .into_iter()
+        .filter(|case| of(case, &["coop/16x64x64", "coop/32x64x64-2"]));
+    let others = others.chain(groups).chain(halves(table)).chain(loads);
     let variants =
         table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));
     let (eights, variants): (Vec<_>, Vec<_>) =
