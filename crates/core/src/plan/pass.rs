@@ -95,9 +95,9 @@ pub struct Pass {
 impl Pass {
     /// Whether a buffer is bound for reading alone.
     pub fn read_only(&self, binding: &Binding) -> bool {
-        // The ends of groups decide which invocations reach barriers, and a compiler accepts that of
-        // read-only memory alone. Partial sums, packed operands and tables of groups lie in buffers
-        // of the library.
+        // The ends of groups decide which invocations reach barriers, and a compiler accepts that
+        // of read-only memory alone. Partial sums, packed operands and tables of groups lie in
+        // buffers of the library.
         let is_operand = !matches!(binding.from, Role::Offsets | Role::Scratch | Role::Packed);
         !(binding.writable || self.beside_c && is_operand)
     }
