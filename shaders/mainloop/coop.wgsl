@@ -50,10 +50,10 @@ const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 // Elements of a matrix.
 const ELEMENTS: u32 = SIZE * SIZE;
 const_assert CHAIN % (AHEAD * BK) == 0u;
-// Whether AHEAD slices share the loads of codes. A slice has 32 bytes of each row, and memory is
-// slow at such short pieces; AHEAD slices have longer ones. Each load then has B_PART steps of
-// every slice, so that the steps of a slice, of A too, are others than the next BK. A has short
-// pieces instead: this pays where its tile is smaller than that of B.
+// Whether AHEAD slices share the loads of codes. Of a row a slice has 32 bytes of 4-bit codes, and
+// memory is slow at such short pieces; AHEAD slices have more. Each load then has B_PART steps of
+// every slice, so that the steps of one slice lie apart, in A too. Thus A is read in short pieces,
+// and this pays where its tile is smaller than that of B.
 const SHARED: bool = B_SPAN == 32u && AHEAD > 1u && A_TILE < B_TILE && !RANGES;
 const_assert !SHARED || B_PART % VECTOR == 0u;
 // Between the first steps of two slices.
