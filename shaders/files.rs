@@ -43,7 +43,7 @@ files![
     "operand/decoded.wgsl",
     "operand/every.wgsl",
     "operand/exact.wgsl",
-    "operand/exponents.wgsl",
+    "operand/divisors.wgsl",
     "operand/f16.wgsl",
     "operand/f16x8.wgsl",
     "operand/f32.wgsl",

@@ -52,12 +52,13 @@ pub static KIT: Kit = Kit {
     finish_threads: 64,
     pack: Some("mainloop/pack.wgsl"),
     pack_tile: [8, 32],
+    all_rows: Some(ALL_ROWS),
     scale: Some("mainloop/scale.wgsl"),
     split: Some("mainloop/split.wgsl"),
     powers: Some("mainloop/powers.wgsl"),
     scale_strip: 32,
     scale_threads: [256, 512],
-    exponents: Some("operand/exponents.wgsl"),
+    divisors: Some("operand/divisors.wgsl"),
     unscaled: Some("operand/unscaled.wgsl"),
     divided: Some("epilogue/divided.wgsl"),
     undivided: Some("epilogue/undivided.wgsl"),
@@ -318,25 +319,23 @@ const SCHEDULES: &[ScheduleDef] = &[
         serves: |grouping| matches!(grouping, Grouping::Masked { .. }),
         table: Some("mainloop/table_of_rows.wgsl"),
         spares_idle: true,
+        wanted: Some(COUNTED_ROWS),
         ..BATCHED
     },
     ScheduleDef {
-        extents: &["schedule/masked_rows.wgsl", "schedule/split_k.wgsl"],
+        extents: &[COUNTED_ROWS, "schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::Masked { .. }),
+        wanted: Some(COUNTED_ROWS),
         ..BATCHED
     },
     ScheduleDef {
-        extents: &["schedule/all_rows.wgsl", "schedule/ragged_k.wgsl"],
+        extents: &[ALL_ROWS, "schedule/ragged_k.wgsl"],
         powers: RANGES_OF_K,
         serves: |grouping| matches!(grouping, Grouping::RaggedK { groups: ..=WALKED, .. }),
         ..BATCHED
     },
     ScheduleDef {
-        extents: &[
-            "schedule/all_rows.wgsl",
-            "schedule/search.wgsl",
-            "schedule/ragged_k_table.wgsl",
-        ],
+        extents: &[ALL_ROWS, "schedule/search.wgsl", "schedule/ragged_k_table.wgsl"],
         powers: RANGES_OF_K,
         serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
         table: Some("mainloop/table_of_rows.wgsl"),
@@ -379,18 +378,23 @@ const LISTED: ScheduleDef = ScheduleDef {
     ..BATCHED
 };
 
+const ALL_ROWS: &str = "schedule/all_rows.wgsl";
+
+const COUNTED_ROWS: &str = "schedule/masked_rows.wgsl";
+
 /// They walk over the ends: no pass reads the table while it writes other packed memory.
 const RANGES_OF_K: &[&str] = &["schedule/ragged_k.wgsl", "mainloop/range_of_k.wgsl"];
 
 const BATCHED: ScheduleDef = ScheduleDef {
     file: "schedule/batched.wgsl",
-    extents: &["schedule/all_rows.wgsl", "schedule/split_k.wgsl"],
+    extents: &[ALL_ROWS, "schedule/split_k.wgsl"],
     bases: Some("schedule/strides.wgsl"),
     serves: |_| false,
     lanes: false,
     table: None,
     spares_idle: false,
     powers: &["mainloop/all_k.wgsl"],
+    wanted: None,
     has_params: false,
 };
 

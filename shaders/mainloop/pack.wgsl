@@ -3,7 +3,7 @@
 // mainloop asks x_line of the copy. Here params.m is the operand's extent along the axis that is
 // not K, c_ld and c_batch are the strides of the copy, and tiles_m and tiles_n count tiles of LINES
 // × VECTORS in an entry of the copy.
-// needs: X_K_CONTIGUOUS linear_id params x_base x_words_masked
+// needs: X_K_CONTIGUOUS linear_id params row_end x_base x_words_masked
 // provides: LINES VECTOR VECTORS main packed
 
 const LINES: u32 = 4u; //param
@@ -21,6 +21,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let line = row % params.tiles_m * LINES + thread / VECTORS;
     let at = (tile % params.tiles_n * VECTORS + thread % VECTORS) * VECTOR;
     if entry >= params.entries || line * params.c_ld >= params.c_batch || at >= params.c_ld {
+        return;
+    }
+    if select(at, line, X_K_CONTIGUOUS) >= row_end(entry) {
         return;
     }
     let lines = select(params.k, params.m, X_K_CONTIGUOUS);

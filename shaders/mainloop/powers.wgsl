@@ -1,15 +1,15 @@
 // For passes before a mainloop of matrix units of f16 that copy an operand of a wider range: each
 // row of A, or column of B, is divided by the power of two that brings the exponent of its largest
-// number to TOP. The exponents are stored too: the mainloop multiplies its sums by both powers. All
+// number to TOP. The powers are stored too: the mainloop multiplies its sums by those of both. All
 // of it is integer arithmetic on the bits of numbers.
 //
 // A workgroup takes a strip of rows or columns twice: first it finds their largest numbers. Here
 // params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides
 // of the copy, and tiles_m counts the strips of an entry.
-// needs: TOP X_Eight X_K_CONTIGUOUS before_last params x_load8 x_widen8
-// provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP Sharing THREADS VECTOR Vector X_EXPONENTS
-//        find_powers further inside largest line_of loaded magnitude packed place_of powers
-//        significand_of store_powers vector_at x_exponents
+// needs: TOP X_Eight X_K_CONTIGUOUS before_last params row_end x_load8 x_widen8
+// provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP Sharing THREADS VECTOR Vector X_POWERS
+//        find_powers further inside is_unwanted largest line_of loaded magnitude packed place_of
+//        powers significand_of store_powers upper_half_of vector_at x_powers
 
 const STRIP: u32 = 4u; //param
 const THREADS: u32 = 256u; //param
@@ -17,7 +17,7 @@ const THREADS: u32 = 256u; //param
 const ABREAST: u32 = 64u; //param
 // Invocations that share a row or column.
 const SHARES: u32 = 64u; //param
-const X_EXPONENTS: u32 = 15u; //param
+const X_POWERS: u32 = 15u; //param
 const DOWN: u32 = THREADS / ABREAST;
 // Vectors that an invocation has on their way at a time.
 const AHEAD: u32 = 4u;
@@ -28,7 +28,7 @@ const INFINITE: u32 = 0x7f800000u;
 
 @group(0) @binding(10) var<storage, read_write> packed: array<vec4<u32>>;
 // Those of an entry fill whole fours.
-@group(0) @binding(X_EXPONENTS) var<storage, read_write> x_exponents: array<i32>;
+@group(0) @binding(X_POWERS) var<storage, read_write> x_powers: array<u32>;
 
 // The largest magnitude that each invocation has found in a row or column, as bits: their order is
 // that of the numbers.
@@ -74,6 +74,11 @@ fn further(vector: Vector, steps: u32) -> Vector {
 fn inside(sharing: Sharing, vector: Vector) -> bool {
     let last = further(vector, before_last());
     return last.at < params.c_ld && last.line * params.c_ld < sharing.size;
+}
+
+// Whether a strip begins behind the lines that are wanted of an entry. Powers fill whole fours.
+fn is_unwanted(entry: u32, strip: u32) -> bool {
+    return strip >= (row_end(entry) + 3u) / 4u * 4u;
 }
 
 // Where the copy has it.
@@ -143,9 +148,17 @@ fn find_powers(base: u32, sharing: Sharing, strip: u32, thread: u32) {
     workgroupBarrier();
 }
 
+// The upper half of the bits of 2^power in f32; the lower one is 0.
+fn upper_half_of(power: i32) -> u32 {
+    return u32(power + 127) << 7u;
+}
+
+// Stores each power of two as two factors, which f32 has where it lacks the power.
 fn store_powers(entry: u32, strip: u32, thread: u32) {
     let lines = (params.m + 3u) / 4u * 4u;
     if thread < STRIP && strip + thread < lines {
-        x_exponents[entry * lines + strip + thread] = powers[thread];
+        let half = powers[thread] / 2;
+        x_powers[entry * lines + strip + thread] =
+            upper_half_of(half) | (upper_half_of(powers[thread] - half) << 16u);
     }
 }

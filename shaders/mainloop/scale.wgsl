@@ -3,9 +3,9 @@
 // than f16, so numbers down to 2^-29 of the largest lose nothing. Smaller ones are subnormal in
 // f16. They are cut off, but not to zero: their products with an infinity are infinite. (Where the
 // largest is an infinity or a NaN, so are all sums.)
-// needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight find_powers inside line_of linear_id loaded
-//        packed params place_of powers significand_of store_powers sharing_of vector_at x_base
-//        x_widen8
+// needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight find_powers inside is_unwanted line_of
+//        linear_id loaded packed params place_of powers significand_of store_powers sharing_of
+//        vector_at x_base x_widen8
 // provides: TOP before_last divided main scaled
 
 // The exponent of the numbers next below 2^16, in f32.
@@ -60,7 +60,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let id = linear_id(workgroup);
     let entry = id / params.tiles_m;
     let strip = id % params.tiles_m * STRIP;
-    if entry >= params.entries {
+    if entry >= params.entries || is_unwanted(entry, strip) {
         return;
     }
     let sharing = sharing_of(entry);

@@ -12,8 +12,8 @@
 // them: the others are zero. That holds as a high term is zero only for a zero, so that its product
 // with an infinity is infinite.
 // needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight X_K_CONTIGUOUS find_powers further inside
-//        line_of linear_id loaded packed params place_of powers significand_of store_powers
-//        sharing_of vector_at x_base x_widen8
+//        is_unwanted line_of linear_id loaded packed params place_of powers significand_of
+//        store_powers sharing_of vector_at x_base x_widen8
 // provides: BIAS LOW_FIRST TOP before_last f16_of finite in_words main nearest parts_of parts_of4
 //        segment shift_of
 
@@ -130,7 +130,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let id = linear_id(workgroup);
     let entry = id / params.tiles_m;
     let strip = id % params.tiles_m * STRIP;
-    if entry >= params.entries {
+    if entry >= params.entries || is_unwanted(entry, strip) {
         return;
     }
     let sharing = sharing_of(entry);

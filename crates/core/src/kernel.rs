@@ -452,6 +452,8 @@ pub struct Kit {
     pub pack: Option<&'static str>,
     /// Lines of the copy, and vectors of 16 bytes in each, that one of its workgroups writes.
     pub pack_tile: [u32; 2],
+    /// The file by which passes that pack take all rows or columns of an entry.
+    pub all_rows: Option<&'static str>,
     /// The pass that packs an operand whose lines must be divided by powers of two.
     pub scale: Option<&'static str>,
     /// The same for an operand that is split in two terms.
@@ -464,8 +466,8 @@ pub struct Kit {
     /// Invocations of one of its workgroups, where storage runs along K and where it does not:
     /// powers of two. A half or a quarter of them where a device has no more.
     pub scale_threads: [u32; 2],
-    /// The file instantiated for an operand that it packed, which reads the exponents.
-    pub exponents: Option<&'static str>,
+    /// The file instantiated for an operand that it packed, which reads the powers of two.
+    pub divisors: Option<&'static str>,
     /// The same for an operand of a matrix unit whose lines were not divided, beside one whose
     /// lines were.
     pub unscaled: Option<&'static str>,

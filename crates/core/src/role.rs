@@ -34,11 +34,11 @@ pub enum Role {
     ColumnIndex = 13,
     /// The status of a conversion, a word: 0 if nothing went wrong on the device.
     Status = 14,
-    /// Exponents of the powers of two that the rows of a packed A were divided by, i32.
-    AExponents = 15,
+    /// Powers of two that the rows of a packed A were divided by, as two factors in a word.
+    APowers = 15,
     /// Those of the columns of a packed B.
-    BExponents = 16,
-    /// A copy of A that was packed beforehand; bound as A and its exponents.
+    BPowers = 16,
+    /// A copy of A that was packed beforehand; bound as A and its powers.
     ACopy = 17,
     /// The same of B.
     BCopy = 18,
@@ -58,9 +58,9 @@ impl Role {
             .chain(if self == Role::B { &Role::B_PLANES[1..] } else { &[] }.iter().copied())
     }
 
-    /// The exponents that belong to a packed A or B.
-    pub(crate) fn exponents(self) -> Role {
-        if self == Role::A { Role::AExponents } else { Role::BExponents }
+    /// The powers that belong to a packed A or B.
+    pub(crate) fn powers(self) -> Role {
+        if self == Role::A { Role::APowers } else { Role::BPowers }
     }
 
     /// Where a copy of A or B lies that was packed beforehand.
@@ -96,8 +96,8 @@ impl Role {
             Role::RowIndex => "row indices",
             Role::ColumnIndex => "column indices",
             Role::Status => "status",
-            Role::AExponents => "a exponents",
-            Role::BExponents => "b exponents",
+            Role::APowers => "a powers",
+            Role::BPowers => "b powers",
             Role::ACopy => "a's copy",
             Role::BCopy => "b's copy",
         }

@@ -66,12 +66,13 @@ pub static KIT: Kit = Kit {
     finish_threads: 0,
     pack: None,
     pack_tile: [0; 2],
+    all_rows: None,
     scale: None,
     split: None,
     powers: None,
     scale_strip: 0,
     scale_threads: [0; 2],
-    exponents: None,
+    divisors: None,
     unscaled: None,
     divided: None,
     undivided: None,
@@ -192,6 +193,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         table: None,
         spares_idle: false,
         powers: &[],
+        wanted: None,
         has_params: false,
     },
     ScheduleDef {
@@ -203,6 +205,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         table: None,
         spares_idle: false,
         powers: &[],
+        wanted: None,
         has_params: false,
     },
     ScheduleDef {
@@ -214,6 +217,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         table: None,
         spares_idle: false,
         powers: &[],
+        wanted: None,
         has_params: false,
     },
 ];

@@ -66,7 +66,20 @@ pub fn forms(table: Table) -> Vec<Case> {
         }
     }
     cases.extend(ranges_of_k(table));
+    let units = kernels.iter().filter(|kernel| kernel.variant.unit().is_some());
+    cases.extend(units.flat_map(packed_rows));
     cases
+}
+
+/// Masked entries of which a pass packs the strips with rows: divided, and copied alone.
+fn packed_rows(kernel: &Kernel) -> Vec<Case> {
+    let counts = [0, 16, 21, 32, 33, 99];
+    let types = HALF.into_iter().flat_map(|types| [(types, LAYOUTS[0]), (types, LAYOUTS[2])]);
+    let case = |(types, layout)| {
+        let case = Case::new([70, 12, 73], types).layout(layout).masked(counts.to_vec());
+        case.kernel(&kernel.name)
+    };
+    types.map(case).collect()
 }
 
 /// Ranges of K: the suite's ends on one of each kernel, and on every variant ends around its steps,

@@ -280,14 +280,19 @@ impl Job {
         binding: &Binding,
         Written { c, scratch, packed }: &Written,
     ) -> Buffer {
+        let problem = &self.plan.problem;
+        let masked = matches!(problem.grouping, Grouping::Masked { .. });
+        let binds = |role| pass.bindings.iter().any(|binding| binding.role == role);
         if is_packed(binding.from) {
             let bytes = &packed[&binding.from][binding.start as usize..][..binding.bytes as usize];
+            // Of masked entries, rows that nobody wants are not packed: they keep NaN.
+            let some = masked && binds(Role::A) && binds(Role::Offsets);
             return match binding.writable {
+                true if some => Buffer::new(vec![0xff; bytes.len()]).range(0..binding.bytes),
                 true => Buffer::output(bytes.len()).range(0..binding.bytes).must_write(),
                 false => Buffer::new(bytes).range(0..binding.bytes),
             };
         }
-        let problem = &self.plan.problem;
         let words = binding.element_bytes == 4;
         let cut = |bytes: &[u8]| Buffer::new(cut(bytes, binding.start, binding.bytes));
         // Where several passes write C, each writes its part only.
@@ -346,14 +351,28 @@ impl Job {
                     .fold(buffer, |buffer, row| buffer.range(place(row)..place(row) + 4))
             }
             role => {
-                // Packing does not know where the groups end, and copies all of an operand. On
-                // matrix units, a tile with nothing to do reads the first row or step.
-                let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
+                // Packing does not know where the groups end, and copies all of an operand; but of
+                // masked entries the strips with rows. On matrix units, a tile with nothing to do
+                // reads the first row or step.
+                // (A mainloop may read a table of groups.)
+                let packed = |binding: &Binding| binding.role == Role::Packed && binding.writable;
+                let packing = pass.bindings.iter().any(packed);
+                let constant = |name| {
+                    let mut all = pass.parts.iter().flat_map(|part| &part.constants);
+                    all.find(|(own, _)| *own == name).map_or(1, |&(_, value)| u64::from(value))
+                };
+                let strip = constant("STRIP");
                 // Where the storage runs along the rows, a vector may hold some beyond a count.
                 let a_bytes = problem.a.format.planes()[0].bytes;
                 let vector = if problem.a.transposed { binding.element_bytes / a_bytes } else { 1 };
-                let masked = matches!(problem.grouping, Grouping::Masked { .. });
                 let rows = |entry| match self.rows(entry) {
+                    rows if packing && role == Role::A && masked && binds(Role::Offsets) => {
+                        let fours = if strip > 1 { 4 } else { 1 };
+                        let rows = rows.next_multiple_of(fours).next_multiple_of(strip);
+                        // Vectors along M, and the rest of a word.
+                        let along_m = if problem.a.transposed { [8, 1] } else { [1, 0] };
+                        (rows.next_multiple_of(along_m[0]) + along_m[1]).min(problem.m)
+                    }
                     _ if packing => problem.m,
                     rows if role == Role::A && masked && rows > 0 => {
                         rows.next_multiple_of(vector).min(problem.m)

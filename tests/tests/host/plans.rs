@@ -347,7 +347,7 @@ fn prepared_operands() {
     assert_eq!(some(whole.range(Dimension::K, 0..512)), [true; 2]);
     assert_eq!(some(whole.range(Dimension::K, 0..256)), [false; 2]);
     assert_eq!(some(whole.range(Dimension::Entries, 1..1)), [false; 2]);
-    // Exponents of entries lie as far apart as the whole has rows and columns.
+    // Powers of entries lie as far apart as the whole has rows and columns.
     let several = whole.copies.map(|copy| copy.map(|copy| Copied { entries: 2, ..copy }));
     let several = Problem { copies: several, batch: 2, ..whole };
     assert_eq!(some(several.range(Dimension::N, 0..64)), [true, false]);

@@ -251,7 +251,7 @@ const OF_UNITS: [&str; 18] = [
     "powers",
     "all_k",
     "range_of_k",
-    "exponents",
+    "divisors",
     "to_words",
     "f16x8",
     "divided",

@@ -111,7 +111,7 @@ fn mainloop(
         builder.unit(unit);
     }
     builder.schedule(setup, whole, table);
-    let divided = setup.fetches.exponents() > 0;
+    let divided = setup.fetches.powers() > 0;
     if variant.unit().is_some() {
         builder.part_if_any(if divided { kit.divided } else { kit.undivided }, None);
     }
@@ -162,7 +162,7 @@ fn mainloop(
             (Access::Words { .. }, _) => {}
         }
         if divided {
-            builder.exponents(side, fetch.and_then(|fetch| fetch.packing).as_ref());
+            builder.powers(side, fetch.and_then(|fetch| fetch.packing).as_ref());
         }
         for file in kernel.operand_files {
             builder.part(

@@ -108,7 +108,7 @@ impl Builder {
         });
     }
 
-    /// A packed operand, to be written as `Role::Packed` or read as A or B, or its exponents.
+    /// A packed operand, to be written as `Role::Packed` or read as A or B, or its powers.
     pub(super) fn packed(
         &mut self,
         role: Role,
@@ -122,15 +122,15 @@ impl Builder {
     }
 
     /// What A or B was divided by when it was packed, if it was.
-    pub(super) fn exponents(&mut self, side: &Side, packing: Option<&Packing>) {
-        let found = packing.and_then(|packing| Some((packing, packing.exponents_place()?)));
+    pub(super) fn powers(&mut self, side: &Side, packing: Option<&Packing>) {
+        let found = packing.and_then(|packing| Some((packing, packing.powers_place()?)));
         let Some((packing, place)) = found else {
             return self.part_if_any(self.kit.unscaled, Some(side.name));
         };
-        let role = side.role.exponents();
-        if let Some(file) = self.kit.exponents {
+        let role = side.role.powers();
+        if let Some(file) = self.kit.divisors {
             let each = u32::from(packing.sharing > 1);
-            let constants = vec![("X_EXPONENTS", role.binding()), ("X_EACH", each)];
+            let constants = vec![("X_POWERS", role.binding()), ("X_EACH", each)];
             self.part(file, Some(side.name), constants);
         }
         self.packed(role, false, packing.from, place, WORD);

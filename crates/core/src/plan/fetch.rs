@@ -95,13 +95,13 @@ impl Fetches {
             None => Some(operand.format.planes().len() as u64),
         });
         let indices = u64::from(problem.gathered.is_some());
-        planes.sum::<u64>() + indices + self.exponents()
+        planes.sum::<u64>() + indices + self.powers()
     }
 
-    /// How many operands have exponents.
-    pub(super) fn exponents(&self) -> u64 {
+    /// How many operands have powers.
+    pub(super) fn powers(&self) -> u64 {
         let packings = [self.a, self.b].into_iter().filter_map(|fetch| fetch?.packing);
-        packings.filter(|packing| packing.exponents.is_some()).count() as u64
+        packings.filter(|packing| packing.powers.is_some()).count() as u64
     }
 
     /// Bytes of the memory for both.

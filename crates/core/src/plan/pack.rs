@@ -6,7 +6,7 @@
 //! to read and write the operand once costs a few hundredths of the product's time.
 //!
 //! An operand of a wider range than the unit's type has its rows of A, or columns of B, divided by
-//! powers of two on the way ([`Unit::scales`](crate::kernel::Unit)). Their exponents lie behind the
+//! powers of two on the way ([`Unit::scales`](crate::kernel::Unit)). The powers lie behind the
 //! copy. One of f32 is split in two terms besides, so that its copy has three segments along K.
 
 use super::Pass;
@@ -20,8 +20,8 @@ use crate::problem::{Copied, Format, Grouping, Operand, Problem};
 /// Bytes that mainloops of matrix units load at a time.
 const VECTOR_BYTES: u64 = 16;
 
-/// Bytes of an exponent.
-const EXPONENT_BYTES: u64 = 4;
+/// Bytes of a power of two, as two factors.
+const POWER_BYTES: u64 = 4;
 
 /// Those of an entry fill whole vectors of so many.
 const QUAD: u64 = 4;
@@ -55,6 +55,9 @@ pub(super) struct Side {
     pub(super) in_ranges: bool,
     /// Whether entries are products of a list.
     pub(super) listed: bool,
+    /// The share of an entry's rows that are expected to be wanted, where the device knows how many
+    /// are; none where all are.
+    pub(super) wanted: Option<f64>,
 }
 
 impl Side {
@@ -62,6 +65,9 @@ impl Side {
         let Problem { m, n, k, a, b, copies, .. } = *problem;
         let in_ranges = !problem.grouping.has_whole_k();
         let listed = problem.grouping.is_listed();
+        // An index may name any row, and entries that share A want unlike ones.
+        let all = problem.gathered.is_some() || (a.is_shared() && problem.batch > 1);
+        let masked = matches!(problem.grouping, Grouping::Masked { .. }) && !all;
         // Between row strides of a list there is room to their multiple.
         let whole = |size: u64, operand: Operand| match listed {
             true => size.next_multiple_of(operand.ld),
@@ -80,6 +86,7 @@ impl Side {
                 gathered: problem.gathered.is_some(),
                 in_ranges,
                 listed,
+                wanted: masked.then(|| problem.grouping.expected_rows(m) / m.max(1) as f64),
             },
             Side {
                 name: "b",
@@ -93,13 +100,14 @@ impl Side {
                 gathered: false,
                 in_ranges,
                 listed,
+                wanted: None,
             },
         ]
     }
 
     /// The operand that a copy was made of.
     pub(super) fn whole(&self, Copied { entries, extent, k }: Copied) -> Self {
-        Side { extent, k, entries, ..*self }
+        Side { extent, k, entries, wanted: None, ..*self }
     }
 }
 
@@ -118,16 +126,18 @@ pub(super) struct Packing {
     width: u64,
     /// First byte in the memory for packed operands.
     pub(super) start: u64,
-    /// With the exponents.
+    /// With the powers.
     pub(super) bytes: u64,
     /// Where it lies: `Packed` for what a pass before the mainloop packs.
     pub(super) from: Role,
-    /// Where the exponents begin, in bytes from `start`; none if lines are copied undivided.
-    pub(super) exponents: Option<u64>,
-    /// Entries, or ranges of K, that have an exponent for each line.
+    /// Where the powers begin, in bytes from `start`; none if lines are copied undivided.
+    pub(super) powers: Option<u64>,
+    /// Entries, or ranges of K, that have a power for each line.
     pub(super) sharing: u64,
     /// Whether they are ranges of K.
     in_ranges: bool,
+    /// The share of rows that are wanted ([`Side::wanted`]).
+    wanted: Option<f64>,
     /// Whether elements are split in two terms.
     splits: bool,
 }
@@ -163,10 +173,10 @@ impl Packing {
             if side.along_k { (side.extent, k) } else { (k, side.extent.next_multiple_of(vector)) };
         let elements = u128::from(entries) * u128::from(lines) * u128::from(width);
         let copied = elements * u128::from(VECTOR_BYTES / vector);
-        let exponents = copied.next_multiple_of(ALIGNMENT.into());
+        let powers = copied.next_multiple_of(ALIGNMENT.into());
         let sharing = if side.in_ranges { side.entries } else { entries };
         let quads = u128::from(sharing) * u128::from(side.extent.div_ceil(QUAD));
-        let bytes = if scales { exponents + quads * u128::from(VECTOR_BYTES) } else { copied };
+        let bytes = if scales { powers + quads * u128::from(VECTOR_BYTES) } else { copied };
         if bytes > u32::MAX.into() {
             return Err(Reject(format!(
                 "{} packed takes {bytes} bytes, at most {} are addressed",
@@ -175,7 +185,7 @@ impl Packing {
             )));
         }
         let (start, bytes) = (start.next_multiple_of(ALIGNMENT), bytes as u64);
-        let exponents = scales.then_some(exponents as u64);
+        let powers = scales.then_some(powers as u64);
         Ok(Packing {
             loader,
             vector,
@@ -185,9 +195,10 @@ impl Packing {
             start,
             bytes,
             from: Role::Packed,
-            exponents,
+            powers,
             sharing,
             in_ranges: scales && side.in_ranges,
+            wanted: side.wanted,
             splits,
         })
     }
@@ -205,7 +216,8 @@ impl Packing {
         let rates = caps.rates();
         // Four bytes of an element that becomes six are read twice.
         let read = if self.splits { 4.0 / 3.0 } else { 1.0 };
-        (1.0 + read) * self.bytes as f64 / rates.bandwidth + rates.dispatch
+        let bytes = self.wanted.unwrap_or(1.0) * self.bytes as f64;
+        (1.0 + read) * bytes / rates.bandwidth + rates.dispatch
     }
 
     /// Whether it holds weights in f32, four of them in [`VECTOR_BYTES`].
@@ -218,7 +230,8 @@ impl Packing {
         if self.from != Role::Packed {
             return 0;
         }
-        let others = u64::from(self.exponents.is_some()) + u64::from(self.in_ranges);
+        let grouped = self.in_ranges || self.wanted.is_some();
+        let others = u64::from(self.powers.is_some()) + u64::from(grouped);
         format.planes().len() as u64 + 1 + others
     }
 
@@ -233,21 +246,21 @@ impl Packing {
         [0, self.width as u32, batch_stride as u32]
     }
 
-    /// Bytes without the exponents.
+    /// Bytes without the powers.
     pub(super) fn elements_bytes(&self) -> u64 {
         self.entries * self.lines * self.width * VECTOR_BYTES / self.vector
     }
 
-    /// The exponents in the memory for packed operands: their first byte, and how many bytes they
+    /// The powers in the memory for packed operands: their first byte, and how many bytes they
     /// take.
-    pub(super) fn exponents_place(&self) -> Option<[u64; 2]> {
-        self.exponents.map(|exponents| [self.start + exponents, self.bytes - exponents])
+    pub(super) fn powers_place(&self) -> Option<[u64; 2]> {
+        self.powers.map(|powers| [self.start + powers, self.bytes - powers])
     }
 
     /// The file that packs, and how its workgroups share the operand.
     fn work(&self, side: &Side, kit: &Kit, caps: &Caps) -> Result<Work> {
         let none = || Error::NoKernel("nothing packs operands".into());
-        if self.exponents.is_some() {
+        if self.powers.is_some() {
             let file = if self.splits { kit.split } else { kit.scale }.ok_or_else(none)?;
             // For so many invocations: the strip, how many stand side by side along the storage,
             // how many share a line, and the bytes of workgroup memory.
@@ -278,7 +291,7 @@ impl Packing {
                 ("THREADS", threads),
                 ("ABREAST", abreast),
                 ("SHARES", shares),
-                ("X_EXPONENTS", side.role.exponents().binding()),
+                ("X_POWERS", side.role.powers().binding()),
             ];
             let tiles = [side.extent.next_multiple_of(QUAD).div_ceil(strip.into()), 1];
             let powers = Some((kit.powers.ok_or_else(none)?, powers));
@@ -321,7 +334,7 @@ impl Packing {
         let kit = setup.kit;
         let work = self.work(side, kit, caps)?;
         let [tiles_m, tiles_n] = work.tiles;
-        let entries = if self.exponents.is_some() { self.sharing } else { self.entries };
+        let entries = if self.powers.is_some() { self.sharing } else { self.entries };
         let workgroups = entries * tiles_m * tiles_n;
         let allowed = u64::from(caps.max_workgroups).pow(2);
         if workgroups > allowed {
@@ -342,7 +355,7 @@ impl Packing {
         let mut builder =
             Builder::new(label, params, work.threads, work.workgroup_bytes, (kit, setup.windows));
         builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
-        if self.exponents.is_some() {
+        if self.powers.is_some() {
             builder.eights(side.name, self.loader);
         } else if self.decodes_to_f32() {
             builder.part_if_any(kit.floats, Some(side.name));
@@ -352,19 +365,21 @@ impl Packing {
         }
         builder.axes(side.name, side.along_k);
         builder.bases(setup.problem.grouping);
+        let rows = self.wanted.map_or(kit.all_rows, |_| setup.schedule.wanted);
+        builder.part_if_any(rows, None);
+        if self.wanted.is_some() || self.in_ranges {
+            builder.groups(whole, None);
+        }
         if let Some((file, constants)) = work.powers {
             for file in setup.schedule.powers {
                 builder.part(file, None, Vec::new());
-            }
-            if self.in_ranges {
-                builder.groups(whole, None);
             }
             builder.part(file, Some(side.name), constants);
         }
         builder.part(work.file, Some(side.name), work.constants);
         builder.packed(Role::Packed, true, self.from, [self.start, self.elements_bytes()], 16);
-        if let Some(place) = self.exponents_place() {
-            builder.packed(side.role.exponents(), true, self.from, place, EXPONENT_BYTES);
+        if let Some(place) = self.powers_place() {
+            builder.packed(side.role.powers(), true, self.from, place, POWER_BYTES);
         }
         Ok(builder.finish(workgroups, caps))
     }
