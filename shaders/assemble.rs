@@ -1,4 +1,4 @@
-//! From the part files of a pass to the text of one WGSL module. Four rules, and no preprocessor
+//! From the part files of a pass to the text of one WGSL module. Five rules, and no preprocessor
 //! beyond them:
 //!
 //! 1. Whole files are concatenated; module scope in WGSL has no order.
@@ -7,6 +7,8 @@
 //!    the operand's name.
 //! 4. A loop marked `//unroll` is repeated in blocks with a constant index, where the pass says so:
 //!    see `unroll.rs`.
+//! 5. Where the pass strides, a workgroup runs the body of `main` for its own tile and for each that
+//!    is as many workgroups further, until it returns. Such a mainloop ends with a barrier.
 //!
 //! Extensions are enabled at the top when a part file needs them. Then comes the struct [`Params`].
 
@@ -51,7 +53,20 @@ pub fn assemble_with<'a>(
         text.push_str(&instantiate(pass, part, file)?);
         text.push('\n');
     }
+    if pass.strides {
+        text = striding(&text).ok_or("a mainloop that strides has no main")?;
+    }
     if pass.unroll { unroll(&text) } else { Ok(text) }
+}
+
+/// The text with the body of `main` in a loop over a workgroup's tiles.
+fn striding(text: &str) -> Option<String> {
+    let main = text.find("fn main(")?;
+    let body = main + text[main..].find("{\n")? + 2;
+    let end = body + text[body..].find("\n}\n")? + 1;
+    let loops = "for (var id = linear_id(workgroup); ; id += params.grid_x) {\n";
+    let own = text[body..end].replace("linear_id(workgroup)", "id");
+    Some([&text[..body], loops, &own, "}\n", &text[end..]].concat())
 }
 
 fn instantiate(pass: &Pass, part: &Part, file: &str) -> Result<String, String> {

@@ -319,6 +319,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         serves: |grouping| matches!(grouping, Grouping::Masked { .. }),
         table: Some("mainloop/table_of_rows.wgsl"),
         spares_idle: true,
+        strides: true,
         wanted: Some(COUNTED_ROWS),
         ..BATCHED
     },
@@ -393,6 +394,7 @@ const BATCHED: ScheduleDef = ScheduleDef {
     lanes: false,
     table: None,
     spares_idle: false,
+    strides: false,
     powers: &["mainloop/all_k.wgsl"],
     wanted: None,
     has_params: false,

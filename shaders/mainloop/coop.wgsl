@@ -214,30 +214,31 @@ fn main(
     }
 
     for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
-        if LOOPS > 1u && i * SUBGROUPS_M * SIZE >= rows_left {
-            return;
-        }
-        for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
-            {
-                let matrix = sums[i * MATRICES_N + j];
-                let place = &shown[subgroup * (ELEMENTS / 4u)];
-                let ld = SIZE / 4u;
-                coopStoreT(matrix, place, ld);
-            }
-            workgroupBarrier();
-            for (var at = thread * C_STEP; at < SUBTILES * ELEMENTS; at += THREADS * C_STEP) {
-                // The subgroups that share a subtile lie SUBTILES matrices apart.
-                var sum = shown_at(at);
-                for (var k_subgroup = 1u; k_subgroup < SUBGROUPS_K; k_subgroup += 1u) {
-                    sum += shown_at(k_subgroup * SUBTILES * ELEMENTS + at);
+        // Parts without rows are left out; all invocations agree.
+        if LOOPS == 1u || i * SUBGROUPS_M * SIZE < rows_left {
+            for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
+                {
+                    let matrix = sums[i * MATRICES_N + j];
+                    let place = &shown[subgroup * (ELEMENTS / 4u)];
+                    let ld = SIZE / 4u;
+                    coopStoreT(matrix, place, ld);
                 }
-                let part_at = at / ELEMENTS;
-                let row = tile.row + (part_at / SUBGROUPS_N + i * SUBGROUPS_M) * SIZE
-                    + at % ELEMENTS / SIZE;
-                let col = tile.col + (part_at % SUBGROUPS_N * MATRICES_N + j) * SIZE + at % SIZE;
-                store(tile, row, col, C_STEP, restored(tile, row, col, sum));
+                workgroupBarrier();
+                for (var at = thread * C_STEP; at < SUBTILES * ELEMENTS; at += THREADS * C_STEP) {
+                    // The subgroups that share a subtile lie SUBTILES matrices apart.
+                    var sum = shown_at(at);
+                    for (var k_subgroup = 1u; k_subgroup < SUBGROUPS_K; k_subgroup += 1u) {
+                        sum += shown_at(k_subgroup * SUBTILES * ELEMENTS + at);
+                    }
+                    let part_at = at / ELEMENTS;
+                    let row = tile.row + (part_at / SUBGROUPS_N + i * SUBGROUPS_M) * SIZE
+                        + at % ELEMENTS / SIZE;
+                    let col =
+                        tile.col + (part_at % SUBGROUPS_N * MATRICES_N + j) * SIZE + at % SIZE;
+                    store(tile, row, col, C_STEP, restored(tile, row, col, sum));
+                }
+                workgroupBarrier();
             }
-            workgroupBarrier();
         }
     }
 }

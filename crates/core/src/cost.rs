@@ -47,10 +47,10 @@ pub(crate) fn idle(problem: &Problem, caps: &Caps, variant: &Variant) -> f64 {
     grouping.idle_tiles([m, n], batch, tile) as f64 * caps.rates().idle
 }
 
-/// Seconds of a pass that makes a table of groups, and of a dispatch more: wgpu starts one to check
-/// the number of workgroups that it reads from memory.
-pub(crate) fn counting(caps: &Caps) -> f64 {
-    2.5 * caps.rates().dispatch
+/// Seconds of a pass that makes a table of groups; and, unless workgroups stride over their tiles,
+/// of a dispatch more: wgpu starts one to check the number of workgroups that it reads from memory.
+pub(crate) fn counting(caps: &Caps, strides: bool) -> f64 {
+    (if strides { 1.0 } else { 2.5 }) * caps.rates().dispatch
 }
 
 /// A software device's driver compiles texts on the CPU, as slowly as it runs them: one of `gemv`

@@ -1,6 +1,6 @@
 //! Products whose workgroups are counted.
 
-use super::{F32, Table, devices};
+use super::{F32, Table, devices, shared_loads};
 use crate::case::LAYOUTS;
 use crate::{Case, themes};
 use tilewise::DType;
@@ -46,6 +46,15 @@ pub fn sparse(table: Table) -> (Caps, Vec<Case>) {
         for counts in [[9, 0, 4, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0, 0]] {
             let case = Case { expected_rows: Some(1), ..case.clone().masked(counts.to_vec()) };
             cases.extend([case.clone(), case.odd()]);
+        }
+    }
+    // Masked codes on matrix units: 16 workgroups stride over 20 tiles, and over none.
+    for case in shared_loads(table) {
+        let [bm, bn, k] = case.size;
+        let rows = bm as u32;
+        for counts in [[3 * rows, 0, rows + 1, 9 * rows, 2 * rows - 1], [0; 5]] {
+            let case = Case { size: [3 * bm, bn + 4, k], ..case.clone() };
+            cases.push(Case { expected_rows: Some(1), ..case.masked(counts.to_vec()) });
         }
     }
     let twenty = themes::listed(&themes::lists()[4..5]).remove(0).kernel(table.floor());

@@ -49,16 +49,11 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ]),
         ..f16(128, 128, 64)
     };
-    let quantized = |m, n, k| Problem {
-        b: Operand::packed(
-            Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()),
-            1,
-            n,
-            k,
-        )
-        .t(),
-        ..f16(m, n, k)
+    let four_bits = |entries, n, k| {
+        let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
+        Operand::packed(Format::Quantized(format), entries, n, k).t()
     };
+    let quantized = |m, n, k| Problem { b: four_bits(1, n, k), ..f16(m, n, k) };
     let grouped = |groups, m, n, k| Problem {
         b: Operand::packed(Format::Dense(DType::F16), groups, k, n),
         grouping: Grouping::RaggedM { groups, first: 0, offset: 0, expected: None },
@@ -159,6 +154,14 @@ fn problems() -> Vec<(&'static str, Problem)> {
             "64 experts, masked, few rows",
             Problem {
                 grouping: Grouping::Masked { entries: 64, offset: 0, expected: Some(8) },
+                ..masked(64, 1024, 2048, 1024)
+            },
+        ),
+        (
+            "64 experts of 4 bits, masked, few rows",
+            Problem {
+                grouping: Grouping::Masked { entries: 64, offset: 0, expected: Some(8) },
+                b: four_bits(64, 2048, 1024),
                 ..masked(64, 1024, 2048, 1024)
             },
         ),

@@ -286,13 +286,14 @@ fn peeled() {
     check(&[caps], &cases, &options(), false);
 }
 
-/// Passes that have as many workgroups as the one before them counted.
+/// Passes that have as many workgroups as the one before them counted, or whose workgroups stride
+/// over that many tiles.
 #[test]
 fn sparse() {
     let (caps, cases) = cases::sparse(WGSL);
     for (case, _, plan) in plans(std::slice::from_ref(&caps), &cases) {
         let known = plan.problem.grouping.list_sizes().is_some();
-        let counted = plan.passes.iter().any(|pass| pass.indirect.is_some());
+        let counted = plan.passes.iter().any(|pass| pass.indirect.is_some() || pass.strides);
         assert!(counted != known, "{case:?} has all");
     }
     check(&[caps], &cases, &options(), false);

@@ -23,6 +23,9 @@ pub struct ScheduleDef {
     /// Whether another schedule serves the same groupings, and this one is taken only where its
     /// table takes less time than the idle workgroups that it spares.
     pub spares_idle: bool,
+    /// Whether no workgroup has a tile behind one that has none, so that a fixed number of them can
+    /// stride over all tiles.
+    pub strides: bool,
     /// The files by which a pass that divides lines by powers of two knows what of an entry shares
     /// them; those of all of K share them unless ranges of K are summed.
     pub powers: &'static [&'static str],

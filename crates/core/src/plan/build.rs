@@ -7,7 +7,7 @@ use super::pack::Side;
 use super::piece::{Piece, Step};
 use super::setup::Setup;
 use super::{Candidate, Choice, Laid, Part, Pass};
-use crate::caps::Caps;
+use crate::caps::{Caps, DeviceClass};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Load};
 use crate::params::Params;
@@ -49,7 +49,7 @@ pub(super) fn build(
         let wanted = table.map(|table| table.pass(piece, whole, caps, first, tile, &reader.params));
         let new = wanted.filter(|wanted| made.replace(wanted.clone()).as_ref() != Some(wanted));
         let by_words = |part: &Part| Some(part.file) == first.kit.finish_words;
-        if !reader.parts.iter().any(by_words) {
+        if !reader.strides && !reader.parts.iter().any(by_words) {
             reader.indirect = table.and_then(GroupTable::workgroups);
         }
         new.into_iter().chain([reader])
@@ -183,7 +183,18 @@ fn mainloop(
         builder.part(file, None, Vec::new());
     }
     builder.part(kernel.file, None, (kernel.constants)(variant, problem, caps));
-    builder.finish(setup.workgroups, caps)
+    builder.pass.strides = setup.strides;
+    let workgroups = match setup.strides {
+        true => setup.workgroups.min(striding(caps)),
+        false => setup.workgroups,
+    };
+    builder.finish(workgroups, caps)
+}
+
+/// Workgroups that stride over the tiles of a pass: a GPU holds fewer at a time, so that others take
+/// the place of those that end early. A software device has few cores, and notices each.
+fn striding(caps: &Caps) -> u64 {
+    if caps.class == DeviceClass::Cpu { 16 } else { 2048 }
 }
 
 /// The pass that adds splits of K up: by tiles as mainloops have them, or by words where rows of

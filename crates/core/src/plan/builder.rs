@@ -53,6 +53,7 @@ impl Builder {
             params,
             grid: [0; 2],
             indirect: None,
+            strides: false,
             threads,
             workgroup_bytes,
             bindings: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::piece::Piece;
 use super::ranges;
-use super::{Candidate, Cut, Forced, Plan, candidates, plan};
+use super::{Candidate, Cut, Forced, Pass, Plan, candidates, plan};
 use crate::caps::{Caps, DeviceClass};
 use crate::error::Result;
 use crate::kernel::Library;
@@ -52,7 +52,11 @@ pub fn explain(
     }
     for (index, pass) in plan.passes.iter().enumerate() {
         let [x, y] = pass.grid;
-        let counted = if pass.indirect.is_some() { "as counted, at most " } else { "" };
+        let counted = match pass {
+            Pass { indirect: Some(_), .. } => "as counted, at most ",
+            Pass { strides: true, .. } => "striding over the tiles, ",
+            _ => "",
+        };
         let _ = writeln!(
             out,
             "pass {}  {}  grid {counted}{x}×{y}, {} invocations, {} bytes of workgroup memory",

@@ -21,6 +21,8 @@ pub(super) struct Setup {
     pub(super) workgroups: u64,
     /// Estimated seconds of workgroups without a tile, or of the table that spares them.
     pub(super) idle: f64,
+    /// Whether a fixed number of workgroups strides over the tiles of the mainloop.
+    pub(super) strides: bool,
     /// The table that a list from the host has for its tiles.
     pub(super) list_table: Option<u64>,
     pub(super) storage_buffers: u64,
@@ -88,8 +90,12 @@ impl Setup {
         let tile = [variant.bm, variant.bn];
         let sizes = grouping.list_sizes();
         let list_table = sizes.and_then(|_| ListSizes::table(tile));
+        // Loaders of codes alone lose nothing by a loop around the mainloop.
+        let decodes = fetches.b.is_some_and(|fetch| fetch.packing.is_none())
+            && problem.b.format.element().is_none();
+        let strides = variant.unit().is_some() && decodes;
         let table = match (sizes, list_table) {
-            (None, _) => cost::counting(caps),
+            (None, _) => cost::counting(caps, strides),
             (_, Some(_)) => 0.0,
             (_, None) => f64::INFINITY,
         };
@@ -148,6 +154,7 @@ impl Setup {
             windows,
             workgroups,
             idle,
+            strides: strides && schedule.strides,
             list_table,
             storage_buffers,
             scratch_bytes: if two_passes { scratch_bytes(problem, scratch_splits) } else { 0 },
