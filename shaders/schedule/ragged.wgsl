@@ -9,7 +9,7 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Owner Tile k_range lane_before lane_told params
+// needs: BM BN Owner Tile banded k_range lane_before lane_told params
 // provides: EACH c_entries group_end group_ends owner schedule
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
@@ -66,16 +66,17 @@ fn schedule(id: u32, lane: u32) -> Tile {
     place = lane_told(place, speaks);
 
     let group = min(place.x, groups - 1u);
-    let row = place.y + (at.x - place.z) * BM;
     let row_end = group_end(group, place.y);
-    if row >= row_end {
+    let own = (row_end - place.y + BM - 1u) / BM;
+    if at.x - place.z >= own {
         return tile;
     }
+    let of_group = banded((at.x - place.z) * params.tiles_n + at.y, own);
     tile.live = true;
     tile.group = group - params.first_group;
-    tile.row = row;
+    tile.row = place.y + of_group.x * BM;
     tile.row_end = row_end;
-    tile.col = at.y * BN;
+    tile.col = of_group.y * BN;
     let k = k_range(tile.group, tile.split);
     tile.k = k.x;
     tile.k_end = k.y;

@@ -1,6 +1,6 @@
 // Schedule: groups of rows, where a pass before has made a table of them (group_table.wgsl), in
 // which a workgroup finds its tile in few steps.
-// needs: BM BN Tile batch_of group_beyond group_table k_range params row_start tile_rows
+// needs: BM BN Tile banded batch_of group_beyond group_table k_range params row_start tile_rows
 // provides: schedule
 
 fn schedule(id: u32, thread: u32) -> Tile {
@@ -20,12 +20,14 @@ fn schedule(id: u32, thread: u32) -> Tile {
     if group > 0u {
         before = group_table[group - 1u];
     }
+    let ends = group_table[group];
+    let of_group = banded((at.x - before.y) * params.tiles_n + at.y, ends.y - before.y);
     tile.live = true;
     tile.group = group - params.first_group;
     tile.batch = batch_of(tile.group);
-    tile.row = row_start(before.x) + (at.x - before.y) * BM;
-    tile.row_end = group_table[group].x;
-    tile.col = at.y * BN;
+    tile.row = row_start(before.x) + of_group.x * BM;
+    tile.row_end = ends.x;
+    tile.col = of_group.y * BN;
     let k = k_range(tile.group, tile.split);
     tile.k = k.x;
     tile.k_end = k.y;
