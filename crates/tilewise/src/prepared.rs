@@ -23,7 +23,10 @@ use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 /// same kernel gives the same bits with the copy and without it. Where kernels need no copy, for
 /// example on devices without matrix units, none is made, and no memory is spent.
 ///
-/// Views of it, such as `t()` and `slice()`, have no copy. Nobody may write to the tensor from then
+/// Views of it, such as `slice()`, have no copy, and `t()` has none to use, but its transpose has it
+/// again. So weights \[N,K\] or \[experts,N,K\] are prepared for [`MoeLayer`](crate::MoeLayer) and
+/// [`Gemm::ragged_n`](crate::Gemm::ragged_n), which transpose them, by
+/// `PreparedTensor::right(&w.t())?.t()`. Nobody may write to the tensor from then
 /// on, because the copy would not follow. A prepared tensor and its views are refused as outputs;
 /// the tensor from which it was made is not.
 ///
@@ -203,7 +206,7 @@ impl Tensor {
         if !self.constant {
             return Ok(());
         }
-        let view = if self.copy.is_some() { "" } else { "a view of " };
+        let view = if self.own_copy().is_some() { "" } else { "a view of " };
         Err(Error::Misuse(format!(
             "writing to {view}a prepared tensor, whose copy would not follow: give another tensor"
         )))
@@ -247,5 +250,25 @@ impl Deref for PreparedQuantizedTensor {
 impl From<&PreparedQuantizedTensor> for RightOperand {
     fn from(prepared: &PreparedQuantizedTensor) -> Self {
         RightOperand::Quantized(prepared.weights.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewise_core::DType;
+
+    #[test]
+    fn the_transpose_of_the_transpose_has_the_copy() -> Result<()> {
+        let w = Tensor::zeros(&Context::cpu(), DType::F32, &[2, 3, 5])?;
+        let prepared = PreparedTensor::right(&w.t())?;
+        assert!(prepared.own_copy().is_some());
+        let weights = prepared.t();
+        assert_eq!((weights.shape(), weights.own_copy().is_some()), (w.shape(), false));
+        assert!(weights.transpose(1, 2)?.own_copy().is_none());
+        assert!(weights.narrow(0, 0, 1)?.t().own_copy().is_none());
+        assert!(RightOperand::of_weights(&weights).copy().is_some());
+        assert!(RightOperand::of_weights(&w).copy().is_none());
+        Ok(())
     }
 }

@@ -101,7 +101,7 @@ impl RightOperand {
     /// Of a prepared operand.
     pub(crate) fn copy(&self) -> Option<&PackedCopy> {
         match self {
-            RightOperand::Dense(b) => b.copy.as_deref(),
+            RightOperand::Dense(b) => b.own_copy(),
             RightOperand::Quantized(w) => w.copy.as_deref(),
             RightOperand::Shards(_) => None,
         }

@@ -32,8 +32,10 @@ pub struct Tensor {
     strides: Sizes,
     offset: usize,
     storage: Storage,
-    /// Of a prepared tensor. Views have none: it is of all elements.
+    /// Of a prepared tensor, or of what this is the transpose of. Other views have none.
     pub(crate) copy: Option<Arc<PackedCopy>>,
+    /// Whether it is the transpose of what was prepared.
+    pub(crate) turned: bool,
     /// Of a prepared tensor and its views: writing to them would leave the copy behind.
     pub(crate) constant: bool,
 }
@@ -116,6 +118,7 @@ impl Tensor {
             offset: 0,
             storage,
             copy: None,
+            turned: false,
             constant: false,
         }
     }

@@ -308,7 +308,7 @@ impl Gemm {
             }
             None => packed(self.output_kind()?.0, &batch, [m, n])?,
         };
-        let copies = [(Role::A, self.a.copy.as_deref()), (Role::B, self.b.copy())];
+        let copies = [(Role::A, self.a.own_copy()), (Role::B, self.b.copy())];
         let copies = copies.map(|(role, copy)| {
             let copy = copy.filter(|copy| copy.role == role)?;
             let (storage, copied) = copy.packed.as_ref()?;

@@ -27,6 +27,11 @@ pub struct GatherMatmul {
 /// \[E, K, N\] or quantized weights \[E, N, K\], and indices are u32 \[n\]. Without `lhs` row i is
 /// `x[i]`. It is MLX's `gather_mm` and `gather_qmm` of single rows.
 ///
+/// Indices may have any shape, and `x` more dimensions than two: then `lhs` counts its rows in
+/// row-major order, and without `lhs` each row stands for its place in x. Both sides are broadcast
+/// to one shape, and `y` is \[that shape, N\]. So `x` \[tokens, 1, K\] with `rhs` \[tokens, k\]
+/// gives each token the product with its k matrices, \[tokens, k, N\].
+///
 /// Rows are sorted by matrix, each matrix is multiplied by its rows at once, and the rows return to
 /// their places: all on the device, and with the same bits in whatever order they come. An index
 /// beyond `x` stands for a row of zeros; one beyond `w` gives a row of zeros.
@@ -93,20 +98,22 @@ impl GatherMatmul {
     /// Computes into a new tensor. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape` for operands that do not fit together, `Unsupported` for indices that are not u32;
-    /// otherwise as [`Gemm::run`](crate::Gemm::run).
+    /// `Shape` for operands that do not fit together, `Strides` for more than two dimensions of x
+    /// whose rows do not lie at one stride, `Unsupported` for indices that are not u32; otherwise as
+    /// [`Gemm::run`](crate::Gemm::run).
     pub fn run(&self) -> Result<Tensor> {
-        let Sizes { count, n, dtype, .. } = self.sizes()?;
-        let y = Tensor::zeros(self.x.context(), dtype, &[count, n])?;
+        let Sizes { shape, n, dtype, .. } = self.sizes()?;
+        let y = Tensor::zeros(self.x.context(), dtype, &[&shape[..], &[n]].concat())?;
         self.run_into(&y)?;
         Ok(y)
     }
 
-    /// As [`run`](Self::run), into `y`, \[n, N\], which may overlap x: that is read before. The
-    /// work is submitted, not waited for.
+    /// As [`run`](Self::run), into `y`, which may overlap x: that is read before. The work is
+    /// submitted, not waited for. Each call takes memory for the product and the sorted indices.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Strides` when elements of `y` overlap, `Misuse` when it is a
+    /// As [`run`](Self::run); `Aliased` when `y` overlaps `w`, `Strides` when elements of `y`
+    /// overlap, or its rows do not lie at one stride, `Misuse` when it is a
     /// [prepared tensor](crate::PreparedTensor), or of another type than
     /// [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, y: &Tensor) -> Result<()> {
@@ -139,51 +146,88 @@ impl GatherMatmul {
                 let dtype = indices.dtype();
                 return Err(Error::Unsupported(format!("{name} is {dtype}, wanted u32")));
             }
-            if indices.shape().len() != 1 {
-                let shape = indices.shape();
-                return Err(Error::Shape(format!("{name} has shape {shape:?}, wanted a vector")));
-            }
         }
         context.same(w.context(), "w")?;
         let shape = w.shape_of_b();
-        let (&[m, _], &[experts, k, n]) = (x.shape(), &*shape) else {
+        let (&[ref rows @ .., _, _], &[experts, k, n]) = (x.shape(), &*shape) else {
             return Err(Error::Shape(format!(
                 "x has shape {:?} and w, as [E, K, N], {shape:?}; wanted [M, K] and a stack",
                 x.shape()
             )));
         };
-        if x.shape()[1] != k {
+        let rows = &x.shape()[..rows.len() + 1];
+        if x.shape()[rows.len()] != k {
             return Err(Error::Shape(format!(
                 "x has shape {:?} and w, as [E, K, N], {shape:?}: K differs",
                 x.shape()
             )));
         }
-        let count = rhs.elem_count();
         let (others, whose) = match lhs {
-            Some(lhs) => (lhs.elem_count(), "indices lhs"),
-            None => (m, "rows of x"),
+            Some(lhs) => (lhs.shape(), "indices lhs"),
+            None => (rows, "rows of x"),
         };
-        if others != count {
-            return Err(Error::Shape(format!("{count} indices rhs for {others} {whose}")));
-        }
+        let shape = broadcast(rhs.shape(), others).ok_or_else(|| {
+            let own = rhs.shape();
+            Error::Shape(format!("indices rhs of shape {own:?} for {whose} of shape {others:?}"))
+        })?;
         let shared = w.dtype().is_none_or(|own| own == x.dtype());
         let own = if shared { x.dtype() } else { DType::F32 };
-        Ok(Sizes { count, experts, n, dtype: self.out_dtype.unwrap_or(own) })
+        let count = shape.iter().product();
+        Ok(Sizes { shape, count, experts, n, dtype: self.out_dtype.unwrap_or(own) })
+    }
+
+    /// The rows of x, and K.
+    fn matrix(&self) -> [usize; 2] {
+        let (rows, k) = self.x.shape().split_at(self.x.shape().len() - 1);
+        [rows.iter().product(), k[0]]
+    }
+
+    /// Indices as a vector, once they are broadcast.
+    fn vector(&self, work: &mut Work<'_, '_>, indices: &Tensor, shape: &[usize]) -> Result<Tensor> {
+        let all = indices.broadcast_to(shape)?;
+        if let Ok(vector) = all.reshape(&[all.elem_count()]) {
+            return Ok(vector);
+        }
+        let copy = Tensor::zeros(self.x.context(), DType::U32, shape)?;
+        work.op(&ops::copy(&all), &copy)?;
+        copy.reshape(&[all.elem_count()])
+    }
+
+    /// The row of x for each index, as a vector; none where they follow one another.
+    fn rows(&self, work: &mut Work<'_, '_>, shape: &[usize]) -> Result<Option<Tensor>> {
+        let GatherMatmul { x, lhs, .. } = self;
+        let own = &x.shape()[..x.shape().len() - 1];
+        let [m, _] = self.matrix();
+        match lhs {
+            Some(lhs) => self.vector(work, lhs, shape).map(Some),
+            None if own == shape => Ok(None),
+            None => {
+                let every: Vec<u32> = (0..m as u32).collect();
+                let every = Tensor::upload(x.context(), &every, own)?;
+                self.vector(work, &every, shape).map(Some)
+            }
+        }
     }
 
     fn work(&self, work: &mut Work<'_, '_>, y: &Tensor) -> Result<()> {
-        let Sizes { count, experts, n, .. } = self.sizes()?;
-        let (GatherMatmul { x, w, lhs, rhs, .. }, context) = (self, self.x.context());
+        let Sizes { shape, count, experts, n, .. } = self.sizes()?;
+        let (GatherMatmul { x, w, rhs, .. }, context) = (self, self.x.context());
         context.same(y.context(), "the output")?;
         let words = |count: usize| Tensor::zeros(context, DType::U32, &[count]);
-        if y.shape() != [count, n] {
-            let (got, wanted) = (y.shape(), [count, n]);
+        let wanted = [&shape[..], &[n]].concat();
+        if y.shape() != wanted {
+            let got = y.shape();
             return Err(Error::Shape(format!("the output has shape {got:?}, wanted {wanted:?}")));
         }
         if let Some(dtype) = self.out_dtype.filter(|dtype| *dtype != y.dtype()) {
             let own = y.dtype();
             return Err(Error::Misuse(format!("the output is {own}, and out_dtype says {dtype}")));
         }
+        w.lies_beside("w", y)?;
+        let y = &flat(y, [count, n])?;
+        let x = &flat(x, self.matrix())?;
+        let rhs = &self.vector(work, rhs, &shape)?;
+        let lhs = self.rows(work, &shape)?;
         let starts = words(experts + 1)?;
         let order = match self.sorted {
             true => {
@@ -203,10 +247,10 @@ impl GatherMatmul {
         let rows = match (&order, lhs) {
             (None, None) => None,
             (Some(order), None) => Some(order.clone()),
-            (None, Some(lhs)) => Some(lhs.clone()),
+            (None, Some(lhs)) => Some(lhs),
             (Some(order), Some(lhs)) => {
                 let rows = words(count)?;
-                work.op(&ops::gather(lhs, order), &rows)?;
+                work.op(&ops::gather(&lhs, order), &rows)?;
                 Some(rows)
             }
         };
@@ -240,9 +284,28 @@ impl GatherMatmul {
 
 /// Of a call.
 struct Sizes {
-    /// Indices.
+    /// Of the indices, and how many they are.
+    shape: Vec<usize>,
     count: usize,
     experts: usize,
     n: usize,
     dtype: DType,
+}
+
+/// A tensor as a matrix.
+fn flat(tensor: &Tensor, shape: [usize; 2]) -> Result<Tensor> {
+    if tensor.shape() == shape { Ok(tensor.clone()) } else { tensor.reshape(&shape) }
+}
+
+/// The shape to which two are broadcast, by NumPy's rule.
+fn broadcast(one: &[usize], other: &[usize]) -> Option<Vec<usize>> {
+    let rank = one.len().max(other.len());
+    let size = |shape: &[usize], axis: usize| {
+        (axis + shape.len()).checked_sub(rank).map_or(1, |i| shape[i])
+    };
+    let both = (0..rank).map(|axis| match (size(one, axis), size(other, axis)) {
+        (1, size) | (size, 1) => Some(size),
+        (own, size) => (own == size).then_some(size),
+    });
+    both.collect()
 }

@@ -14,7 +14,8 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 /// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
 ///
 /// Weights are stacks as PyTorch stores them, gate and up \[E, F, H\] and down \[E, H, F\]:
-/// tensors, prepared ones, or quantized ([`QuantizedTensor`](crate::QuantizedTensor)), in any mix.
+/// tensors, or quantized ([`QuantizedTensor`](crate::QuantizedTensor)), prepared or not, in any mix.
+/// Prepare tensors as their transposes, as [`PreparedTensor`](crate::PreparedTensor) says.
 /// The layer owns them, and is cheap to clone. [`Router`] says how logits become experts and
 /// weights; the number of experts of a token alone will do.
 ///
@@ -29,7 +30,7 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 /// find tiles by the ends of groups, wherever these lie.
 ///
 /// A layer keeps memory for the largest number of tokens it met, T: about T·k·(H + 2·F) numbers of
-/// x's type. Calls share it, also those of clones, and those of other layers by
+/// x's type; 3·F of a [`fused`](Self::fused) layer, and as many for each shared expert. Calls share it, also those of clones, and those of other layers by
 /// [`sharing_memory`](Self::sharing_memory). The device runs calls in the order in which they are
 /// submitted, so that no call finds another one's numbers.
 ///

@@ -222,7 +222,8 @@ impl Router {
 }
 
 /// The experts of tokens, and the rows of the experts. A router writes the tensors that
-/// [`zeros`](Self::zeros) made, and refuses others in their place. Each token has k slots; slot j
+/// [`zeros`](Self::zeros) made. It takes others of the same shapes in place of weights, experts and
+/// offsets, but no offsets from the host, and refuses others in place of the rest. Each token has k slots; slot j
 /// of token t has the number t·k + j. A row for each slot, and rows are sorted by expert: those of
 /// one expert keep the order of their slots.
 #[derive(Clone, Debug)]
@@ -298,8 +299,8 @@ impl Routing {
             return replaced("weights", self.weights.shape());
         };
         let starts = self.offsets.count();
-        if starts == 0 {
-            return replaced("offsets", &[0]);
+        if starts == 0 || self.offsets.ends.is_some() {
+            return replaced("offsets", &[starts]);
         }
         let own = Self::views(&self.slots, &[tokens, k])?;
         for (name, own, tensor) in [

@@ -231,6 +231,7 @@ impl Tensor {
             offset: usize::try_from(start / 4).map_err(too_many)?,
             storage,
             copy: None,
+            turned: false,
             constant: self.constant,
         };
         Ok((view, (first - start) / size))

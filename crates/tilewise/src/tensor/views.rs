@@ -1,19 +1,22 @@
 //! Views: other shapes, strides and offsets on the same storage.
 
 use super::{Sizes, Tensor, count, packed};
+use crate::storage::PackedCopy;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use tilewise_core::{Error, Result};
 
 impl Tensor {
     /// The transpose: a view with the last two dimensions exchanged. A tensor of fewer dimensions
-    /// is its own transpose.
+    /// is its own transpose. Of a [prepared tensor](crate::PreparedTensor), the transpose of the
+    /// transpose has its copy again.
     #[must_use = "a view changes nothing"]
     pub fn t(&self) -> Tensor {
-        let mut view = self.view();
+        let mut view = self.clone();
         if let rank @ 2.. = view.shape.len() {
             view.shape.swap(rank - 2, rank - 1);
             view.strides.swap(rank - 2, rank - 1);
+            view.turned = !view.turned;
         }
         view
     }
@@ -356,7 +359,12 @@ impl Tensor {
 
     /// All of it, without its copy.
     pub(crate) fn view(&self) -> Tensor {
-        Tensor { copy: None, ..self.clone() }
+        Tensor { copy: None, turned: false, ..self.clone() }
+    }
+
+    /// The copy of a prepared tensor, which is of no transpose.
+    pub(crate) fn own_copy(&self) -> Option<&PackedCopy> {
+        self.copy.as_deref().filter(|_| !self.turned)
     }
 
     fn no_such(&self, view: &str, axes: &[usize]) -> Error {

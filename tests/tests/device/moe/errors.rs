@@ -53,6 +53,10 @@ fn routers() {
             all.offsets = GroupOffsets::upload(none.context(), &[]).unwrap();
         };
         refused(replaced(offsets, &[0], u), "Shape", &["offsets"]);
+        let of_host = |all: &mut Routing, other: Tensor| {
+            all.offsets = GroupOffsets::upload(other.context(), &[0, 1, 2, 3, 3]).unwrap();
+        };
+        refused(replaced(of_host, &[0], u), "Shape", &["offsets", "[5]"]);
         refused(Routing::zeros(&context, usize::MAX, 4, 4), "Overflow", &["kernels count to"]);
         let recorded = |context: &Context| {
             let device = context.device()?;
@@ -150,15 +154,24 @@ fn gathered_products() {
         let words = |shape: &[usize]| zeros(DType::U32, shape);
         let (x, w, rhs) = (floats(&[4, 5]), floats(&[3, 5, 2]), words(&[4]));
         gather_matmul(&x, &w, None, &rhs).run().unwrap();
-        refused(gather_matmul(&x, &w, None, &words(&[3])).run(), "Shape", &["3 indices", "4 rows"]);
+        refused(
+            gather_matmul(&x, &w, None, &words(&[3])).run(),
+            "Shape",
+            &["rhs of shape [3]", "x of shape [4]"],
+        );
         let lhs = words(&[6]);
         let error = gather_matmul(&x, &w, Some(&lhs), &rhs).run();
-        refused(error, "Shape", &["4 indices rhs", "6 indices lhs"]);
+        refused(error, "Shape", &["rhs of shape [4]", "lhs of shape [6]"]);
         let error = gather_matmul(&x, floats(&[3, 6, 2]), None, &rhs).run();
         refused(error, "Shape", &["[4, 5]", "[3, 6, 2]"]);
         refused(gather_matmul(&x, floats(&[5, 2]), None, &rhs).run(), "Shape", &["[5, 2]"]);
         refused(gather_matmul(&x, &w, None, &floats(&[4])).run(), "Unsupported", &["rhs is f32"]);
         refused(gather_matmul(&x, &w, None, &words(&[2, 2])).run(), "Shape", &["[2, 2]"]);
+        let first = w.narrow(0, 0, 1).unwrap().squeeze(0).unwrap().narrow(0, 0, 4).unwrap();
+        refused(gather_matmul(&x, &w, None, &rhs).run_into(&first), "Aliased", &["w"]);
+        let turned = floats(&[2, 4, 5]).transpose(0, 1).unwrap();
+        let error = gather_matmul(&turned, &w, None, &words(&[4, 2])).run();
+        refused(error, "Strides", &["[8, 5]"]);
         let short = gather_matmul(&x, &w, None, &rhs).run_into(&floats(&[4, 3]));
         refused(short, "Shape", &["[4, 3]", "[4, 2]"]);
         let half = gather_matmul(&x, &w, None, &rhs).out_dtype(DType::F16);

@@ -131,6 +131,40 @@ fn rows_and_matrices_by_index() -> Result<()> {
     Ok(())
 }
 
+/// MLX's shapes: two matrices for each row, one for all, tables of indices on both sides, and an
+/// output whose rows have gaps.
+#[test]
+fn indices_of_any_shape() -> Result<()> {
+    let (x, w) = ([1.0f32, 2.0, 3.0], [1.0f32, 10.0, 100.0]);
+    for context in contexts() {
+        let stack = upload(&context, DType::F32, &w, &[3, 1, 1]);
+        let of = |shape: &[usize]| upload(&context, DType::F32, &x, shape);
+        let table = |all: &[u32], shape: &[usize]| Tensor::upload(&context, all, shape);
+        let rhs = table(&[0, 2, 1, 1, 2, 0], &[3, 2])?;
+        let product = gather_matmul(&of(&[3, 1, 1]), &stack, None, &rhs);
+        let y = product.run()?;
+        assert_eq!(y.shape(), [3, 2, 1]);
+        let wanted = [1.0, 100.0, 20.0, 20.0, 300.0, 3.0];
+        assert_eq!(y.read_blocking::<f32>()?, wanted);
+        let wide = Tensor::zeros(&context, DType::F32, &[3, 2, 4])?;
+        product.run_into(&wide.narrow(2, 1, 1)?)?;
+        assert_eq!(wide.narrow(2, 1, 1)?.read_blocking::<f32>()?, wanted);
+        assert_eq!(wide.read_blocking::<f32>()?.iter().sum::<f32>(), wanted.iter().sum::<f32>());
+        let turned = gather_matmul(&of(&[1, 3, 1]), &stack, None, &rhs.t()).run()?;
+        assert_eq!(turned.read_blocking::<f32>()?, [1.0, 20.0, 300.0, 100.0, 20.0, 3.0]);
+        let one = gather_matmul(&of(&[3, 1]), &stack, None, &table(&[1], &[1])?).run()?;
+        assert_eq!(one.read_blocking::<f32>()?, [10.0, 20.0, 30.0]);
+        let scalar = table(&[2], &[])?;
+        let one = gather_matmul(&of(&[3, 1]), &stack, Some(&scalar), &scalar).run()?;
+        assert_eq!((one.shape(), one.read_blocking::<f32>()?), (&[1][..], vec![300.0]));
+        let (lhs, rhs) = (table(&[2, 0], &[2, 1])?, table(&[0, 1, 2], &[3])?);
+        let sorted = gather_matmul(&of(&[3, 1]), &stack, Some(&lhs), &rhs).run()?;
+        assert_eq!(sorted.shape(), [2, 3, 1]);
+        assert_eq!(sorted.read_blocking::<f32>()?, [3.0, 30.0, 300.0, 1.0, 10.0, 100.0]);
+    }
+    Ok(())
+}
+
 /// Whoever says that indices are sorted, and is wrong, gets rows of other matrices, and nothing
 /// from outside.
 #[test]
