@@ -25,11 +25,12 @@ enum Held {
 }
 
 impl Stack {
-    /// Reads a stack, or parts of one, of which each may be one matrix.
-    pub(crate) fn read(sources: &[Source], expected: &Expected) -> Result<Self> {
+    /// Reads a stack, or parts of one, of which each may be one matrix. `k` decides where quantized
+    /// weights may be in several formats.
+    pub(crate) fn read(sources: &[Source], expected: &Expected, k: usize) -> Result<Self> {
         let mut whole: Option<(Stack, &Source)> = None;
         for source in sources {
-            let part = Stack::part(source, expected)?;
+            let part = Stack::part(source, expected, k)?;
             whole = Some(match whole {
                 None => (part, source),
                 Some((whole, first)) => (whole.and(part, [first, source])?, first),
@@ -39,7 +40,7 @@ impl Stack {
         Ok(whole)
     }
 
-    fn part(source: &Source, expected: &Expected) -> Result<Self> {
+    fn part(source: &Source, expected: &Expected, k: usize) -> Result<Self> {
         let sized = |shape: &[usize]| match *shape {
             [matrices, rows, columns] => Ok([matrices, rows, columns]),
             [rows, columns] => Ok([1, rows, columns]),
@@ -51,13 +52,13 @@ impl Stack {
         if !source.is_npy() {
             let model = source.model()?;
             let quantized = match source.name() {
-                Some(name) => Some(model.get_as(name, expected)?),
+                Some(name) => Some(model.get(name)?),
                 None => model.tensors().find(|tensor| !matches!(tensor.kind(), Kind::Dense(_))),
             };
             if let Some(tensor) = quantized
                 && matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_))
             {
-                let tensor = source.matrix(&model, expected)?;
+                let tensor = source.matrix(&model, expected, Some(k))?;
                 // Its shape is that of one of its parts.
                 if let Kind::Unclear(error) = tensor.kind() {
                     return Err(error.clone().into());

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::progress;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tilewise_core::Error;
+use tilewise_core::{Error, QuantFormat};
 use tilewise_files::{Expected, Kind, Model, Npy, Scalar, Tensor};
 
 /// How the names of files with tensors end. A `#` after them names a tensor.
@@ -136,22 +136,50 @@ impl Source {
         })
     }
 
-    /// The named tensor; else the only matrix, quantized if there is one.
-    pub(crate) fn matrix<'m>(&self, model: &'m Model, expected: &Expected) -> Result<Tensor<'m>> {
-        if let Some(name) = &self.tensor {
-            return Ok(model.get_as(name, expected)?);
+    /// The named tensor; else the only matrix, quantized if there is one. Where several formats fit
+    /// it, and one of them alone gives rows of length `k`, it is in that one.
+    pub(crate) fn matrix<'m>(
+        &self,
+        model: &'m Model,
+        expected: &Expected,
+        k: Option<usize>,
+    ) -> Result<Tensor<'m>> {
+        let only;
+        let name = match &self.tensor {
+            Some(name) => name,
+            None => {
+                only = self.only_matrix(model)?;
+                only.name()
+            }
+        };
+        let found = model.get_as(name, expected);
+        let unclear = match &found {
+            Ok(tensor) => matches!(tensor.kind(), Kind::Unclear(Error::Ambiguous(_))),
+            Err(error) => matches!(error, Error::Ambiguous(_)),
+        };
+        if let (true, Some(k)) = (unclear, k) {
+            let of = |format| model.get_as(name, &expected.clone().format(format)).ok();
+            let fits = |tensor: &Tensor<'_>| tensor.shape().last() == Some(&k);
+            let mut fitting = QuantFormat::all().filter_map(of).filter(fits);
+            if let (Some(tensor), None) = (fitting.next(), fitting.next()) {
+                return Ok(tensor);
+            }
         }
+        Ok(found?)
+    }
+
+    /// The only matrix, quantized if there is one.
+    fn only_matrix<'m>(&self, model: &'m Model) -> Result<Tensor<'m>> {
         let of =
             |wanted: fn(&Tensor<'_>) -> bool| model.tensors().filter(wanted).collect::<Vec<_>>();
         let quantized = of(|tensor| matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_)));
-        let only = match quantized.is_empty() {
+        match quantized.is_empty() {
             true => self.only(of(|tensor| {
                 let is_float = matches!(tensor.kind(), Kind::Dense(dtype) if dtype.is_float());
                 is_float && tensor.shape().len() == 2 && !tensor.is_stray()
             })),
             false => self.only(quantized),
-        }?;
-        Ok(model.get_as(only.name(), expected)?)
+        }
     }
 
     /// The only one of some tensors.

@@ -13,7 +13,7 @@ pub(super) fn run(args: &DequantizeArgs, out: &mut dyn Write) -> Result<()> {
     args.output.admit(dtype).map_err(Failure::Usage)?;
     args.output.probe([&args.weights])?;
     let model = args.weights.model()?;
-    let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;
+    let tensor = args.weights.matrix(&model, &args.known.expected(args.format), None)?;
     let matrix = Matrix::of(&tensor)?;
 
     let output = args.output.clone().or_named(&weight_name(tensor.name()));

@@ -21,12 +21,12 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     product::check_output(&args.output, args.out_dtype, inputs)?;
     let (x, logits) = (read(&args.x, 2..=2)?, read(&args.logits, 2..=2)?);
     let out_dtype = product::out_dtype(args.out_dtype, &[x.dtype], &args.output)?;
-    let stack = |source, format| Stack::read(from_ref(source), &args.ways.format.expected(format));
-    let all = [
-        stack(&args.gate, args.gate_format)?,
-        stack(&args.up, args.up_format)?,
-        stack(&args.down, args.down_format)?,
-    ];
+    let stack =
+        |source, format, k| Stack::read(from_ref(source), &args.ways.format.expected(format), k);
+    let gate = stack(&args.gate, args.gate_format, x.shape[1])?;
+    let up = stack(&args.up, args.up_format, x.shape[1])?;
+    let [_, f] = gate.k_and_n(true);
+    let all = [gate, up, stack(&args.down, args.down_format, f)?];
 
     let context = product::open(args.ways.execution.adapter.as_deref())?;
     let [gate, up, down] = all.each_ref().map(|stack| stack.on(&context));

@@ -24,7 +24,8 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     product::check_output(&args.output, args.out_dtype, [&args.x, &args.weights])?;
     let x = read(&args.x, 2..=3)?;
     let model = args.weights.model()?;
-    let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;
+    let expected = args.known.expected(args.format);
+    let tensor = args.weights.matrix(&model, &expected, x.shape.last().copied())?;
     // Its shape is that of one of its parts.
     if let Kind::Unclear(error) = tensor.kind() {
         return Err(error.clone().into());

@@ -119,13 +119,17 @@ fn what_is_known_decides_where_the_file_does_not() {
     let bench = Bench::new();
     ["mlx.safetensors", "mlx_expected.safetensors"].iter().for_each(|name| bench.take(name));
     let line = "qmatmul mlx_expected.safetensors#f16.x mlx.safetensors#f16 -o y.npy --adapter cpu";
+    // Neither is as long as the rows of this X.
+    bench.npy("x.npy", &[1, 64], &[1.0; 64]);
     bench.refuses(
-        line,
+        "qmatmul x.npy mlx.safetensors#f16 -o y.npy --adapter cpu",
         &["affine-4bit-g64-f16 [5, 192]", "affine-8bit-g32-f16 [5, 96]", "name the format"],
     );
     bench.refuses(&format!("{line} --bits 3"), &["3 bits", "f16.weight U32 [5, 24]"]);
     bench.refuses(&format!("{line} --format mxfp4"), &["mxfp4", "f16.weight"]);
     for known in [
+        "",
+        "--mode affine",
         "--bits 4",
         "--group 64",
         "--bits 4 --group 64 --mode affine",
@@ -162,16 +166,20 @@ fn stacks_of_one_and_of_an_open_format() {
         )
         .unwrap();
     };
+    bench.npy("x96.npy", &[2, 96], &[1.0; 192]);
     let line = "qmatmul x.npy q.safetensors -o y.npy --adapter cpu";
+    let unfit = "qmatmul x96.npy q.safetensors -o y.npy --adapter cpu";
     for rows in [&[3][..], &[1, 3]] {
         put(rows);
-        bench.refuses(line, &["it may be ", "name the format"]);
-        bench.succeed(&format!("{line} --check --bits 8"));
-        assert_close(&bench.read_npy("y.npy").1, &[64.0; 6], 1e-3);
-        std::fs::remove_file(bench.path("y.npy")).unwrap();
+        bench.refuses(unfit, &["it may be ", "name the format"]);
+        for known in ["", " --bits 8"] {
+            bench.succeed(&format!("{line} --check{known}"));
+            assert_close(&bench.read_npy("y.npy").1, &[64.0; 6], 1e-3);
+            std::fs::remove_file(bench.path("y.npy")).unwrap();
+        }
     }
     put(&[3, 1]);
-    bench.refuses(line, &["it may be affine-4bit-g64-f32 [3, 1, 128] or ", "name the format"]);
+    bench.refuses(unfit, &["it may be affine-4bit-g64-f32 [3, 1, 128] or ", "name the format"]);
     bench.refuses(&format!("{line} --bits 8"), &["shape [3,1,64]; W is one matrix"]);
     bench.safetensors("v.safetensors", &[("v", &[64], &[1.0; 64])]);
     bench.refuses(

@@ -129,7 +129,10 @@ fn formats_of_each() {
     let wanted = layer([&x, &logits], [&gate, &up, &down], [E, 2, F, H]);
     let files = "x.npy l.npy g.safetensors u.safetensors d.safetensors --top-k 2 -o y.npy";
     let line = format!("moe {files} --adapter cpu");
+    // H and F decide, too.
     for formats in [
+        String::new(),
+        format!("--gate-format {four}"),
         format!("--gate-format {four} --up-format {eight}"),
         format!("--format {four} --up-format {eight} --down-format mxfp4"),
         format!("--format mxfp4 --up-format {eight} --gate-format {four}"),
@@ -137,8 +140,21 @@ fn formats_of_each() {
         bench.succeed(&format!("{line} {formats} --check"));
         assert_close(&bench.read_npy("y.npy").1, &wanted, 1e-4);
     }
-    bench.refuses(&line, &["g.safetensors", four, eight]);
-    bench.refuses(&format!("{line} --gate-format {four}"), &["u.safetensors", four, eight]);
+    // Where neither fits, the format is still to be named.
+    let unfit = line.replace("x.npy", "x96.npy");
+    bench.npy("x96.npy", &[4, 96], &numbers(4 * 96, 1));
+    bench.refuses(&unfit, &["g.safetensors", four, eight, "name the format"]);
+    bench.refuses(&format!("{unfit} --gate-format {four}"), &["u.safetensors", four, eight]);
+    // So does K of the other products with stacks.
+    bench.npy_bytes("ends.npy", "<u4", &[3], &[1u32, 3, 4].map(u32::to_le_bytes).concat());
+    bench.npy_bytes("r.npy", "<u4", &[4], &[1u32, 0, 2, 1].map(u32::to_le_bytes).concat());
+    for (product, numbers) in [("grouped", "--offsets ends"), ("gather-matmul", "--rhs-indices r")]
+    {
+        let tail = format!("g.safetensors {numbers}.npy -o y.npy --adapter cpu --check");
+        bench.succeed(&format!("{product} x.npy {tail}"));
+        bench.succeed(&format!("{product} x.npy {tail} --mode affine"));
+        bench.refuses(&format!("{product} x96.npy {tail}"), &[four, eight, "name the format"]);
+    }
     bench.refuses(&format!("{line} --format {four}"), &["d.safetensors", "mxfp4", four]);
     bench.refuses(
         &format!("{line} --format {four} --down-format mxfp4"),
