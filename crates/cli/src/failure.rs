@@ -1,6 +1,8 @@
 //! Why the program stops, and with which exit status.
 
+use crate::array::Source;
 use std::io::{self, Write};
+use tilewise_files::Expected;
 
 /// A reason to stop. Its text goes to stderr as one line.
 #[derive(Debug)]
@@ -44,6 +46,11 @@ impl From<tilewise::Error> for Failure {
     fn from(error: tilewise::Error) -> Self {
         Failure::Other(error.to_string())
     }
+}
+
+/// The failure of options that are said of quantized weights, where there are none.
+pub(crate) fn dense(source: &Source, said: &Expected) -> Failure {
+    Failure::Other(format!("{source}: the weights are dense; the arguments say {said}"))
 }
 
 /// For writes to standard output, the only `?` on an `io::Error`: errors of files are mapped with

@@ -1,7 +1,7 @@
 //! Matrices of one shape, one after the other: of an array, of quantized weights, or of several.
 
 use crate::array::{Array, Source, shape_text};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, dense};
 use crate::product;
 use std::ops::Range;
 use tilewise::{Context, QuantizedTensor, RightOperand, Shards, Tensor};
@@ -38,6 +38,18 @@ impl Stack {
         }
         let (whole, _) = whole.ok_or_else(|| Failure::other("no matrices given"))?;
         Ok(whole)
+    }
+
+    /// Fails where something is said of the format of stacks that are all dense.
+    pub(crate) fn check_said(said: &Expected, stacks: &[(&Stack, &Source)]) -> Result<()> {
+        match stacks {
+            [(_, source), ..]
+                if !said.is_empty() && stacks.iter().all(|(stack, _)| stack.dtype().is_some()) =>
+            {
+                Err(dense(source, said))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn part(source: &Source, expected: &Expected, k: usize) -> Result<Self> {

@@ -1,7 +1,7 @@
 //! Where arrays and weights are read from: `FILE.npy`, or a tensor of a model, `MODEL#TENSOR`.
 
 use super::{Array, Raw};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, dense};
 use crate::progress;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -152,6 +152,9 @@ impl Source {
                 only.name()
             }
         };
+        if !expected.is_empty() && matches!(model.get(name)?.kind(), Kind::Dense(_)) {
+            return Err(dense(self, expected));
+        }
         let found = model.get_as(name, expected);
         let unclear = match &found {
             Ok(tensor) => matches!(tensor.kind(), Kind::Unclear(Error::Ambiguous(_))),

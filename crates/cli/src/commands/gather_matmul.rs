@@ -18,7 +18,9 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     let inputs = [&args.x, &args.w].into_iter().chain(&args.lhs_indices).chain(&args.rhs_indices);
     product::check_output(&args.output, args.out_dtype, inputs)?;
     let x = read(&args.x, 2..=2)?;
-    let w = Stack::read(from_ref(&args.w), &args.ways.format.expected(None), x.shape[1])?;
+    let said = args.ways.format.expected(None);
+    let w = Stack::read(from_ref(&args.w), &said, x.shape[1])?;
+    Stack::check_said(&said, &[(&w, &args.w)])?;
     let dtypes: Vec<_> = [x.dtype].into_iter().chain(w.dtype()).collect();
     let out_dtype = product::out_dtype(args.out_dtype, &dtypes, &args.output)?;
     let lhs = Indices::read(args.lhs_indices.as_ref(), x.shape[0], "X has", "rows")?;

@@ -17,7 +17,9 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
     let rank = if args.masked.is_some() { 3..=3 } else { 2..=2 };
     let a = read(&args.a, rank)?;
     let k = a.shape.last().copied().unwrap_or_default();
-    let b = Stack::read(&args.b, &ways.format.expected(None), k)?;
+    let said = ways.format.expected(None);
+    let b = Stack::read(&args.b, &said, k)?;
+    Stack::check_said(&said, &[(&b, &args.b[0])])?;
     let numbers = numbers(args, &a)?;
     let dtypes: Vec<_> = [a.dtype].into_iter().chain(b.dtype()).collect();
     let out_dtype = product::out_dtype(args.out_dtype, &dtypes, &args.output)?;

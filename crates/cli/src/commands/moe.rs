@@ -14,6 +14,7 @@ use tilewise::moe::reference::{self, Choice, Ffn, Layer};
 use tilewise::{Activation, Context, MoeLayer, Tensor};
 use tilewise_core::Format;
 use tilewise_core::problem::DType;
+use tilewise_files::Expected;
 
 pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     let weights = [&args.gate, &args.up, &args.down];
@@ -27,6 +28,7 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     let up = stack(&args.up, args.up_format, x.shape[1])?;
     let [_, f] = gate.k_and_n(true);
     let all = [gate, up, stack(&args.down, args.down_format, f)?];
+    check_said(args, &all)?;
 
     let context = product::open(args.ways.execution.adapter.as_deref())?;
     let [gate, up, down] = all.each_ref().map(|stack| stack.on(&context));
@@ -56,6 +58,20 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
         shape_text(&y.shape)
     );
     product::report(out, &context, [("layer", line)], checked, &args.output)
+}
+
+/// Fails where something is said of the format of dense weights alone.
+fn check_said(args: &MoeArgs, all: &[Stack; 3]) -> Result<()> {
+    let all: Vec<_> = all.iter().zip([&args.gate, &args.up, &args.down]).collect();
+    let own = [args.gate_format, args.up_format, args.down_format];
+    for (one, format) in all.iter().zip(own) {
+        Stack::check_said(&format.map(Expected::from).unwrap_or_default(), from_ref(one))?;
+    }
+    let common = &args.ways.format;
+    let others: Vec<_> =
+        all.iter().zip(own).filter(|(_, own)| own.is_none()).map(|(one, _)| *one).collect();
+    Stack::check_said(&common.format.map(Expected::from).unwrap_or_default(), &others)?;
+    Stack::check_said(&common.known.expected(None), &all)
 }
 
 /// The layer in f64.

@@ -162,6 +162,53 @@ fn formats_of_each() {
     );
 }
 
+/// What is said of quantized weights is no word about dense ones.
+#[test]
+fn formats_of_dense_weights() {
+    let bench = Bench::new();
+    bench.npy("x.npy", &[3, 32], &numbers(96, 1));
+    bench.npy("l.npy", &[3, 2], &numbers(6, 2));
+    let weights = numbers(2 * 32 * 32, 3);
+    bench.npy("w.npy", &[2, 32, 32], &weights);
+    bench.safetensors("w.safetensors", &[("w", &[2, 32, 32], &weights)]);
+    bench.safetensors("m.safetensors", &[("m", &[32, 32], &weights[..1024])]);
+    quantized(&bench, "q.safetensors", [2, 32, 32], "mxfp4", &weights);
+    bench.npy_bytes("r.npy", "<u4", &[2], &[1u32, 2].map(u32::to_le_bytes).concat());
+    bench.npy_bytes("i.npy", "<u4", &[3], &[0; 12]);
+    let tail = "-o y.npy --adapter cpu";
+    let layer =
+        |weights: &str, said: &str| format!("moe x.npy l.npy {weights} --top-k 1 {said} {tail}");
+    let [dense, mixed] = ["w.npy w.npy w.npy", "w.npy q.safetensors w.safetensors#w"];
+    for (line, parts) in [
+        (layer(dense, "--gate-format mxfp4"), ["w.npy: the weights are dense", "say mxfp4"]),
+        (layer(dense, "--format mxfp4"), ["w.npy: the weights are dense", "say mxfp4"]),
+        (layer(dense, "--bits 4"), ["w.npy: the weights are dense", "say 4 bits"]),
+        (layer(mixed, "--down-format mxfp4"), ["w.safetensors#w: the weights are dense", "mxfp4"]),
+        (
+            layer(mixed, "--up-format mxfp4 --format mxfp8"),
+            ["w.npy: the weights are dense", "say mxfp8"],
+        ),
+        (
+            format!("grouped x.npy w.npy --offsets r.npy --group 32 {tail}"),
+            ["w.npy: the weights are dense", "say groups of 32"],
+        ),
+        (
+            format!("gather-matmul x.npy w.safetensors --rhs-indices i.npy --mode mxfp4 {tail}"),
+            ["w.safetensors: the weights are dense", "say mode mxfp4"],
+        ),
+        (
+            format!("qmatmul x.npy m.safetensors --bits 4 {tail}"),
+            ["m.safetensors: the weights are dense", "say 4 bits"],
+        ),
+    ] {
+        bench.refuses(&line, &parts);
+    }
+    // Of one that is quantized among others it is.
+    for said in ["--format mxfp4", "--up-format mxfp4 --bits 4", "--mode mxfp4"] {
+        bench.succeed(&layer(mixed, said));
+    }
+}
+
 #[test]
 fn layers_that_do_not_fit() {
     let bench = Bench::new();
