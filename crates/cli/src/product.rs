@@ -155,7 +155,7 @@ impl Measured {
 }
 
 /// The problem of all shards: matrices of B follow one another, as in the host's stack, and so do
-/// those of A and C in a masked product.
+/// those of C in a masked product, and of A, unless all shards begin at the same one.
 fn whole(plans: &[Plan]) -> Result<Problem> {
     let mut shards = plans.iter().map(|plan| plan.problem);
     let mut problem = shards.next().ok_or_else(|| Failure::other("no shards given"))?;
@@ -166,7 +166,8 @@ fn whole(plans: &[Plan]) -> Result<Problem> {
             Grouping::Masked { entries, .. } => {
                 *entries += shard.entries();
                 problem.batch = *entries;
-                (problem.a.batch_stride, problem.c.batch_stride) = (m * k, m * n);
+                problem.a.batch_stride = if shard.a.offset == 0 { 0 } else { m * k };
+                problem.c.batch_stride = m * n;
             }
             _ => continue,
         }

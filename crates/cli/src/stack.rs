@@ -275,13 +275,20 @@ mod tests {
                 Measured::run(&context, &gemm).unwrap().check(&inputs).unwrap();
 
                 let counts = Tensor::upload(&context, &[3u32, 0, 2, 4, 1], &[5]).unwrap();
-                let gemm = Gemm::masked(&entries, b, &counts);
-                assert_eq!(gemm.plans().unwrap().len(), shards, "{most}");
-                let inputs = Inputs {
-                    a: &numbers(5 * 4 * 32).map(f64::from).collect::<Vec<_>>(),
+                // One A for all.
+                let first = entries.narrow(0, 0, 1).unwrap();
+                let gemm = Gemm::masked(&first, b.clone(), &counts);
+                let one = Inputs {
+                    a: &numbers(4 * 32).map(f64::from).collect::<Vec<_>>(),
                     offsets: &[3, 0, 2, 4, 1],
                     ..inputs
                 };
+                Measured::run(&context, &gemm).unwrap().check(&one).unwrap();
+
+                let gemm = Gemm::masked(&entries, b, &counts);
+                assert_eq!(gemm.plans().unwrap().len(), shards, "{most}");
+                let inputs =
+                    Inputs { a: &numbers(5 * 4 * 32).map(f64::from).collect::<Vec<_>>(), ..one };
                 let mut measured = Measured::run(&context, &gemm).unwrap();
                 measured.check(&inputs).unwrap();
                 measured.array.bytes[3 * 2 * 4] = 1;

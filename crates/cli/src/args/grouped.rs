@@ -11,7 +11,7 @@ use tilewise_files::Expected;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("groups").required(true).args(["offsets", "masked"])))]
 pub(crate) struct GroupedArgs {
-    /// [M,K] with --offsets, [G,M,K] with --masked
+    /// [M,K] with --offsets; [G,M,K] with --masked, or [1,M,K] for all groups
     #[arg(value_name = "A")]
     pub(crate) a: Source,
     /// [G,K,N], or several: matrices [K,N], one for each group, or parts of the stack. Quantized

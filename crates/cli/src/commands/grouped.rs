@@ -20,7 +20,7 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
     let said = ways.format.expected(None);
     let b = Stack::read(&args.b, &said, k)?;
     Stack::check_said(&said, &[(&b, &args.b[0])])?;
-    let numbers = numbers(args, &a)?;
+    let numbers = numbers(args, &a, &b)?;
     let dtypes: Vec<_> = [a.dtype].into_iter().chain(b.dtype()).collect();
     let out_dtype = product::out_dtype(args.out_dtype, &dtypes, &args.output)?;
 
@@ -56,18 +56,23 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// The ends of the groups, or a count for each entry of A, none of them beyond its rows.
-fn numbers(args: &GroupedArgs, a: &Array) -> Result<Vec<u32>> {
+/// The ends of the groups, or a count for each entry of A, or of B where A has one for all, none of
+/// them beyond the rows of an entry.
+fn numbers(args: &GroupedArgs, a: &Array, b: &Stack) -> Result<Vec<u32>> {
     if let Some(ends) = &args.offsets {
         return ends.read_offsets();
     }
     let Some(masked) = &args.masked else {
         return Err(Failure::other("neither --offsets nor --masked is given"));
     };
-    let (counts, entries, rows) = (masked.read_counts()?, a.shape[0], a.shape[1]);
+    let (counts, rows) = (masked.read_counts()?, a.shape[1]);
+    let (entries, whose) = match a.shape[0] {
+        1 => (b.matrices(), "B has"),
+        entries => (entries, "A has"),
+    };
     if counts.len() != entries {
         return Err(Failure::Other(format!(
-            "{masked} has {} counts; A has {entries} entries, and there is one for each",
+            "{masked} has {} counts; {whose} {entries} entries, and there is one for each",
             counts.len()
         )));
     }

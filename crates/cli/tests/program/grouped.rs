@@ -105,9 +105,40 @@ fn first_rows_of_each_entry() {
     }
 }
 
+/// One entry of A for all groups, as one B serves all entries.
+#[test]
+fn first_rows_of_one_entry() {
+    const ROWS: usize = 5;
+    let counts = [2u32, 0, 5];
+    let (a, b) = (numbers(3 * ROWS * K, 1), numbers(3 * K * N, 2));
+    let bench = Bench::new();
+    bench.npy("a.npy", &[3, ROWS, K], &a);
+    bench.npy("one_a.npy", &[1, ROWS, K], &a[..ROWS * K]);
+    bench.npy("b.npy", &[3, K, N], &b);
+    bench.npy("one_b.npy", &[1, K, N], &b[..K * N]);
+    offset_files(&bench, &counts);
+    for adapter in adapters() {
+        for (operands, step_a, step_b) in
+            [("one_a.npy b.npy", 0, K * N), ("a.npy one_b.npy", ROWS * K, 0)]
+        {
+            let line = format!("grouped {operands} --masked u32.npy -o c.npy --adapter {adapter}");
+            bench.succeed(&format!("{line} --check"));
+            let (shape, values) = bench.read_npy("c.npy");
+            assert_eq!(shape, [3, ROWS, N]);
+            for (group, &count) in counts.iter().enumerate() {
+                let (a, b) = (&a[group * step_a..], &b[group * step_b..]);
+                let mut expected = product(a, b, count as usize, N, K);
+                expected.resize(ROWS * N, 0.0);
+                assert_close(&values[group * ROWS * N..][..ROWS * N], &expected, 1e-4);
+            }
+        }
+    }
+}
+
 #[test]
 fn bad_counts() {
     let bench = Bench::new();
+    bench.npy("one.npy", &[1, 5, 4], &numbers(20, 1));
     bench.npy("a.npy", &[2, 5, 4], &numbers(40, 1));
     bench.npy("matrix.npy", &[10, 4], &numbers(40, 1));
     bench.npy("b.npy", &[2, 4, 3], &numbers(24, 2));
@@ -117,6 +148,7 @@ fn bad_counts() {
         ("a.npy b.npy", &[5, 6][..], ["u32.npy: count 1 is 6", "5 rows"]),
         ("a.npy b.npy", &[5, 5, 5], ["3 counts", "2 entries"]),
         ("a.npy b3.npy", &[5, 5], ["2", "3"]),
+        ("one.npy b3.npy", &[5, 5], ["2 counts", "B has 3 entries"]),
         ("a.npy bt.npy", &[5, 5], ["5×4", "3×4"]),
         ("matrix.npy b.npy", &[5, 5], ["matrix.npy: shape [10,4]", "[groups, rows, columns]"]),
     ] {
