@@ -240,6 +240,25 @@ fn layers_that_do_not_fit() {
     bench.fail(2, "moe x.npy l.npy g.npy g.npy d.npy -o y.npy");
 }
 
+/// A kernel of quantized weights alone refuses the first product with dense ones.
+#[test]
+fn a_kernel_that_one_product_refuses() {
+    let bench = Bench::new();
+    bench.npy("x.npy", &[4, 64], &numbers(256, 1));
+    bench.npy("l.npy", &[4, 3], &numbers(12, 2));
+    let weights = numbers(3 * 64 * 64, 3);
+    bench.npy("w.npy", &[3, 64, 64], &weights);
+    quantized(&bench, "q.safetensors", [3, 64, 64], "q4_0", &weights);
+    let [w, q] = ["w.npy", "q.safetensors"];
+    for adapter in adapters().into_iter().filter(|adapter| *adapter != "cpu") {
+        let tail = format!("--top-k 2 -o y.npy --kernel rows --adapter {adapter}");
+        for (weights, part) in [([w, q, q], "gate"), ([q, w, q], "up"), ([q, q, w], "down")] {
+            let line = format!("moe x.npy l.npy {} {tail}", weights.join(" "));
+            bench.refuses(&line, &[&format!(": {part} of the experts: no loader for f32")]);
+        }
+    }
+}
+
 #[test]
 fn products_by_index() {
     const M: usize = 6;

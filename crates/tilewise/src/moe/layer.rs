@@ -277,7 +277,7 @@ impl MoeLayer {
             own = Rows { x: &rows, indices: None, ends };
         }
         let inner = experts.first(work, &own, ways, &hidden)?;
-        work.product(&experts.down(&Rows { x: &inner, indices: None, ends }, ways), &rows)?;
+        experts.last(work, &Rows { x: &inner, indices: None, ends }, ways, 0.0, &rows)?;
         // The shared experts read x before the sum is written, since y may be x.
         let inner = match (&self.shared, &shared) {
             (Some(own), Some(hidden)) => Some((own, own.first(work, &all, ways, hidden)?)),
@@ -291,7 +291,7 @@ impl MoeLayer {
             false => Tensor::zeros(x.context(), y.dtype(), y.shape())?,
         };
         work.op(&sum, &whole)?;
-        work.product(&own.down(&Rows { x: &inner, ..all }, ways).beta(1.0), &whole)?;
+        own.last(work, &Rows { x: &inner, ..all }, ways, 1.0, &whole)?;
         if y.has_whole_rows() { Ok(()) } else { work.op(&ops::copy(&whole), y) }
     }
 

@@ -131,9 +131,9 @@ impl Gated {
     ) -> Result<Tensor> {
         let Hidden { first, second } = hidden;
         let (gate, up) = self.products(rows, ways, hidden);
-        work.product(&gate, first)?;
+        rows.named(self.first_part(), work.product(&gate, first))?;
         match up {
-            Some(up) => work.product(&up, second)?,
+            Some(up) => rows.named("up", work.product(&up, second))?,
             None => {
                 let columns = second.shape()[1];
                 let part = |at| first.narrow(1, at * columns, columns);
@@ -166,12 +166,25 @@ impl Gated {
         }
         let (gate, up) = self.products(rows, ways, hidden);
         let up_copies = || up.map_or(Ok(false), |up| up.copies_rows(&hidden.second));
-        Ok(gate.copies_rows(&hidden.first)? || up_copies()?)
+        let gate_copies = rows.named(self.first_part(), gate.copies_rows(&hidden.first))?;
+        Ok(gate_copies || rows.named("up", up_copies())?)
     }
 
-    /// The last product of rows.
-    pub(super) fn down(&self, rows: &Rows<'_>, ways: &Ways) -> Gemm {
-        ways.product(rows, &self.down)
+    /// The name of the weights of the first product.
+    fn first_part(&self) -> &'static str {
+        if matches!(self.gate_up, GateUp::Fused(_)) { "gate and up" } else { "gate" }
+    }
+
+    /// The last product of rows, into `out`, to which it adds `beta` times what is there.
+    pub(super) fn last(
+        &self,
+        work: &mut Work<'_, '_>,
+        rows: &Rows<'_>,
+        ways: &Ways,
+        beta: f32,
+        out: &Tensor,
+    ) -> Result<()> {
+        rows.named("down", work.product(&ways.product(rows, &self.down).beta(beta), out))
     }
 }
 
@@ -181,6 +194,17 @@ pub(super) struct Rows<'a> {
     pub(super) x: &'a Tensor,
     pub(super) indices: Option<&'a Tensor>,
     pub(super) ends: Option<&'a GroupOffsets>,
+}
+
+impl Rows<'_> {
+    /// Says which weights no kernel takes.
+    fn named<T>(&self, part: &str, result: Result<T>) -> Result<T> {
+        let whose = if self.ends.is_some() { "the experts" } else { "the shared experts" };
+        result.map_err(|error| match error {
+            Error::NoKernel(why) => Error::NoKernel(format!("{part} of {whose}: {why}")),
+            other => other,
+        })
+    }
 }
 
 impl Ways {
