@@ -1,11 +1,12 @@
 //! What all products have in common: the adapter, the run, the check, the report.
 
 use crate::args::{DTypeArg, Execution};
-use crate::array::{Array, Sink, Source, shape_text};
+use crate::array::{Array, Sink, Source, counted, shape_text};
 use crate::failure::{Failure, Result, warn};
 use crate::oracle::{self, Checked};
 use std::io::Write;
-use tilewise::timing::{Method, Timing};
+use tilewise::timing::{Method, Timing, time};
+use tilewise::wgpu::ComputePass;
 use tilewise::{Context, ContextOptions, Gemm, Tensor};
 use tilewise_core::convert::{decode, decode_f64, encode};
 use tilewise_core::kernel::{KernelDef, Language};
@@ -121,16 +122,9 @@ impl Measured {
         // Afterwards it is known what runs.
         let (plans, exact) = (gemm.plans()?, gemm.clone().precision(Precision::F32).plans()?);
         let exact = plans.iter().zip(&exact).all(|(plan, exact)| plan.passes == exact.passes);
-        let kernel = |plan: &Plan| match &plan.choice {
-            _ if context.is_cpu() => CPU_KERNEL.into(),
-            Some(choice) => choice.to_string(),
-            None => "none: C has no elements".into(),
-        };
-        let mut kernels: Vec<String> = plans.iter().map(kernel).collect();
-        kernels.dedup();
         let array =
             Array { dtype: c.dtype(), shape: c.shape().to_vec(), bytes: c.read_bytes_blocking()? };
-        let (problem, kernel) = (whole(&plans)?, kernels.join(", "));
+        let (problem, kernel) = (whole(&plans)?, kernel_text(context, &plans));
         Ok(Measured { problem, array, kernel, exact, flops: problem.flops(), timing })
     }
 
@@ -141,17 +135,60 @@ impl Measured {
 
     /// The time, in milliseconds.
     pub(crate) fn time_text(&self) -> String {
-        format!("{:.3} ms", self.timing.seconds * 1e3)
+        milliseconds(&self.timing)
     }
 
-    /// Floating-point operations per second, in TFLOP/s; a dash where there are none, or when the
-    /// clock did not move.
+    /// As [`rate`].
     pub(crate) fn rate_text(&self) -> String {
-        match self.timing.seconds {
-            seconds if seconds <= 0.0 || self.flops <= 0.0 => "-".into(),
-            seconds => format!("{:.3}", self.flops / seconds / 1e12),
-        }
+        rate(&self.timing, self.flops)
     }
+}
+
+fn milliseconds(timing: &Timing) -> String {
+    format!("{:.3} ms", timing.seconds * 1e3)
+}
+
+/// Floating-point operations per second, in TFLOP/s; a dash where there are none, or when the clock
+/// did not move.
+fn rate(timing: &Timing, flops: f64) -> String {
+    match timing.seconds {
+        seconds if seconds <= 0.0 || flops <= 0.0 => "-".into(),
+        seconds => format!("{:.3}", flops / seconds / 1e12),
+    }
+}
+
+/// The time, by which clock, and the rate.
+fn time_line(timing: &Timing, flops: f64) -> String {
+    let clock = match timing.method {
+        Method::Timestamps => "on the GPU",
+        Method::Difference => "on the GPU, by the host's clock",
+        // `WallClock`.
+        _ => "on the CPU",
+    };
+    format!("{} {clock}, {} TFLOP/s", milliseconds(timing), rate(timing, flops))
+}
+
+/// The kernels of some products, one after the other.
+fn kernel_text(context: &Context, plans: &[Plan]) -> String {
+    let kernel = |plan: &Plan| match &plan.choice {
+        _ if context.is_cpu() => CPU_KERNEL.into(),
+        Some(choice) => choice.to_string(),
+        None => "none: C has no elements".into(),
+    };
+    let mut kernels: Vec<String> = plans.iter().map(kernel).collect();
+    kernels.dedup();
+    kernels.join(", ")
+}
+
+/// The lines of the kernels and the time of work that has been done once, and is done again here.
+pub(crate) fn measured(
+    context: &Context,
+    plans: &[Plan],
+    flops: f64,
+    work: impl FnMut(Option<&mut ComputePass<'_>>) -> tilewise::Result<()>,
+) -> Result<[(&'static str, String); 2]> {
+    let timing = pollster::block_on(time(context, work))?;
+    Ok([("kernel", kernel_text(context, plans)), ("time", time_line(&timing, flops))])
 }
 
 /// The problem of all shards: matrices of B follow one another, as in the host's stack, and so do
@@ -218,12 +255,6 @@ impl Job<'_> {
 
         let Problem { a, b, k, precision, .. } = measured.problem;
         let Array { dtype, shape, .. } = &measured.array;
-        let clock = match measured.timing.method {
-            Method::Timestamps => "on the GPU",
-            Method::Difference => "on the GPU, by the host's clock",
-            // `WallClock`.
-            _ => "on the CPU",
-        };
         let (layout, c) = (measured.problem.layout(), shape_text(shape));
         let permitted = match precision {
             Precision::F32 => String::new(),
@@ -231,11 +262,17 @@ impl Job<'_> {
             less => format!(", precision {less}"),
         };
         let formats = format!("{} by {}", a.format, b.format);
-        let (time, rate) = (measured.time_text(), measured.rate_text());
+        let groups = match measured.problem.grouping {
+            Grouping::RaggedM { groups, .. } | Grouping::Masked { entries: groups, .. } => {
+                format!("{}, ", counted(groups as usize, "group", "groups"))
+            }
+            _ => String::new(),
+        };
+        let product = format!("{layout}, {groups}K = {k}, {formats} gives {c} {dtype}{permitted}");
         let lines = [
-            ("product", format!("{layout}, K = {k}, {formats} gives {c} {dtype}{permitted}")),
+            ("product", product),
             ("kernel", measured.kernel),
-            ("time", format!("{time} {clock}, {rate} TFLOP/s")),
+            ("time", time_line(&measured.timing, measured.flops)),
         ];
         report(out, self.context, lines, checked, self.output)
     }

@@ -107,6 +107,11 @@ fn narrow(bytes: &[u8]) -> (Vec<u8>, usize) {
     (narrowed, overflowed)
 }
 
+/// A number of things: `1 group`, `2 groups`.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// A shape as messages write it: `[2,3]`.
 pub(crate) fn shape_text(shape: &[usize]) -> String {
     let extents: Vec<String> = shape.iter().map(usize::to_string).collect();

@@ -45,6 +45,12 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
         gathered = gathered.sorted();
     }
     let y = gathered.run()?;
+    let [k, n] = w.k_and_n(args.transpose_b);
+    let flops = 2.0 * rhs.len() as f64 * k as f64 * n as f64;
+    let measured = product::measured(&context, &gathered.plans()?, flops, |pass| match pass {
+        Some(pass) => gathered.record(pass, &y),
+        None => gathered.run_into(&y),
+    })?;
     let y = Array { dtype: out_dtype, shape: y.shape().to_vec(), bytes: y.read_bytes_blocking()? };
     let checked = match args.ways.execution.check {
         true => {
@@ -55,7 +61,6 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     };
     args.output.write(&y)?;
 
-    let [k, _] = w.k_and_n(args.transpose_b);
     let line = format!(
         "{} rows by {} matrices, K = {k}, {} by {} gives {} {out_dtype}",
         rhs.len(),
@@ -64,7 +69,13 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
         w.kind(),
         shape_text(&y.shape)
     );
-    product::report(out, &context, [("product", line)], checked, &args.output)
+    product::report(
+        out,
+        &context,
+        [("product", line)].into_iter().chain(measured),
+        checked,
+        &args.output,
+    )
 }
 
 /// Indices of rows or matrices.

@@ -40,6 +40,14 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
         (product::upload(&context, &x)?, product::upload(&context, &logits)?);
     let y = Tensor::zeros(&context, out_dtype, &x.shape)?;
     layer.forward_into(&x_tensor, &logits_tensor, &y)?;
+    let ([h, f], experts) = (all[0].k_and_n(true), all[0].matrices());
+    // Of the three products.
+    let flops = 6.0 * (x.shape[0] * args.top_k) as f64 * h as f64 * f as f64;
+    let plans = layer.plans(&x_tensor, &logits_tensor)?;
+    let measured = product::measured(&context, &plans, flops, |pass| match pass {
+        Some(pass) => layer.record(pass, &x_tensor, &logits_tensor, &y),
+        None => layer.forward_into(&x_tensor, &logits_tensor, &y),
+    })?;
     let y = Array { dtype: out_dtype, shape: x.shape.clone(), bytes: y.read_bytes_blocking()? };
     let checked = match args.ways.execution.check {
         true => Some(oracle::compare(&expected(args, &context, [&x, &logits], &all, &y)?, &y)?),
@@ -47,9 +55,7 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     };
     args.output.write(&y)?;
 
-    let [h, f] = all[0].k_and_n(true);
     let kinds = all.each_ref().map(Stack::kind);
-    let experts = all[0].matrices();
     let line = format!(
         "{} of {experts} experts, H = {h}, F = {f}, {} by {} gives {} {out_dtype}",
         args.top_k,
@@ -57,7 +63,13 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
         kinds.join(", "),
         shape_text(&y.shape)
     );
-    product::report(out, &context, [("layer", line)], checked, &args.output)
+    product::report(
+        out,
+        &context,
+        [("layer", line)].into_iter().chain(measured),
+        checked,
+        &args.output,
+    )
 }
 
 /// Fails where something is said of the format of dense weights alone.

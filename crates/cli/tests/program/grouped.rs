@@ -45,10 +45,11 @@ fn ragged_groups() {
     for adapter in adapters() {
         for offsets in ["u32", "i32", "i64"] {
             for operands in ["a.npy b.npy", "a.npy bt.npy --transpose-b"] {
-                bench.succeed(&format!(
+                let said = bench.succeed(&format!(
                     "grouped {operands} --offsets {offsets}.npy -o c.npy --adapter {adapter} \
                      --check"
                 ));
+                assert!(said.contains(", 4 groups, K = 13, "), "{said}");
                 let (shape, values) = bench.read_npy("c.npy");
                 assert_eq!(shape, [M, N]);
                 assert_close(&values, &expected, 1e-4);
@@ -97,6 +98,7 @@ fn first_rows_of_each_entry() {
                  --check"
             ));
             assert!(said.contains("within the bound"), "{said}");
+            assert!(said.contains(", 4 groups, K = 13, "), "{said}");
             let (shape, values) = bench.read_npy("c.npy");
             assert_eq!(shape, [groups, ROWS, N]);
             assert_close(&values, &expected, 1e-4);

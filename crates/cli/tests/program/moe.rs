@@ -56,6 +56,19 @@ fn layer(
     y
 }
 
+/// A report of work by the kernel `naive` names it, with the time.
+#[track_caller]
+fn assert_timed(report: &str, adapter: &str, works: bool) {
+    let kernel = match (adapter, works) {
+        ("cpu", _) => "matrixmultiply\n",
+        (_, true) => "naive/8x32\n",
+        (_, false) => "none: C has no elements\n",
+    };
+    let at = report.find("\nkernel   ").expect(report);
+    assert!(report[at..].starts_with(&format!("\nkernel   {kernel}time     ")), "{report}");
+    assert!(report.contains(" TFLOP/s\n"), "{report}");
+}
+
 #[test]
 fn a_layer_of_experts() {
     for adapter in adapters() {
@@ -76,6 +89,7 @@ fn a_layer_of_experts() {
                 bench.succeed(&format!("moe x.npy l.npy g.npy u.npy d.npy {line} --kernel naive"));
             assert!(report.contains("within the bound of the f64 oracle"), "{report}");
             assert!(report.contains(&format!("{k} of {experts} experts")), "{report}");
+            assert_timed(&report, adapter, tokens > 0);
             let sizes = [experts, k, f, h];
             let [gate, up, down] = weights.each_ref().map(Vec::as_slice);
             let (shape, values) = bench.read_npy("y.npy");
@@ -300,6 +314,7 @@ fn products_by_index() {
                 let line = format!("gather-matmul x.npy {line} -o y.npy --adapter {adapter}");
                 let report = bench.succeed(&format!("{line} --check --kernel naive"));
                 assert!(report.contains("within the bound"), "{report}");
+                assert_timed(&report, adapter, true);
                 let (shape, values) = bench.read_npy("y.npy");
                 assert_eq!(shape, [wanted.len() / n, n]);
                 assert_close(&values, wanted, 1e-4);

@@ -7,6 +7,7 @@ use crate::ops;
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::Arc;
+use tilewise_core::plan::Plan;
 use tilewise_core::{DType, Error, Precision, Result};
 
 /// The operation of [`gather_matmul`].
@@ -134,6 +135,18 @@ impl GatherMatmul {
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, y: &Tensor) -> Result<()> {
         record(self.x.context(), pass, |work| self.work(work, y))
+    }
+
+    /// The plan of the product, or of that of each [shard](crate::Shards). Nothing is computed.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn plans(&self) -> Result<Vec<Plan>> {
+        let Sizes { count, n, dtype, .. } = self.sizes()?;
+        let y = Tensor::zeros(self.x.context(), dtype, &[count, n])?;
+        let mut plans = Vec::new();
+        self.work(&mut Work::Plans(&mut plans), &y)?;
+        Ok(plans)
     }
 
     fn sizes(&self) -> Result<Sizes> {

@@ -8,6 +8,7 @@ use crate::ops;
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::{Arc, Mutex};
+use tilewise_core::plan::Plan;
 use tilewise_core::{Activation, DType, Error, Precision, Result};
 
 /// A layer of E experts, of which each token passes k:
@@ -213,6 +214,19 @@ impl MoeLayer {
         y: &Tensor,
     ) -> Result<()> {
         record(x.context(), pass, |work| self.work(work, x, logits, y))
+    }
+
+    /// The plans of the products of [`forward`](Self::forward), in the order in which they run:
+    /// gate, up and down, then those of shared experts. Of [shards](crate::Shards) there is one
+    /// each. Nothing is computed.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn plans(&self, x: &Tensor, logits: &Tensor) -> Result<Vec<Plan>> {
+        let y = Tensor::zeros(x.context(), x.dtype(), x.shape())?;
+        let mut plans = Vec::new();
+        self.work(&mut Work::Plans(&mut plans), x, logits, &y)?;
+        Ok(plans)
     }
 
     /// The sizes of a call, once all operands are found to fit.

@@ -5,6 +5,7 @@ use crate::gemm::Gemm;
 use crate::ops::{Op, Operation, Pair, PairOperation};
 use crate::tensor::Tensor;
 use tilewise_core::Result;
+use tilewise_core::plan::Plan;
 
 /// Where operations go.
 pub(super) enum Work<'w, 'p> {
@@ -12,6 +13,8 @@ pub(super) enum Work<'w, 'p> {
     Now,
     /// Into a compute pass.
     Pass(&'w mut wgpu::ComputePass<'p>),
+    /// Nothing is computed, and products are planned.
+    Plans(&'w mut Vec<Plan>),
 }
 
 impl Work<'_, '_> {
@@ -19,6 +22,7 @@ impl Work<'_, '_> {
         match self {
             Work::Now => op.run_into(out),
             Work::Pass(pass) => op.record(pass, out),
+            Work::Plans(_) => Ok(()),
         }
     }
 
@@ -30,6 +34,7 @@ impl Work<'_, '_> {
         match self {
             Work::Now => pair.run_into(outs),
             Work::Pass(pass) => pair.record(pass, outs),
+            Work::Plans(_) => Ok(()),
         }
     }
 
@@ -37,6 +42,10 @@ impl Work<'_, '_> {
         match self {
             Work::Now => gemm.run_into(out),
             Work::Pass(pass) => gemm.record(pass, out),
+            Work::Plans(plans) => {
+                plans.extend(gemm.clone().out_dtype(out.dtype()).plans()?);
+                Ok(())
+            }
         }
     }
 }
