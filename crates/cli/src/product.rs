@@ -264,7 +264,7 @@ impl Job<'_> {
         let formats = format!("{} by {}", a.format, b.format);
         let groups = match measured.problem.grouping {
             Grouping::RaggedM { groups, .. } | Grouping::Masked { entries: groups, .. } => {
-                format!("{}, ", counted(groups as usize, "group", "groups"))
+                format!("{}, ", counted(groups as usize, ["group", "groups"]))
             }
             _ => String::new(),
         };

@@ -203,10 +203,14 @@ impl GroupOffsets {
                 }
                 Ok(1)
             }
-            count => Err(Error::Shape(format!(
-                "{count} group offsets for {groups} entries of {stack}; there is one for each, and \
-                 one more if a 0 comes first"
-            ))),
+            count => {
+                let offsets = if count == 1 { "offset" } else { "offsets" };
+                let entries = if groups == 1 { "entry" } else { "entries" };
+                Err(Error::Shape(format!(
+                    "{count} group {offsets} for {groups} {entries} of {stack}; there is one for \
+                     each, and one more if a 0 comes first"
+                )))
+            }
         }
     }
 }

@@ -232,6 +232,7 @@ fn ends_in_a_tensor() {
             (with_start(2).without_start(), "GroupOffsets", "and here 2 does"),
             (Ok(with_start(2)), "GroupOffsets", "4 for 3 groups of B: either 3 ends, or a 0"),
             (GroupOffsets::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
+            (GroupOffsets::upload(&context, &[9]), "Shape", "1 group offset for 3 entries of B"),
             (GroupOffsets::from_tensor(&x), "Misuse", "group offsets in f32"),
             (GroupOffsets::from_tensor(&whole.unsqueeze(0).unwrap()), "Shape", "[1, 8]"),
             (GroupOffsets::from_tensor(&whole.broadcast_to(&[2, 8]).unwrap()), "Shape", "[2, 8]"),
@@ -303,7 +304,7 @@ fn other_forms_that_do_not_fit() {
             (
                 Gemm::grouped(&x, &shards, &ends(&[5])),
                 "Shape",
-                ["1 group offsets", "2 entries of B"],
+                ["1 group offset for", "2 entries of B"],
             ),
             (
                 Gemm::grouped(&x, &shards, &ends(&[4, 5])).bias(&zeros(&[3, 7])),

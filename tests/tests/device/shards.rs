@@ -61,7 +61,7 @@ fn masked_by_shards_and_by_one_stack() -> Result<()> {
             (gemm.run_into(&at(0, &[3, 5, 9])?), ["[3, 5, 9]", "batch of 4"]),
             (gemm.run_into(&at(0, &[5, 9])?), ["[5, 9]", "batch of 4"]),
             (gemm.run_into(&at(0, &[4, 5, 8])?), ["[5, 8]", "[5, 9]"]),
-            (Gemm::masked(&x, &one, &counts).run().map(drop), ["1 entries", "batch of 4"]),
+            (Gemm::masked(&x, &one, &counts).run().map(drop), ["1 entry,", "batch of 4"]),
             (Gemm::masked(&upload(&[3, 5, 12])?, &shards, &counts).run().map(drop), ["3", "4"]),
         ] {
             let text = found.as_ref().map_or_else(ToString::to_string, |()| String::new());

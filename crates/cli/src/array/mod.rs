@@ -108,7 +108,7 @@ fn narrow(bytes: &[u8]) -> (Vec<u8>, usize) {
 }
 
 /// A number of things: `1 group`, `2 groups`.
-pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+pub(crate) fn counted(count: usize, [one, many]: [&str; 2]) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 

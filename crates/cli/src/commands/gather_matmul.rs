@@ -2,7 +2,7 @@
 
 use super::matmul::read;
 use crate::args::GatherMatmulArgs;
-use crate::array::{Array, Source, shape_text};
+use crate::array::{Array, Source, counted, shape_text};
 use crate::failure::{Failure, Result};
 use crate::oracle;
 use crate::product;
@@ -23,8 +23,9 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     Stack::check_said(&said, &[(&w, &args.w)])?;
     let dtypes: Vec<_> = [x.dtype].into_iter().chain(w.dtype()).collect();
     let out_dtype = product::out_dtype(args.out_dtype, &dtypes, &args.output)?;
-    let lhs = Indices::read(args.lhs_indices.as_ref(), x.shape[0], "X has", "rows")?;
-    let rhs = Indices::read(args.rhs_indices.as_ref(), w.matrices(), "W has", "matrices")?;
+    let lhs = Indices::read(args.lhs_indices.as_ref(), x.shape[0], "X has", ["row", "rows"])?;
+    let matrices = ["matrix", "matrices"];
+    let rhs = Indices::read(args.rhs_indices.as_ref(), w.matrices(), "W has", matrices)?;
     if args.sorted {
         rhs.check_order()?;
     }
@@ -62,9 +63,9 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     args.output.write(&y)?;
 
     let line = format!(
-        "{} rows by {} matrices, K = {k}, {} by {} gives {} {out_dtype}",
-        rhs.len(),
-        w.matrices(),
+        "{} by {}, K = {k}, {} by {} gives {} {out_dtype}",
+        counted(rhs.len(), ["row", "rows"]),
+        counted(w.matrices(), matrices),
         x.dtype,
         w.kind(),
         shape_text(&y.shape)
@@ -87,19 +88,22 @@ struct Indices {
 
 impl Indices {
     /// Reads indices below `count`; all of them where there is no file.
-    fn read(source: Option<&Source>, count: usize, has: &str, of: &str) -> Result<Self> {
+    fn read(source: Option<&Source>, count: usize, has: &str, of: [&str; 2]) -> Result<Self> {
+        let there = format!("{has} {}", counted(count, of));
         let Some(source) = source else {
-            let many = |_| Failure::Other(format!("{has} {count} {of}, indices are u32"));
+            let many = |_| Failure::Other(format!("{there}, indices are u32"));
             let count = u32::try_from(count).map_err(many)?;
-            return Ok(Indices { name: format!("{has} {count} {of}"), all: (0..count).collect() });
+            return Ok(Indices { name: there, all: (0..count).collect() });
         };
         let all = source.read_indices()?;
         match all.iter().position(|&index| index as usize >= count) {
-            Some(at) => Err(Failure::Other(format!(
-                "{source}: index {at} is {}; {has} {count} {of}",
-                all[at]
-            ))),
-            None => Ok(Indices { name: format!("{source} has {} indices", all.len()), all }),
+            Some(at) => {
+                Err(Failure::Other(format!("{source}: index {at} is {}; {there}", all[at])))
+            }
+            None => {
+                let name = format!("{source} has {}", counted(all.len(), ["index", "indices"]));
+                Ok(Indices { name, all })
+            }
         }
     }
 

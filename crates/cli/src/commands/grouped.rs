@@ -2,7 +2,7 @@
 
 use super::matmul::read;
 use crate::args::GroupedArgs;
-use crate::array::Array;
+use crate::array::{Array, counted};
 use crate::failure::{Failure, Result};
 use crate::product::{self, Job};
 use crate::stack::Stack;
@@ -72,14 +72,16 @@ fn numbers(args: &GroupedArgs, a: &Array, b: &Stack) -> Result<Vec<u32>> {
     };
     if counts.len() != entries {
         return Err(Failure::Other(format!(
-            "{masked} has {} counts; {whose} {entries} entries, and there is one for each",
-            counts.len()
+            "{masked} has {}; {whose} {}, and there is one for each",
+            counted(counts.len(), ["count", "counts"]),
+            counted(entries, ["entry", "entries"])
         )));
     }
     match counts.iter().position(|&count| count as usize > rows) {
         Some(at) => Err(Failure::Other(format!(
-            "{masked}: count {at} is {}; an entry of A has {rows} rows",
-            counts[at]
+            "{masked}: count {at} is {}; an entry of A has {}",
+            counts[at],
+            counted(rows, ["row", "rows"])
         ))),
         None => Ok(counts),
     }

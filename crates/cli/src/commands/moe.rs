@@ -2,7 +2,7 @@
 
 use super::matmul::read;
 use crate::args::MoeArgs;
-use crate::array::{Array, shape_text};
+use crate::array::{Array, counted, shape_text};
 use crate::failure::Result;
 use crate::oracle;
 use crate::product;
@@ -57,8 +57,9 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
 
     let kinds = all.each_ref().map(Stack::kind);
     let line = format!(
-        "{} of {experts} experts, H = {h}, F = {f}, {} by {} gives {} {out_dtype}",
+        "{} of {}, H = {h}, F = {f}, {} by {} gives {} {out_dtype}",
         args.top_k,
+        counted(experts, ["expert", "experts"]),
         x.dtype,
         kinds.join(", "),
         shape_text(&y.shape)

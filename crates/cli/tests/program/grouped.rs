@@ -141,6 +141,7 @@ fn first_rows_of_one_entry() {
 fn bad_counts() {
     let bench = Bench::new();
     bench.npy("one.npy", &[1, 5, 4], &numbers(20, 1));
+    bench.npy("one_b.npy", &[1, 4, 3], &numbers(12, 2));
     bench.npy("a.npy", &[2, 5, 4], &numbers(40, 1));
     bench.npy("matrix.npy", &[10, 4], &numbers(40, 1));
     bench.npy("b.npy", &[2, 4, 3], &numbers(24, 2));
@@ -150,6 +151,8 @@ fn bad_counts() {
         ("a.npy b.npy", &[5, 6][..], ["u32.npy: count 1 is 6", "5 rows"]),
         ("a.npy b.npy", &[5, 5, 5], ["3 counts", "2 entries"]),
         ("a.npy b3.npy", &[5, 5], ["2", "3"]),
+        ("a.npy b.npy", &[5], ["1 count;", "2 entries"]),
+        ("one.npy one_b.npy", &[5, 5], ["2 counts", "B has 1 entry,"]),
         ("one.npy b3.npy", &[5, 5], ["2 counts", "B has 3 entries"]),
         ("a.npy bt.npy", &[5, 5], ["5×4", "3×4"]),
         ("matrix.npy b.npy", &[5, 5], ["matrix.npy: shape [10,4]", "[groups, rows, columns]"]),

@@ -88,7 +88,9 @@ fn a_layer_of_experts() {
             let report =
                 bench.succeed(&format!("moe x.npy l.npy g.npy u.npy d.npy {line} --kernel naive"));
             assert!(report.contains("within the bound of the f64 oracle"), "{report}");
-            assert!(report.contains(&format!("{k} of {experts} experts")), "{report}");
+            let plural = if experts == 1 { "" } else { "s" };
+            let chosen = format!("{k} of {experts} expert{plural}, ");
+            assert!(report.contains(&chosen), "{report}");
             assert_timed(&report, adapter, tokens > 0);
             let sizes = [experts, k, f, h];
             let [gate, up, down] = weights.each_ref().map(Vec::as_slice);
@@ -374,7 +376,7 @@ fn indices_that_do_not_fit() {
         ("x.npy w.npy --rhs-indices two.npy", ["[2,2]", "indices are a vector"]),
         ("x.npy w.npy --rhs-indices x.npy", ["x.npy", "[4,2]"]),
         ("x.npy w7.npy --rhs-indices r.npy", ["[4, 2]", "[3, 7, 5]"]),
-        ("x.npy m.npy --rhs-indices r.npy", ["r.npy", "W has 1 matrices"]),
+        ("x.npy m.npy --rhs-indices r.npy", ["r.npy", "W has 1 matrix\n"]),
         ("x.npy w.npy --rhs-indices r.npy --kernel none", ["none", "nearest"]),
     ] {
         bench.refuses(&format!("gather-matmul {line} -o y.npy --adapter cpu"), &parts);
@@ -424,7 +426,7 @@ fn groups_of_several_files_and_few_bits() {
         ("b0.npy b1.npy odd.npy", ["[64,5] of f32", "[64,6] of f32"]),
         ("b0.npy b1.npy q0.safetensors", ["[64,5] of f32", "[5,64] of q4_0"]),
         ("b0.npy b1.npy", ["3", "2"]),
-        ("b0.npy", ["3 group offsets", "1 entries"]),
+        ("b0.npy", ["3 group offsets", "1 entry of B"]),
     ] {
         let line = format!("grouped a.npy {operands} --offsets ends.npy -o c.npy --adapter cpu");
         bench.refuses(&line, &parts);

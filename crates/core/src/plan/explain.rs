@@ -129,7 +129,8 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
             _ => {}
         }
     } else {
-        let _ = write!(out, "  {} groups of rows", problem.entries());
+        let groups = problem.entries();
+        let _ = write!(out, "  {groups} group{} of rows", if groups == 1 { "" } else { "s" });
     }
     if let Some(gathered) = problem.gathered {
         let _ = write!(out, "  rows of A by index, of {}", gathered.rows);

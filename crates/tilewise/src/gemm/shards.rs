@@ -80,8 +80,9 @@ impl Gemm {
     ) -> Result<Vec<Part>> {
         let ((batch, _), [all, ..]) = (self.sizes()?, shards.shape());
         if batch.sizes() != [1, all] {
+            let entries = if all == 1 { "entry" } else { "entries" };
             return Err(Error::Shape(format!(
-                "B in shards has {all} entries, the product a batch of {batch}"
+                "B in shards has {all} {entries}, the product a batch of {batch}"
             )));
         }
         let part = |(b, groups): (&RightOperand, Range<usize>)| {
