@@ -69,6 +69,37 @@ fn routers() {
     }
 }
 
+/// Errors name the weights that a kernel does not take. Each product has a plan.
+#[test]
+fn kernels() {
+    for context in contexts().into_iter().filter(|context| !context.is_cpu()) {
+        let zeros = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).unwrap();
+        let (x, logits) = (zeros(&[4, 32]), zeros(&[4, 3]));
+        let own = QuantizedTensor::zeros(&context, QuantFormat::Q4_0, &[3, 32, 32]).unwrap();
+        let layer = MoeLayer::new(&own, &own, &own, 2).kernel("rows");
+        let plans = layer.plans(&x, &logits).unwrap();
+        assert_eq!(plans.len(), 3);
+        for plan in plans {
+            assert!(plan.choice.unwrap().to_string().starts_with("rows/"));
+        }
+        let dense = zeros(&[32, 32]);
+        let shared = layer.shared(&dense, &dense, &dense);
+        refused(
+            shared.forward(&x, &logits),
+            "NoKernel",
+            &["gate of the shared experts: no loader"],
+        );
+        refused(shared.plans(&x, &logits), "NoKernel", &["gate of the shared experts: no loader"]);
+        assert_eq!(shared.kernel("naive").plans(&x, &logits).unwrap().len(), 6);
+        let fused = MoeLayer::fused(zeros(&[3, 64, 32]), &own, 2).kernel("rows");
+        refused(fused.forward(&x, &logits), "NoKernel", &["gate and up of the experts: no loader"]);
+        let rhs = Tensor::upload(&context, &[0u32, 2, 1, 1], &[4]).unwrap();
+        let plans = gather_matmul(&x, &own, None, &rhs).kernel("rows").plans().unwrap();
+        assert_eq!(plans.len(), 1);
+        assert_eq!(plans[0].problem.n, 32);
+    }
+}
+
 #[test]
 fn layers() {
     for context in contexts() {
