@@ -7,8 +7,9 @@
 //!    the operand's name.
 //! 4. A loop marked `//unroll` is repeated in blocks with a constant index, where the pass says so:
 //!    see `unroll.rs`.
-//! 5. Where the pass strides, a workgroup runs the body of `main` for its own tile and for each that
-//!    is as many workgroups further, until it returns. Such a mainloop ends with a barrier.
+//! 5. Where the pass strides, a workgroup runs the body of `main` for its own tile, then for the
+//!    one that is as many tiles further as there are workgroups, and so on, until it returns. Such
+//!    a mainloop ends with a barrier.
 //!
 //! Extensions are enabled at the top when a part file needs them. Then comes the struct [`Params`].
 

@@ -23,12 +23,12 @@ use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 /// same kernel gives the same bits with the copy and without it. Where kernels need no copy, for
 /// example on devices without matrix units, none is made, and no memory is spent.
 ///
-/// Views of it, such as `slice()`, have no copy, and `t()` has none to use, but its transpose has it
-/// again. So weights \[N,K\] or \[experts,N,K\] are prepared for [`MoeLayer`](crate::MoeLayer) and
-/// [`Gemm::ragged_n`](crate::Gemm::ragged_n), which transpose them, by
-/// `PreparedTensor::right(&w.t())?.t()`. Nobody may write to the tensor from then
-/// on, because the copy would not follow. A prepared tensor and its views are refused as outputs;
-/// the tensor from which it was made is not.
+/// Views of it, such as `slice()`, have no copy. Its transpose uses none, but the transpose of that
+/// does. [`MoeLayer`](crate::MoeLayer) and [`Gemm::ragged_n`](crate::Gemm::ragged_n) transpose
+/// weights \[N,K\] or \[experts,N,K\]; so prepare those by `PreparedTensor::right(&w.t())?.t()`.
+///
+/// Nobody may write to the tensor from then on, because the copy would not follow. A prepared
+/// tensor and its views are refused as outputs; the tensor from which it was made is not.
 ///
 /// ```
 /// use tilewise::{Context, Gemm, PreparedTensor, Tensor};

@@ -29,8 +29,8 @@ pub struct ScheduleDef {
     /// The files by which a pass that divides lines by powers of two knows what of an entry shares
     /// them; those of all of K share them unless ranges of K are summed.
     pub powers: &'static [&'static str],
-    /// The file by which a pass that packs A knows how many rows of an entry are wanted; none if all
-    /// are.
+    /// The file by which a pass that packs A knows how many rows of an entry are wanted; none where
+    /// all are.
     pub wanted: Option<&'static str>,
     /// Whether its file has the numbers of a pass, of which each tile has some for itself.
     pub has_params: bool,

@@ -191,8 +191,8 @@ fn mainloop(
     builder.finish(workgroups, caps)
 }
 
-/// Workgroups that stride over the tiles of a pass: a GPU holds fewer at a time, so that others take
-/// the place of those that end early. A software device has few cores, and notices each.
+/// Workgroups that stride over the tiles of a pass. A GPU holds fewer at a time, so that others
+/// take the place of early ones. A software device has few cores, and each workgroup costs it time.
 fn striding(caps: &Caps) -> u64 {
     if caps.class == DeviceClass::Cpu { 16 } else { 2048 }
 }

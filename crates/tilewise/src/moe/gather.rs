@@ -99,14 +99,18 @@ impl GatherMatmul {
     /// Computes into a new tensor. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape` for operands that do not fit together, `Strides` for more than two dimensions of x
-    /// whose rows do not lie at one stride, `Unsupported` for indices that are not u32; otherwise as
-    /// [`Gemm::run`](crate::Gemm::run).
+    /// `Shape` for operands that do not fit together, `Unsupported` for indices that are not u32,
+    /// `Strides` where x has more than two dimensions and its rows do not lie at one stride;
+    /// otherwise as [`Gemm::run`](crate::Gemm::run).
     pub fn run(&self) -> Result<Tensor> {
-        let Sizes { shape, n, dtype, .. } = self.sizes()?;
-        let y = Tensor::zeros(self.x.context(), dtype, &[&shape[..], &[n]].concat())?;
+        let y = self.zeros()?;
         self.run_into(&y)?;
         Ok(y)
+    }
+
+    fn zeros(&self) -> Result<Tensor> {
+        let Sizes { shape, n, dtype, .. } = self.sizes()?;
+        Tensor::zeros(self.x.context(), dtype, &[&shape[..], &[n]].concat())
     }
 
     /// As [`run`](Self::run), into `y`, which may overlap x: that is read before. The work is
@@ -142,8 +146,7 @@ impl GatherMatmul {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn plans(&self) -> Result<Vec<Plan>> {
-        let Sizes { count, n, dtype, .. } = self.sizes()?;
-        let y = Tensor::zeros(self.x.context(), dtype, &[count, n])?;
+        let y = self.zeros()?;
         let mut plans = Vec::new();
         self.work(&mut Work::Plans(&mut plans), &y)?;
         Ok(plans)

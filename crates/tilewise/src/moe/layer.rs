@@ -15,8 +15,9 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 /// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
 ///
 /// Weights are stacks as PyTorch stores them, gate and up \[E, F, H\] and down \[E, H, F\]:
-/// tensors, or quantized ([`QuantizedTensor`](crate::QuantizedTensor)), prepared or not, in any mix.
-/// Prepare tensors as their transposes, as [`PreparedTensor`](crate::PreparedTensor) says.
+/// tensors or quantized ([`QuantizedTensor`](crate::QuantizedTensor)), prepared or not, in any mix.
+/// The layer transposes tensors; [`PreparedTensor`](crate::PreparedTensor) says how to prepare
+/// such weights.
 /// The layer owns them, and is cheap to clone. [`Router`] says how logits become experts and
 /// weights; the number of experts of a token alone will do.
 ///
@@ -31,7 +32,8 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 /// find tiles by the ends of groups, wherever these lie.
 ///
 /// A layer keeps memory for the largest number of tokens it met, T: about T·k·(H + 2·F) numbers of
-/// x's type; 3·F of a [`fused`](Self::fused) layer, and as many for each shared expert. Calls share it, also those of clones, and those of other layers by
+/// x's type, and T·2·F of the shared experts' F. Where gate and up are [`fused`](Self::fused), 2·F
+/// is 3·F. Calls share it, also those of clones, and those of other layers by
 /// [`sharing_memory`](Self::sharing_memory). The device runs calls in the order in which they are
 /// submitted, so that no call finds another one's numbers.
 ///

@@ -222,10 +222,11 @@ impl Router {
 }
 
 /// The experts of tokens, and the rows of the experts. A router writes the tensors that
-/// [`zeros`](Self::zeros) made. It takes others of the same shapes in place of weights, experts and
-/// offsets, but no offsets from the host, and refuses others in place of the rest. Each token has k slots; slot j
-/// of token t has the number t·k + j. A row for each slot, and rows are sorted by expert: those of
-/// one expert keep the order of their slots.
+/// [`zeros`](Self::zeros) made. Weights, experts and offsets may be replaced by others of the same
+/// shape, but not by offsets from the host; the router refuses others in place of the rest.
+///
+/// Each token has k slots; slot j of token t has the number t·k + j. A row for each slot, and rows
+/// are sorted by expert: those of one expert keep the order of their slots.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Routing {

@@ -144,6 +144,7 @@ fn indices_of_any_shape() -> Result<()> {
         let product = gather_matmul(&of(&[3, 1, 1]), &stack, None, &rhs);
         let y = product.run()?;
         assert_eq!(y.shape(), [3, 2, 1]);
+        assert_eq!(product.plans()?[0].problem.m, 6);
         let wanted = [1.0, 100.0, 20.0, 20.0, 300.0, 3.0];
         assert_eq!(y.read_blocking::<f32>()?, wanted);
         let wide = Tensor::zeros(&context, DType::F32, &[3, 2, 4])?;
