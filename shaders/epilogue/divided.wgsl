@@ -4,8 +4,8 @@
 // provides: restored
 
 // The sums of a row, from a column on, of the operands as they were before. Both factors of a
-// power are about its root, so that no step passes a range that the result does not pass. Powers
-// fill whole fours, as columns do that are stored together.
+// power are about its root, so that f32 has what lies between where it has the result. Powers fill
+// whole fours, as columns do that are stored together.
 fn restored(tile: Tile, row: u32, col: u32, sums: vec4<f32>) -> vec4<f32> {
     // Elements beyond an edge have no powers, and are not stored.
     if row >= tile.row_end || col >= params.n {

@@ -153,7 +153,7 @@ fn upper_half_of(power: i32) -> u32 {
     return u32(power + 127) << 7u;
 }
 
-// Stores each power of two as two factors, which f32 has where it lacks the power.
+// Stores each power of two as two factors: f32 has these where it lacks the power.
 fn store_powers(entry: u32, strip: u32, thread: u32) {
     let lines = (params.m + 3u) / 4u * 4u;
     if thread < STRIP && strip + thread < lines {

@@ -80,8 +80,8 @@ pub struct Pass {
     /// numbers of type u32 that an earlier pass wrote. Absent: the grid has the number. The grid is
     /// an upper bound in any case; workgroups without a tile do nothing.
     pub indirect: Option<u64>,
-    /// Whether workgroups go on, when their tile is done, with that as many workgroups further as
-    /// the grid has, which is one row.
+    /// Whether a workgroup, when its tile is done, takes the tile that is as many tiles further as
+    /// the grid has workgroups. Such a grid is one row.
     pub strides: bool,
     /// Invocations of one workgroup.
     pub threads: u32,

@@ -362,7 +362,7 @@ impl Tensor {
         Tensor { copy: None, turned: false, ..self.clone() }
     }
 
-    /// The copy of a prepared tensor, which is of no transpose.
+    /// The copy of a prepared tensor, unless this is its transpose.
     pub(crate) fn own_copy(&self) -> Option<&PackedCopy> {
         self.copy.as_deref().filter(|_| !self.turned)
     }
