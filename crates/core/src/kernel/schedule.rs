@@ -23,14 +23,13 @@ pub struct ScheduleDef {
     /// Whether another schedule serves the same groupings, and this one is taken only where its
     /// table takes less time than the idle workgroups that it spares.
     pub spares_idle: bool,
-    /// Whether no workgroup has a tile behind one that has none, so that a fixed number of them can
-    /// stride over all tiles.
+    /// Whether workgroups without a tile come last, so that a fixed number of workgroups can stride
+    /// over all tiles.
     pub strides: bool,
     /// The files by which a pass that divides lines by powers of two knows what of an entry shares
     /// them; those of all of K share them unless ranges of K are summed.
     pub powers: &'static [&'static str],
-    /// The file by which a pass that packs A knows how many rows of an entry are wanted; none where
-    /// all are.
+    /// The file that tells a pass that packs A how many rows of an entry to pack. Absent: all rows.
     pub wanted: Option<&'static str>,
     /// Whether its file has the numbers of a pass, of which each tile has some for itself.
     pub has_params: bool,

@@ -55,8 +55,8 @@ pub(super) struct Side {
     pub(super) in_ranges: bool,
     /// Whether entries are products of a list.
     pub(super) listed: bool,
-    /// The share of an entry's rows that are expected to be wanted, where the device knows how many
-    /// are; none where all are.
+    /// The share of an entry's rows that the device is expected to ask for. Absent: all rows are
+    /// packed.
     pub(super) wanted: Option<f64>,
 }
 
@@ -136,7 +136,7 @@ pub(super) struct Packing {
     pub(super) sharing: u64,
     /// Whether they are ranges of K.
     in_ranges: bool,
-    /// The share of rows that are wanted ([`Side::wanted`]).
+    /// The share of rows to pack ([`Side::wanted`]).
     wanted: Option<f64>,
     /// Whether elements are split in two terms.
     splits: bool,

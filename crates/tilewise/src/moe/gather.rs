@@ -209,7 +209,7 @@ impl GatherMatmul {
         copy.reshape(&[all.elem_count()])
     }
 
-    /// The row of x for each index, as a vector; none where they follow one another.
+    /// The row of x for each index, as a vector. Absent: row i for index i.
     fn rows(&self, work: &mut Work<'_, '_>, shape: &[usize]) -> Result<Option<Tensor>> {
         let GatherMatmul { x, lhs, .. } = self;
         let own = &x.shape()[..x.shape().len() - 1];
