@@ -178,7 +178,7 @@ fn formats_of_each() {
     );
 }
 
-/// What is said of quantized weights is no word about dense ones.
+/// Options of quantized weights are errors beside dense ones.
 #[test]
 fn formats_of_dense_weights() {
     let bench = Bench::new();
