@@ -10,8 +10,8 @@
 //        Element SIZE Sum VECTOR a_base a_fetch a_matrix a_put b_base b_fetch b_fetch_all b_matrix
 //        b_put b_put_all linear_id params restored schedule store
 // provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS LOOPS MATRICES_M MATRICES_N PAD
-//        RANGES SHARED STEP SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main
-//        shown shown_at step_of step_within within
+//        PART_AHEAD RANGES SHARED STEP SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES
+//        THREADS main shown shown_at step_of step_within within
 
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
@@ -35,6 +35,9 @@ const RANGES: bool = false; //param
 // Loops over K, of which a tile takes one: groups have many tiles with few rows. Loop i multiplies
 // the first i + 1 of LOOPS equal parts of a tile, and serves tiles that have no rows beyond these.
 const LOOPS: u32 = 1u; //param
+// AHEAD of the loops over parts of a tile: their arithmetic lasts less long, and the sums that they
+// do not have leave registers. Where K is no multiple of as many slices, tiles take the whole loop.
+const PART_AHEAD: u32 = 1u; //param
 
 const SUBGROUP: u32 = 32u;
 const A_TILE: u32 = BM;
@@ -124,8 +127,8 @@ fn main(
     for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
         sums[i] = C_Matrix();
     }
-    var a_next: array<array<A_Words, A_FETCHES>, AHEAD>;
-    var b_next: array<array<B_Words, B_FETCHES>, AHEAD>;
+    var a_next: array<array<A_Words, A_FETCHES>, PART_AHEAD>;
+    var b_next: array<array<B_Words, B_FETCHES>, PART_AHEAD>;
     var b_now: array<array<B_Words, B_FETCHES>, AHEAD>;
     for (var s = 0u; s < AHEAD; s += 1u) { //unroll
         a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, k + s * STEP, range.y, A_FETCHES);
@@ -139,13 +142,24 @@ fn main(
     // loop around its steps.
     var before: array<C_Matrix, MATRICES_M * MATRICES_N>;
     let rows_left = tile.row_end - tile.row;
-    let own_loop = min((rows_left - 1u) / (BM / LOOPS), LOOPS - 1u);
+    let whole_slices = (range.y - range.x) % (PART_AHEAD * BK) == 0u;
+    let part = min((rows_left - 1u) / (BM / LOOPS), LOOPS - 1u);
+    let own_loop = select(LOOPS - 1u, part, whole_slices);
     for (var which = 0u; which < LOOPS; which += 1u) { //unroll
         // A subgroup's matrices along M that have rows, and the loads of A for these.
         let live: u32 = MATRICES_M * (which + 1u) / LOOPS;
         let loads_of_a = select(A_FETCHES, (A_FETCHES * (which + 1u) + LOOPS - 1u) / LOOPS,
             A_K_CONTIGUOUS);
+        // The last loop has AHEAD.
+        let slices: u32 = AHEAD + (PART_AHEAD - AHEAD) * (1u - (which + 1u) / LOOPS);
         while which == own_loop {
+            for (var s = 0u; s < slices - AHEAD; s += 1u) { //unroll
+                let more = k + (AHEAD + s) * BK;
+                a_next[AHEAD + s] =
+                    a_fetch(thread, a, tile.row, tile.row_end, more, range.y, loads_of_a);
+                b_next[AHEAD + s] =
+                    b_fetch(thread, b, tile.col, params.n, more, range.y, B_FETCHES);
+            }
             var end = range.y;
             if CHAIN > 0u {
                 end = min(k + CHAIN, end);
@@ -154,7 +168,7 @@ fn main(
                     sums[i] = C_Matrix();
                 }
             }
-            for (; k < end; k += AHEAD * BK) {
+            for (; k < end; k += slices * BK) {
                 // The last slices are fetched once more at the end, for the reason given at
                 // x_fetch in panel.wgsl.
                 if SHARED {
@@ -164,7 +178,7 @@ fn main(
                         b_next[s] = b_fetch_all(thread, b, tile.col, params.n, next, s);
                     }
                 }
-                for (var s = 0u; s < AHEAD; s += 1u) { //unroll
+                for (var s = 0u; s < slices; s += 1u) { //unroll
                     a_put(thread, a_next[s], k + s * BK, range, loads_of_a);
                     if SHARED {
                         for (var f = 0u; f < AHEAD; f += 1u) { //unroll
@@ -189,9 +203,9 @@ fn main(
                             }
                         }
                     }
-                    var next = k + s * STEP + AHEAD * BK;
+                    var next = k + s * STEP + slices * BK;
                     if !RANGES {
-                        next = min(next, range.y - AHEAD * BK + s * STEP);
+                        next = min(next, range.y - slices * BK + s * STEP);
                     }
                     a_next[s] =
                         a_fetch(thread, a, tile.row, tile.row_end, next, range.y, loads_of_a);

@@ -157,6 +157,7 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
     let (unit, depth, pad) = words(variant);
     let (along_m, along_n) = (bm / rows, bn / cols);
     let matrices = rows / unit.matrix.size;
+    let decoded = problem.b.format.element().is_none();
     let (rows_of_entry, tile) = (problem.rows_of_entry(), u64::from(bm));
     let few = rows_of_entry <= 2 * tile;
     // Of many rows of tiles the last one matters little, and more loops cost the others; but bf16
@@ -168,6 +169,9 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
         true if matrices.is_multiple_of(2) => 2,
         _ => 1,
     };
+    let ahead = bk / depth;
+    // Measured with one slice; codes take registers for their scales, and were slower.
+    let further = loops > 1 && ahead == 1 && variant.chain() == 0 && !decoded;
     vec![
         ("BM", bm),
         ("BN", bn),
@@ -175,7 +179,8 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
         ("SUBGROUPS_M", along_m),
         ("SUBGROUPS_N", along_n),
         ("SUBGROUPS_K", threads / SUBGROUP / (along_m * along_n)),
-        ("AHEAD", bk / depth),
+        ("AHEAD", ahead),
+        ("PART_AHEAD", if further { 2 } else { ahead }),
         ("PAD", pad),
         ("CHAIN", variant.chain()),
         ("RANGES", u32::from(!problem.grouping.has_whole_k())),
