@@ -115,6 +115,7 @@ const NAIVE: &[Variant] = &[Variant {
         bandwidth: 1.0,
         start: 100.0,
         passed: 4.0,
+        least: 1.0,
     }),
 }];
 

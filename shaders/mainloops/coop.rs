@@ -25,7 +25,7 @@ const fn matrix(size: u32, operands: DType, sums: DType) -> CoopMatrix {
 // Name, unit, [BM, BN, BK], subgroups along M, N and K, AHEAD; and as measured, the share of the
 // arithmetic and the resident invocations.
 pub(super) const COOP: &[Variant] = &[
-    coop("128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [5.9, 256.0]),
+    sparing(0.35, coop("128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [5.9, 256.0])),
     coop("128x128x64", &F16_16, [128, 128, 64], [2, 2, 2], 1, [4.7, 280.0]),
     coop("128x64x32", &F16_16, [128, 64, 32], [2, 2, 1], 2, [4.7, 280.0]),
     coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0]),
@@ -83,6 +83,12 @@ const fn coop(
         access: Access::Words { unit, depth, pad, chain: 0, weights: Weights::Any },
         model: Model::Tiles(Shares::matrices(arithmetic, resident)),
     }
+}
+
+/// The same with the [least](Shares::least) share of the time of a tile with few rows.
+const fn sparing(least: f64, variant: Variant) -> Variant {
+    let Model::Tiles(shares) = variant.model else { return variant };
+    Variant { model: Model::Tiles(Shares { least, ..shares }), ..variant }
 }
 
 /// The same with chains as short as [`Precision::SplitF32`] wants them.
@@ -170,8 +176,8 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
         _ => 1,
     };
     let ahead = bk / depth;
-    // Measured with one slice; codes take registers for their scales, and were slower.
-    let further = loops > 1 && ahead == 1 && variant.chain() == 0 && !decoded;
+    // Codes were slower, as they take registers for their scales, and so were larger groups.
+    let further = loops == 4 && ahead == 1 && variant.chain() == 0 && !decoded;
     vec![
         ("BM", bm),
         ("BN", bn),

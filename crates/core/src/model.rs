@@ -62,6 +62,10 @@ pub struct Shares {
     pub start: f64,
     /// Bytes per element on its way through caches and workgroup memory.
     pub passed: f64,
+    /// Share of a whole tile's time that tiles of groups take however few rows they have, where
+    /// there are loops over parts of them; 1 where fewer rows spare nothing. For weights that need
+    /// no decoding.
+    pub least: f64,
 }
 
 /// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. Nothing of it

@@ -22,6 +22,7 @@ impl Shares {
             bandwidth: 0.6,
             start: 0.0,
             passed: 2.0,
+            least: 1.0,
         }
     }
 
@@ -36,6 +37,7 @@ impl Shares {
             bandwidth: 0.95,
             start: 30.0,
             passed: 0.6,
+            least: 1.0,
         }
     }
 
@@ -156,7 +158,8 @@ pub(super) fn seconds(
     let last = if rest > 0.0 { rest / (rest / together).powf(shares.latency) } else { 0.0 };
     let turns = per_core.ceil() - rest + last;
     let clock = if per_core < 1.0 { BOOST } else { 1.0 };
-    let arithmetic = turns * tile / (rates.core_flops * shares.arithmetic * clock);
+    let part = part(problem, variant, tiles, shares.least);
+    let arithmetic = turns * tile * part / (rates.core_flops * shares.arithmetic * clock);
     // Larger tiles pass fewer elements through caches and workgroup memory.
     let edge = shares.passed * (bm + bn);
     let reads = tiles * edge * k / (CACHE_SPEED * rates.bandwidth);
@@ -168,6 +171,20 @@ pub(super) fn seconds(
         true => (arithmetic.powi(4) + memory.powi(4)).powf(0.25),
     };
     both + rates.dispatch
+}
+
+/// Share of a whole tile's time that tiles of groups take on average. Groups of two rows of tiles
+/// or fewer have a loop for each quarter of a tile.
+fn part(problem: &Problem, variant: &Variant, tiles: f64, least: f64) -> f64 {
+    let bm = u64::from(variant.bm);
+    let few = problem.grouping.has_few_rows() && problem.rows_of_entry() <= 2 * bm;
+    if !few || problem.b.format.element().is_none() {
+        return 1.0;
+    }
+    let tiles_m = tiles / problem.n.div_ceil(u64::from(variant.bn)) as f64;
+    let filled = (problem.m * problem.batch) as f64 / (tiles_m * bm as f64);
+    // A tile ends anywhere in its last quarter.
+    least + (1.0 - least) * (filled + 0.125).min(1.0)
 }
 
 /// Bytes that must move at least once: A, B and C.
