@@ -4,6 +4,7 @@ mod batch;
 mod bundle;
 mod factor;
 mod groups;
+mod large;
 mod list;
 mod rows;
 mod shards;
@@ -345,13 +346,17 @@ impl Gemm {
     /// parameters. Nothing is allocated. On the CPU executor it has no passes.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Misuse` for [shards](crate::Shards), which have a plan each.
+    /// As [`run`](Self::run); `Misuse` for products in parts, which have a plan each:
+    /// [`plans`](Self::plans).
     pub fn plan(&self) -> Result<Plan> {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
 
-    /// The [plan](Self::plan) of each shard of B, in their order, or the one of a product without
-    /// [shards](crate::Shards).
+    /// The [plan](Self::plan) of each part of the product, in their order. [Shards](crate::Shards)
+    /// of B are parts. So are the groups of a [grouped](Self::grouped) product in f16, if no more
+    /// than four have rows, each has 2,048 rows or more, the host knows their ends, and neither a
+    /// kernel, nor rows by index, nor a [prepared](crate::PreparedTensor) B is given: these are
+    /// dense products, one after the other. All others have one part.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -368,8 +373,13 @@ impl Gemm {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
+        // Large groups are one product where a kernel is given.
+        let problems = match &self.b {
+            RightOperand::Shards(_) => self.problems()?,
+            _ => vec![self.bundle(None)?.problem],
+        };
         let mut common: Option<Vec<Choice>> = None;
-        for problem in self.problems()? {
+        for problem in problems {
             match &mut common {
                 Some(common) => common.retain(|choice| {
                     self.context().plan(&problem, Some(&choice.to_string())).is_ok()
@@ -381,8 +391,8 @@ impl Gemm {
     }
 
     /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its
-    /// pipeline is compiled, and how long that took. Of [shards](crate::Shards), the text of each,
-    /// once for neighbours with as many groups and the same kernels.
+    /// pipeline is compiled, and how long that took. Of a product in [parts](Self::plans), the text
+    /// of each, once for neighbours with as many groups and the same kernels.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -391,7 +401,7 @@ impl Gemm {
             return self.context().explain(&self.problem()?, self.kernel.as_deref());
         };
         let (mut all, mut last) = (Vec::<(Range<usize>, String)>::new(), None);
-        for Part { groups, gemm } in &parts {
+        for Part { groups, gemm, .. } in &parts {
             let labels = gemm.plan()?.passes.into_iter().map(|pass| pass.label);
             let own = Some((groups.len(), labels.collect::<Vec<_>>()));
             match all.last_mut() {
@@ -400,8 +410,9 @@ impl Gemm {
             }
             last = own;
         }
+        let kind = if parts.iter().all(|part| part.rows.is_some()) { "products" } else { "shards" };
         let texts = all.iter().map(|(Range { start, end }, text)| {
-            format!("groups {start} to {end}, of {} shards in all\n{text}", parts.len())
+            format!("groups {start} to {end}, of {} {kind} in all\n{text}", parts.len())
         });
         Ok(texts.collect())
     }
@@ -410,14 +421,21 @@ impl Gemm {
     /// [`Context::warm_up`] takes it.
     ///
     /// # Errors
-    /// As [`run`](Self::run), for the operands; `Misuse` for [shards](crate::Shards), which have a
-    /// problem each.
+    /// As [`run`](Self::run), for the operands; `Misuse` for products in parts, which have a
+    /// problem each: [`problems`](Self::problems).
     pub fn problem(&self) -> Result<Problem> {
-        Ok(self.bundle(None)?.problem)
+        let problem = self.bundle(None)?.problem;
+        match self.parts()? {
+            Some(parts) => Err(Error::Misuse(format!(
+                "{} large groups are a product each, with a problem and a plan: problems(), plans()",
+                parts.len()
+            ))),
+            None => Ok(problem),
+        }
     }
 
-    /// The [problem](Self::problem) of each shard of B, in their order, or the one of a product
-    /// without [shards](crate::Shards), as [`Context::warm_up`] takes them.
+    /// The [problem](Self::problem) of each [part](Self::plans), in their order, as
+    /// [`Context::warm_up`] takes them.
     ///
     /// # Errors
     /// As [`run`](Self::run), for the operands.

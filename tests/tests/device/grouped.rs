@@ -1,6 +1,7 @@
 //! Grouped products: ragged segments of rows, dense and quantized, with ends that are right and
 //! ends that are not.
 
+mod large;
 mod lists;
 
 use tilewise::{

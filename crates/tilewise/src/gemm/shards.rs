@@ -1,4 +1,5 @@
-//! Products by shards: one for each, which computes the rows, or the entries, of its groups.
+//! Products in parts: one for each shard, or for each large group, which computes the rows, or the
+//! entries, of its groups.
 
 use super::Gemm;
 use super::groups::Groups;
@@ -11,15 +12,21 @@ use std::ops::Range;
 use tilewise_core::problem::Grouping;
 use tilewise_core::{Axis, Error, Result};
 
-/// The product of one shard.
+/// The product of one shard, or of one large group.
 pub(super) struct Part {
     pub(super) groups: Range<usize>,
+    /// The rows of a group that is a dense product.
+    pub(super) rows: Option<Range<usize>>,
     pub(super) gemm: Gemm,
 }
 
 impl Part {
-    /// Its part of an output: of a masked product the entries of its groups.
+    /// Its part of an output: of a masked product the entries of its groups, of a large group its
+    /// rows.
     pub(super) fn output<'c>(&self, c: &'c Tensor) -> Result<Cow<'c, Tensor>> {
+        if let Some(rows) = &self.rows {
+            return c.narrow(c.shape().len() - 2, rows.start, rows.len()).map(Cow::Owned);
+        }
         match (&self.gemm.groups, c.shape().len().checked_sub(self.gemm.rank_of_entry() + 1)) {
             (Some(Groups::Masked { .. }), Some(axis)) => {
                 c.narrow(axis, self.groups.start, self.groups.len()).map(Cow::Owned)
@@ -30,9 +37,14 @@ impl Part {
 }
 
 impl Gemm {
-    /// The products of all shards of B, if it has some, once the whole is found to fit.
+    /// The products of all shards of B, if it has some, or of few large groups, once the whole is
+    /// found to fit.
     pub(super) fn parts(&self) -> Result<Option<Vec<Part>>> {
-        let RightOperand::Shards(shards) = &self.b else { return Ok(None) };
+        let shards = match &self.b {
+            RightOperand::Shards(shards) => shards,
+            RightOperand::Dense(b) => return self.by_groups(b),
+            RightOperand::Quantized(_) => return Ok(None),
+        };
         match &self.groups {
             Some(Groups::Rows { ends, along, .. }) => self.parts_by_rows(shards, ends, *along),
             Some(Groups::Masked { counts, expected }) => {
@@ -66,7 +78,7 @@ impl Gemm {
                 bias: self.bias_of(&groups, shards)?,
                 ..self.clone()
             };
-            Ok(Part { groups, gemm })
+            Ok(Part { groups, rows: None, gemm })
         };
         ranges(shards).map(part).collect()
     }
@@ -98,7 +110,7 @@ impl Gemm {
                 residual: residual.map(|own| of(own, 2, &groups, all)).transpose()?,
                 ..self.clone()
             };
-            Ok(Part { groups, gemm })
+            Ok(Part { groups, rows: None, gemm })
         };
         ranges(shards).map(part).collect()
     }
@@ -123,7 +135,10 @@ impl Gemm {
         c: &Tensor,
         mut run: impl FnMut(&Gemm, &Tensor) -> Result<()>,
     ) -> Result<()> {
-        self.is_whole(c)?;
+        match &self.b {
+            RightOperand::Shards(_) => self.is_whole(c)?,
+            _ => drop(self.bundle(Some(&self.as_matrix(c)))?),
+        }
         let outputs = parts.iter().map(|part| part.output(c)).collect::<Result<Vec<_>>>()?;
         for (Part { gemm, .. }, c) in parts.iter().zip(&outputs) {
             let matrix = gemm.as_matrix(c);
@@ -175,7 +190,12 @@ fn ranges(shards: &Shards) -> impl Iterator<Item = (&RightOperand, Range<usize>)
 
 /// Some groups of an operand whose last dimensions are those of a group, where it has one for each
 /// of all.
-fn of(operand: &Tensor, own: usize, groups: &Range<usize>, all: usize) -> Result<Tensor> {
+pub(super) fn of(
+    operand: &Tensor,
+    own: usize,
+    groups: &Range<usize>,
+    all: usize,
+) -> Result<Tensor> {
     match operand.shape().len().checked_sub(own + 1) {
         Some(axis) if operand.shape()[axis] == all => {
             operand.narrow(axis, groups.start, groups.len())

@@ -1,0 +1,135 @@
+//! Few large groups, which are a dense product each.
+
+use half::f16;
+use tilewise::{
+    Activation, Axis, Context, DType, Error, Gemm, GroupOffsets, Result, RightOperand, Tensor,
+};
+use tilewise_tests::contexts;
+
+/// Rows of a large group, and the sizes of the products here. Two rows belong to no group.
+const LARGE: u32 = 2048;
+const ENDS: [u32; 4] = [LARGE, LARGE, 2 * LARGE + 52, 2 * LARGE + 52];
+const M: usize = 2 * LARGE as usize + 54;
+const N: usize = 12;
+const K: usize = 8;
+
+/// Whole numbers, so that all sums are exact.
+fn numbers(context: &Context, shape: &[usize]) -> Result<Tensor> {
+    let numbers = (0..shape.iter().product()).map(|i: usize| f16::from_f32((i * 5 % 11) as f32));
+    Tensor::upload(context, &numbers.collect::<Vec<_>>(), shape)
+}
+
+/// Ends that the host knows, and the same ones on the device, whose groups are one product.
+fn both(context: &Context, ends: &[u32]) -> Result<[GroupOffsets; 2]> {
+    let known = GroupOffsets::upload(context, ends)?;
+    let tensor = Tensor::upload(context, ends, &[ends.len()])?;
+    Ok([known, GroupOffsets::from_tensor(&tensor)?])
+}
+
+#[test]
+fn give_what_one_product_gives() -> Result<()> {
+    for context in contexts() {
+        let of = |shape: &[usize]| numbers(&context, shape);
+        let (x, stack, weights) = (of(&[M, K])?, of(&[4, K, N])?, of(&[4, N, K])?);
+        let (rows, columns, each) = (of(&[M])?, of(&[N])?, of(&[4, N])?);
+        let (old, beside) = (of(&[M, N])?, of(&[M, N])?);
+        let half = Tensor::upload(&context, &[0.5f32], &[1])?;
+        let plain = |ends: &GroupOffsets| Gemm::grouped(&x, &stack, ends);
+        let start = [&[0][..], &ENDS].concat();
+        let forms: [&dyn Fn(&GroupOffsets) -> Gemm; 7] = [
+            &plain,
+            &|ends| Gemm::grouped(&x, RightOperand::of_weights(&weights), ends),
+            &|ends| plain(ends).bias(&each).activation(Activation::Relu).residual(&beside),
+            &|ends| plain(ends).bias(&columns).gated_by(&beside, Activation::Relu),
+            &|ends| plain(ends).bias_along(&rows, Axis::M).out_dtype(DType::F32),
+            &|ends| plain(ends).beta(2.0).c(&old),
+            &|ends| plain(ends).alpha_tensor(&half),
+        ];
+        for (form, ends) in forms.iter().zip([&ENDS[..], &start].into_iter().cycle()) {
+            let [gemm, one] = both(&context, ends)?.each_ref().map(form);
+            assert_eq!([gemm.plans()?.len(), one.plans()?.len()], [2, 1]);
+            let [wanted, got] = [one.run()?, gemm.run()?];
+            assert_eq!(got.shape(), [M, N]);
+            assert_eq!(got.read_bytes_blocking()?, wanted.read_bytes_blocking()?, "{context:?}");
+            context.warm_up(&gemm.problems()?)?;
+        }
+        let [ends, on_device] = both(&context, &ENDS)?;
+        let (gemm, wanted) = (plain(&ends), plain(&on_device).run()?.read_bytes_blocking()?);
+        let text = gemm.explain()?;
+        assert!(text.starts_with("groups 0 to 3, of 2 products in all\n"), "{text}");
+        for error in [gemm.problem().map(drop), gemm.plan().map(drop)] {
+            assert!(matches!(error, Err(Error::Misuse(text)) if text.contains("plans()")));
+        }
+        for choice in gemm.choices()?.iter().take(1) {
+            let forced = gemm.clone().kernel(choice.to_string());
+            assert_eq!(forced.plans()?.len(), 1);
+            assert_eq!(forced.run()?.read_bytes_blocking()?, wanted, "{choice}");
+        }
+        if let (Some(device), Some(queue)) = (context.device(), context.queue()) {
+            let y = Tensor::zeros(&context, DType::F16, &[M, N])?;
+            let mut encoder = device.create_command_encoder(&Default::default());
+            gemm.encode(&mut encoder, &y)?;
+            queue.submit([encoder.finish()]);
+            assert_eq!(y.read_bytes_blocking()?, wanted);
+        }
+    }
+    Ok(())
+}
+
+/// Others are one product.
+#[test]
+fn are_few_and_large_and_known() -> Result<()> {
+    for context in contexts() {
+        let zeros = |dtype, shape: &[usize]| Tensor::zeros(&context, dtype, shape);
+        let of = |dtype, ends: &[u32]| {
+            let x = zeros(dtype, &[5 * LARGE as usize, K])?;
+            let stack = zeros(dtype, &[ends.len(), K, N])?;
+            Ok(Gemm::grouped(&x, &stack, &GroupOffsets::upload(&context, ends)?))
+        };
+        let ends = |count: u32| (1..=count).map(|end| end * LARGE).collect::<Vec<_>>();
+        for (dtype, ends, parts) in [
+            (DType::F16, ends(1), Some(1)),
+            (DType::F16, ends(4), Some(4)),
+            (DType::F16, ends(5), None),
+            (DType::F16, vec![LARGE, 2 * LARGE - 1], None),
+            (DType::F16, vec![0, 0], None),
+            (DType::F32, ends(2), None),
+        ] {
+            let gemm: Gemm = of(dtype, &ends)?;
+            assert_eq!(gemm.plans()?.len(), parts.unwrap_or(1), "{dtype} {ends:?}");
+            assert_eq!(gemm.plan().is_ok(), parts.is_none(), "{dtype} {ends:?}");
+        }
+        let indices = Tensor::zeros(&context, DType::U32, &[5 * LARGE as usize])?;
+        assert_eq!(of(DType::F16, &ends(2))?.gather_rows(&indices).plans()?.len(), 1);
+    }
+    Ok(())
+}
+
+/// Errors are those of one product, although a part by itself would be right.
+#[test]
+fn are_checked_as_a_whole() -> Result<()> {
+    for context in contexts() {
+        let arena = Tensor::zeros(&context, DType::F16, &[100_000])?;
+        let at = |start: usize, shape: &[usize]| {
+            arena.narrow(0, start, shape.iter().product())?.reshape(shape)
+        };
+        let stack = numbers(&context, &[4, K, N])?;
+        // The first group's rows of C lie on the last one's rows of A, and on no others.
+        let (on_last, y) = (at(0, &[M, K])?, at(LARGE as usize * K, &[M, N])?);
+        let apart = at(66_200, &[M, K])?;
+        let of = |ends: &GroupOffsets, a: &Tensor, c: &Tensor| {
+            Gemm::grouped(a, &stack, ends).run_into(c).unwrap_err().to_string()
+        };
+        let short = Tensor::zeros(&context, DType::F16, &[M - 2, N])?;
+        let few = Tensor::zeros(&context, DType::F16, &[LARGE as usize, K])?;
+        let [ends, on_device] = both(&context, &ENDS)?;
+        for (a, c) in [(&on_last, &y), (&apart, &short)] {
+            assert_eq!(of(&ends, a, c), of(&on_device, a, c));
+        }
+        assert!(of(&ends, &few, &short).contains("the last one is"));
+        let bias = numbers(&context, &[3, N])?;
+        let gemm = Gemm::grouped(&apart, &stack, &ends).bias(&bias);
+        assert!(matches!(gemm.run(), Err(Error::Shape(text)) if text.contains("bias")));
+    }
+    Ok(())
+}
