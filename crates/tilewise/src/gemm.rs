@@ -427,7 +427,7 @@ impl Gemm {
         let problem = self.bundle(None)?.problem;
         match self.parts()? {
             Some(parts) => Err(Error::Misuse(format!(
-                "{} large groups are a product each, with a problem and a plan: problems(), plans()",
+                "{} large groups have a problem and a plan for each: problems(), plans()",
                 parts.len()
             ))),
             None => Ok(problem),

@@ -135,10 +135,7 @@ impl Gemm {
         c: &Tensor,
         mut run: impl FnMut(&Gemm, &Tensor) -> Result<()>,
     ) -> Result<()> {
-        match &self.b {
-            RightOperand::Shards(_) => self.is_whole(c)?,
-            _ => drop(self.bundle(Some(&self.as_matrix(c)))?),
-        }
+        self.is_whole(c)?;
         let outputs = parts.iter().map(|part| part.output(c)).collect::<Result<Vec<_>>>()?;
         for (Part { gemm, .. }, c) in parts.iter().zip(&outputs) {
             let matrix = gemm.as_matrix(c);
@@ -151,12 +148,13 @@ impl Gemm {
         parts.iter().zip(&outputs).try_for_each(|(part, c)| run(&part.gemm, c))
     }
 
-    /// Whether `c` has all entries of a masked product, and lies apart from the operands of all
-    /// parts: each part looks at its own alone.
+    /// Whether `c` has all entries of a masked product, or all rows of large groups, and lies apart
+    /// from the operands of all parts: each of these looks at its own alone.
     fn is_whole(&self, c: &Tensor) -> Result<()> {
-        let (Some(Groups::Masked { .. }), RightOperand::Shards(shards)) = (&self.groups, &self.b)
-        else {
-            return Ok(());
+        let shards = match (&self.groups, &self.b) {
+            (Some(Groups::Masked { .. }), RightOperand::Shards(shards)) => shards,
+            (_, RightOperand::Shards(_)) => return Ok(()),
+            _ => return self.bundle(Some(&self.as_matrix(c))).map(|_| ()),
         };
         let ([all, ..], rank) = (shards.shape(), self.rank_of_entry());
         let entries = c.shape().len().checked_sub(rank + 1).map(|axis| c.shape()[axis]);
