@@ -35,6 +35,8 @@ pub(super) const COOP: &[Variant] = &[
     only(Weights::Dense, coop("32x128x32", &F16_16, [32, 128, 32], [1, 2, 1], 2, [3.66, 192.0])),
     only(Weights::Dense, coop("32x128x32-4", &F16_16, [32, 128, 32], [1, 2, 2], 2, [3.75, 384.0])),
     only(Weights::Codes, coop("32x64x64-2", &F16_16, [32, 64, 64], [1, 1, 2], 2, [3.3, 192.0])),
+    // For groups of unlike size, of which some have more than 32 rows: fewer tiles decode weights.
+    only(Weights::Codes, coop("48x64x64", &F16_16, [48, 64, 64], [1, 1, 4], 2, [4.4, 256.0])),
     // A second set of sums keeps chains short, for f32 in two terms. It is spilled: the caches hold
     // it.
     chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
@@ -172,6 +174,7 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
     let some = problem.grouping.has_few_rows() && !many;
     let loops = match some {
         true if matrices.is_multiple_of(4) && few => 4,
+        true if matrices.is_multiple_of(3) => 3,
         true if matrices.is_multiple_of(2) => 2,
         _ => 1,
     };
