@@ -353,10 +353,11 @@ impl Gemm {
     }
 
     /// The [plan](Self::plan) of each part of the product, in their order. [Shards](crate::Shards)
-    /// of B are parts. So are the groups of a [grouped](Self::grouped) product in f16, if no more
-    /// than four have rows, each has 2,048 rows or more, the host knows their ends, and neither a
-    /// kernel, nor rows by index, nor a [prepared](crate::PreparedTensor) B is given: these are
-    /// dense products, one after the other. All others have one part.
+    /// of B are parts. So are the groups of a [grouped](Self::grouped) product of row-major f16
+    /// tensors, if no more than four have rows, the output has 2²⁴ elements or more of each, the
+    /// host knows their ends, and neither a kernel, nor rows by index, nor a
+    /// [prepared](crate::PreparedTensor) B is given: these are dense products, one after the other.
+    /// All others have one part.
     ///
     /// # Errors
     /// As [`run`](Self::run).

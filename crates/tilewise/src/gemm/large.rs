@@ -7,11 +7,12 @@ use crate::tensor::Tensor;
 use std::ops::Range;
 use tilewise_core::{Axis, DType, Result};
 
-/// So many groups with rows, at most, are a loop of dense products, if each has so many rows or
-/// more. Measured in f16, where the loop took 0.96 to 1.00 of the time of one grouped product
-/// (benches/record/NOTES.md).
+/// So many groups with rows, at most, are a loop of dense products, if C has so many elements of
+/// each, or more. The loop took 0.97 to 1.00 of the time of one grouped product there, in f16 with A
+/// stored along K and B along N. It was slower with other layouts, and with smaller groups, which
+/// do not fill the cores by themselves (benches/record/NOTES.md).
 const FEW: usize = 4;
-const LARGE: usize = 2048;
+const LARGE: usize = 1 << 24;
 
 impl Gemm {
     /// A dense product for each group with rows of a stack B, where they are few and large, and the
@@ -32,7 +33,9 @@ impl Gemm {
             return None;
         };
         let is_plain = self.rows.is_none() && self.kernel.is_none() && b.own_copy().is_none();
-        if !is_plain || [self.a.dtype(), b.dtype()] != [DType::F16; 2] {
+        let in_rows =
+            |tensor: &Tensor| tensor.dtype() == DType::F16 && tensor.strides().last() == Some(&1);
+        if !is_plain || !in_rows(&self.a) || !in_rows(b) {
             return None;
         }
         // There is an end for each group, and there may be the start of the first.
@@ -42,7 +45,9 @@ impl Gemm {
         let rows = starts.zip(ends).map(|(start, &end)| start as usize..end as usize);
         let large: Vec<_> = rows.enumerate().filter(|(_, rows)| !rows.is_empty()).collect();
         let is_few = (1..=FEW).contains(&large.len());
-        (is_few && large.iter().all(|(_, rows)| rows.len() >= LARGE)).then_some(large)
+        let columns = b.shape().last()?;
+        let is_large = |rows: &Range<usize>| rows.len().saturating_mul(*columns) >= LARGE;
+        (is_few && large.iter().all(|(_, rows)| is_large(rows))).then_some(large)
     }
 
     /// The dense product of a group.
