@@ -441,13 +441,18 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
         constants: Vec::new(),
         along_k: None,
     };
-    let takes = |schedule: &&ScheduleDef| {
-        let (groups, offset) = (1, 0);
-        let sizes = Some(ListSizes::default());
-        [Grouping::RaggedK { groups, offset }, Grouping::Listed { groups, offset, sizes }]
-            .iter()
-            .all(|grouping| !(schedule.serves)(*grouping) || kernel.variant.takes(*grouping))
-    };
+    let takes =
+        |schedule: &&ScheduleDef| {
+            let (groups, offset) = (1, 0);
+            let [known, unknown] = [Some(ListSizes::default()), None]
+                .map(|sizes| Grouping::Listed { groups, offset, sizes });
+            let of_known = (schedule.serves)(known) && !(schedule.serves)(unknown);
+            let has_table = ListSizes::table([kernel.variant.bm, kernel.variant.bn]).is_some();
+            [Grouping::RaggedK { groups, offset }, known]
+                .iter()
+                .all(|grouping| !(schedule.serves)(*grouping) || kernel.variant.takes(*grouping))
+                && (has_table || !of_known)
+        };
     let schedules = KIT.schedules.iter().filter(takes);
     wanted.extend(
         schedules
