@@ -382,3 +382,22 @@ fn golden(texts: impl IntoIterator<Item = (String, String)>) {
         changed.join("\n")
     );
 }
+
+/// The tiles that were the fastest for 64 experts of 2048×1408 on an H200, with as many rows to
+/// each and with shares by Zipf's law (benches/record/NOTES.md).
+#[test]
+fn tiles_by_rows_of_groups() {
+    let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
+    let tiles = ["coop/32x128x32-4", "coop/128x128x32"];
+    for (rows, wanted) in [(32, tiles[0]), (48, tiles[1]), (64, tiles[1]), (128, tiles[1])] {
+        for expected in [Some(rows), None] {
+            let problem = Problem {
+                b: Operand::packed(Format::Dense(DType::F16), 64, 2048, 1408),
+                grouping: Grouping::RaggedM { groups: 64, first: 0, offset: 0, expected },
+                ..Problem::dense(DType::F16, 64 * rows, 1408, 2048)
+            };
+            let own = plan(&problem, &h200(), &tilewise_shaders::LIBRARY, None).unwrap();
+            assert_eq!(own.choice.unwrap().to_string(), wanted, "{rows} rows, {expected:?}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use super::{AppleShares, Shares, operand_bytes, tiles};
 use crate::caps::{Caps, DeviceClass, Generation};
 use crate::kernel::Variant;
-use crate::problem::{DType, Format, Problem};
+use crate::problem::{DType, Format, Grouping, Problem};
 
 impl Shares {
     /// Sums in registers, `[TM, TN]` per invocation: it reads TM + TN numbers of workgroup memory
@@ -173,6 +173,10 @@ pub(super) fn seconds(
     both + rates.dispatch
 }
 
+/// Share of a tile that groups of unlike size take beyond their rows: each ends anywhere in a
+/// quarter of a tile, and the rest as measured with shares by Zipf's law.
+const UNLIKE: f64 = 0.2;
+
 /// Share of a whole tile's time that tiles of groups take on average. Groups of two rows of tiles
 /// or fewer have a loop for each quarter of a tile.
 fn part(problem: &Problem, variant: &Variant, tiles: f64, least: f64) -> f64 {
@@ -183,8 +187,11 @@ fn part(problem: &Problem, variant: &Variant, tiles: f64, least: f64) -> f64 {
     }
     let tiles_m = tiles / problem.n.div_ceil(u64::from(variant.bn)) as f64;
     let filled = (problem.m * problem.batch) as f64 / (tiles_m * bm as f64);
-    // A tile ends anywhere in its last quarter.
-    least + (1.0 - least) * (filled + 0.125).min(1.0)
+    let filled = match problem.grouping {
+        Grouping::RaggedM { expected: None, .. } => (filled + UNLIKE).min(1.0),
+        _ => (filled * 4.0).ceil() / 4.0,
+    };
+    least + (1.0 - least) * filled
 }
 
 /// Bytes that must move at least once: A, B and C.
