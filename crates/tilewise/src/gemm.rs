@@ -343,10 +343,11 @@ impl Gemm {
     }
 
     /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings,
-    /// parameters. Nothing is allocated. On the CPU executor it has no passes.
+    /// parameters. Nothing is allocated. On the CPU executor it has no passes. Of
+    /// [large groups](Self::plans), that of one product of all, which a given kernel computes.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Misuse` for products in parts, which have a plan each:
+    /// As [`run`](Self::run); `Misuse` for [shards](crate::Shards), which have a plan each:
     /// [`plans`](Self::plans).
     pub fn plan(&self) -> Result<Plan> {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
@@ -402,6 +403,9 @@ impl Gemm {
             return self.context().explain(&self.problem()?, self.kernel.as_deref());
         };
         let (mut all, mut last) = (Vec::<(Range<usize>, String)>::new(), None);
+        if parts.iter().all(|part| part.rows.is_some()) {
+            return parts.iter().map(Part::explain).collect();
+        }
         for Part { groups, gemm, .. } in &parts {
             let labels = gemm.plan()?.passes.into_iter().map(|pass| pass.label);
             let own = Some((groups.len(), labels.collect::<Vec<_>>()));
@@ -411,28 +415,20 @@ impl Gemm {
             }
             last = own;
         }
-        let kind = if parts.iter().all(|part| part.rows.is_some()) { "products" } else { "shards" };
         let texts = all.iter().map(|(Range { start, end }, text)| {
-            format!("groups {start} to {end}, of {} {kind} in all\n{text}", parts.len())
+            format!("groups {start} to {end}, of {} shards in all\n{text}", parts.len())
         });
         Ok(texts.collect())
     }
 
     /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as
-    /// [`Context::warm_up`] takes it.
+    /// [`Context::warm_up`] takes it. Of [large groups](Self::plans), that of one product of all.
     ///
     /// # Errors
-    /// As [`run`](Self::run), for the operands; `Misuse` for products in parts, which have a
+    /// As [`run`](Self::run), for the operands; `Misuse` for [shards](crate::Shards), which have a
     /// problem each: [`problems`](Self::problems).
     pub fn problem(&self) -> Result<Problem> {
-        let problem = self.bundle(None)?.problem;
-        match self.parts()? {
-            Some(parts) => Err(Error::Misuse(format!(
-                "{} large groups have a problem and a plan for each: problems(), plans()",
-                parts.len()
-            ))),
-            None => Ok(problem),
-        }
+        Ok(self.bundle(None)?.problem)
     }
 
     /// The [problem](Self::problem) of each [part](Self::plans), in their order, as

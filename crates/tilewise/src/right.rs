@@ -241,7 +241,7 @@ impl Shards {
     /// The error where shards are not taken.
     pub(crate) fn refused(&self, what: &str) -> Error {
         Error::Unsupported(format!(
-            "{what} in {} shards; grouped and masked products take them, and no others",
+            "{what} in {} shards; grouped, masked and gathered products and layers take them",
             self.parts.len()
         ))
     }

@@ -66,8 +66,8 @@ impl Gemm {
         if k != b_k {
             let ([a, b], hint) = match (self.is_turned(), k == n, m == b_k) {
                 (true, ..) => ([[n, b_k], [k, m]], ""),
-                (_, true, _) => ([[m, k], [b_k, n]], "; B.t() would fit"),
-                (_, _, true) => ([[m, k], [b_k, n]], "; A.t() would fit"),
+                (_, true, _) => ([[m, k], [b_k, n]], "; B transposed would fit"),
+                (_, _, true) => ([[m, k], [b_k, n]], "; A transposed would fit"),
                 _ => ([[m, k], [b_k, n]], ""),
             };
             return Err(Error::Shape(format!(

@@ -8,7 +8,7 @@ use std::ops::Range;
 use tilewise_core::{Axis, DType, Result};
 
 /// So many groups with rows, at most, are a loop of dense products, if C has so many elements of
-/// each, or more. The loop took 0.97 to 1.00 of the time of one grouped product there, in f16 with A
+/// each, or more. The loop took 0.97 to 1.00 of the time of one grouped product, in f16 with A
 /// stored along K and B along N. It was slower with other layouts, and with smaller groups, which
 /// do not fill the cores by themselves (benches/record/NOTES.md).
 const FEW: usize = 4;
@@ -71,6 +71,20 @@ impl Gemm {
             ..self.clone()
         };
         Ok(Part { groups, rows: Some(rows), gemm })
+    }
+}
+
+impl Part {
+    /// The explanation of a large group's product.
+    pub(super) fn explain(&self) -> Result<String> {
+        let rows = self.rows.clone().unwrap_or_default();
+        Ok(format!(
+            "group {}, rows {} to {}: few large groups are dense products, one after the other\n{}",
+            self.groups.start,
+            rows.start,
+            rows.end,
+            self.gemm.explain()?
+        ))
     }
 }
 

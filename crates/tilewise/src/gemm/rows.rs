@@ -10,8 +10,9 @@ use tilewise_core::{DType, Error, Result};
 impl Gemm {
     /// Takes the rows of A by index: A is \[rows,K\], and row i of the product is that of A's row
     /// `indices[i]`, of which there may be any number, in any order. An index beyond A's rows
-    /// stands for a row of zeros. In a batch A has one matrix, whose rows serve all entries. The
-    /// elements of a row must follow each other.
+    /// stands for a row of zeros; its products with numbers of B that are not finite may be 0 or
+    /// NaN. In a batch A has one matrix, whose rows serve all entries. The elements of a row must
+    /// follow each other.
     ///
     /// `indices` is a vector of u32 at any place of a tensor; the device reads it when it computes.
     /// Most kernels read the rows from where they lie. Where the best kernel for a product cannot,

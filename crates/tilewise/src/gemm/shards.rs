@@ -154,7 +154,10 @@ impl Gemm {
         let shards = match (&self.groups, &self.b) {
             (Some(Groups::Masked { .. }), RightOperand::Shards(shards)) => shards,
             (_, RightOperand::Shards(_)) => return Ok(()),
-            _ => return self.bundle(Some(&self.as_matrix(c))).map(|_| ()),
+            _ => {
+                let whole = self.bundle(Some(&self.as_matrix(c)))?.problem;
+                return tilewise_core::plan::check(&whole).map(|_| ());
+            }
         };
         let ([all, ..], rank) = (shards.shape(), self.rank_of_entry());
         let entries = c.shape().len().checked_sub(rank + 1).map(|axis| c.shape()[axis]);

@@ -12,8 +12,10 @@ impl Gemm {
         self.bias_along(bias, Axis::N)
     }
 
-    /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column. A product has
-    /// one bias: it replaces that of an earlier call, along either axis.
+    /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column. A batch or
+    /// groups may have one each, as in [`bias`](Self::bias): \[groups,M\] has number i of its
+    /// group's vector for row i. A product has one bias: it replaces that of an earlier call, along
+    /// either axis.
     pub fn bias_along(mut self, bias: &Tensor, axis: Axis) -> Self {
         let turned = if axis == Axis::M { Axis::N } else { Axis::M };
         self.bias = Some((bias.clone(), if self.is_turned() { turned } else { axis }));

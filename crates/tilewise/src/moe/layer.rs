@@ -102,7 +102,7 @@ impl MoeLayer {
     /// Of gate and up in one, \[E, 2·F, H\], where the rows of gate come first, and down \[E, H,
     /// F\]: one product where [`new`](Self::new) has two.
     ///
-    /// Where their rows alternate, as in gpt-oss, two views of a dense stack \[E, F, 2, H\] are the
+    /// Where their rows alternate, two views of a dense stack \[E, F, 2, H\] are the
     /// gate and the up of [`new`](Self::new): `stack.narrow(2, 0, 1)?.squeeze(2)?` and
     /// `stack.narrow(2, 1, 1)?.squeeze(2)?`. Nothing is copied.
     pub fn fused(
