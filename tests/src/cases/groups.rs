@@ -44,7 +44,8 @@ pub fn groups(table: Table) -> Vec<Case> {
 const HALVES: [&str; 3] = ["coop/32x64x64", "coop/64x64x64", "coop/128x128x32"];
 
 /// Tiles with rows around a half and a quarter of all, and with all; of a masked product with A
-/// stored along M, too.
+/// stored along M, too. With an odd number of slices, and with an even one, of which loops over
+/// parts of a tile have two on their way.
 pub fn halves(table: Table) -> Vec<Case> {
     let kernels = table.kernels().into_iter();
     let kernels = kernels.filter(|kernel| HALVES.contains(&kernel.name.as_str()));
@@ -59,8 +60,13 @@ pub fn halves(table: Table) -> Vec<Case> {
         let whole = vec![2 * half + 1, 3 * half, 4 * half];
         let counts = vec![half - 1, half + 1, half / 2];
         let along_m = case(2 * half + 8).layout(LAYOUTS[2]).masked(counts);
+        let even = |case: Case| Case { size: [case.size[0], 20, 128], ..case };
+        let evens = [even(grouped(around.clone())), even(along_m.clone())];
         [grouped(around), grouped(whole).layout(LAYOUTS[1]), along_m]
+            .into_iter()
+            .chain(evens)
             .map(|case| case.kernel(&kernel.name))
+            .collect::<Vec<_>>()
     };
     kernels.flat_map(cases).collect()
 }

@@ -301,7 +301,7 @@ fn other_forms_that_do_not_fit() {
         let (stack, row_major) = (zeros(&[2, 7, 9]), zeros(&[7, 5]));
         let columns = |a: &Tensor, b: &Tensor| Gemm::ragged_n(a, b, &ends(&[1, 5]));
         for (gemm, kind, words) in [
-            (Gemm::new(&x, &shards), "Unsupported", ["B in 2 shards", "grouped and masked"]),
+            (Gemm::new(&x, &shards), "Unsupported", ["B in 2 shards", "grouped, masked"]),
             (
                 Gemm::grouped(&x, &shards, &ends(&[5])),
                 "Shape",
