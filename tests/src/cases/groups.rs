@@ -60,8 +60,8 @@ pub fn halves(table: Table) -> Vec<Case> {
         let whole = vec![2 * half + 1, 3 * half, 4 * half];
         let counts = vec![half - 1, half + 1, half / 2];
         let along_m = case(2 * half + 8).layout(LAYOUTS[2]).masked(counts);
-        let even = |case: Case| Case { size: [case.size[0], 20, 128], ..case };
-        let evens = [even(grouped(around.clone())), even(along_m.clone())];
+        let even = |case: Case, k: usize| Case { size: [case.size[0], 20, k], ..case };
+        let evens = [even(grouped(around.clone()), 64), even(along_m.clone(), 128)];
         [grouped(around), grouped(whole).layout(LAYOUTS[1]), along_m]
             .into_iter()
             .chain(evens)
