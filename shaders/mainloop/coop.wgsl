@@ -35,8 +35,9 @@ const RANGES: bool = false; //param
 // Loops over K, of which a tile takes one: groups have many tiles with few rows. Loop i multiplies
 // the first i + 1 of LOOPS equal parts of a tile, and serves tiles that have no rows beyond these.
 const LOOPS: u32 = 1u; //param
-// AHEAD of the loops over parts of a tile: their arithmetic lasts less long, and the sums that they
-// do not have leave registers. Where K is no multiple of as many slices, tiles take the whole loop.
+// Slices that are on their way at a time in loops over parts of a tile: their arithmetic is shorter
+// than a load, and fewer sums leave more registers. If K is no multiple of so many slices, tiles
+// take the last loop.
 const PART_AHEAD: u32 = 1u; //param
 
 const SUBGROUP: u32 = 32u;

@@ -62,9 +62,8 @@ pub struct Shares {
     pub start: f64,
     /// Bytes per element on its way through caches and workgroup memory.
     pub passed: f64,
-    /// Share of a whole tile's time that tiles of groups take however few rows they have, where
-    /// there are loops over parts of them; 1 where fewer rows spare nothing. For weights that need
-    /// no decoding.
+    /// Share of a whole tile's time that a tile of a group takes with one row, if weights need no
+    /// decoding. It is 1 for variants that save nothing with fewer rows.
     pub least: f64,
 }
 

@@ -394,7 +394,7 @@ impl Gemm {
 
     /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its
     /// pipeline is compiled, and how long that took. Of a product in [parts](Self::plans), the text
-    /// of each, once for neighbours with as many groups and the same kernels.
+    /// of each; of shards, once for neighbours with as many groups and the same kernels.
     ///
     /// # Errors
     /// As [`run`](Self::run).

@@ -173,8 +173,8 @@ pub(super) fn seconds(
     both + rates.dispatch
 }
 
-/// Share of a tile that groups of unlike size take beyond their rows: each ends anywhere in a
-/// quarter of a tile, and the rest as measured with shares by Zipf's law.
+/// Share of a tile that is added to the mean of groups of unlike size. An eighth is half of the
+/// last quarter; the rest was fitted to times with shares by Zipf's law.
 const UNLIKE: f64 = 0.2;
 
 /// Share of a whole tile's time that tiles of groups take on average. Groups of two rows of tiles

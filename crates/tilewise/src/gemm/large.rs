@@ -15,8 +15,8 @@ const FEW: usize = 4;
 const LARGE: usize = 1 << 24;
 
 impl Gemm {
-    /// A dense product for each group with rows of a stack B, where they are few and large, and the
-    /// host knows their ends; none where one product takes all groups.
+    /// A dense product for each group that has rows, if these groups are few and large and the host
+    /// knows their ends. Otherwise one product takes all groups, and this is `None`.
     ///
     /// # Errors
     /// As [`run`](Self::run), for the operands.

@@ -24,8 +24,8 @@ impl Part {
     /// Its part of an output: of a masked product the entries of its groups, of a large group its
     /// rows.
     pub(super) fn output<'c>(&self, c: &'c Tensor) -> Result<Cow<'c, Tensor>> {
-        if let Some(rows) = &self.rows {
-            return c.narrow(c.shape().len() - 2, rows.start, rows.len()).map(Cow::Owned);
+        if let (Some(rows), Some(axis)) = (&self.rows, c.shape().len().checked_sub(2)) {
+            return c.narrow(axis, rows.start, rows.len()).map(Cow::Owned);
         }
         match (&self.gemm.groups, c.shape().len().checked_sub(self.gemm.rank_of_entry() + 1)) {
             (Some(Groups::Masked { .. }), Some(axis)) => {
