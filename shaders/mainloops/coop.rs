@@ -166,14 +166,13 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
     let (along_m, along_n) = (bm / rows, bn / cols);
     let matrices = rows / unit.matrix.size;
     let decoded = problem.b.format.element().is_none();
-    let (rows_of_entry, tile) = (problem.rows_of_entry(), u64::from(bm));
-    let few = rows_of_entry <= 2 * tile;
     // Of many rows of tiles the last one matters little, and more loops cost the others; but bf16
     // has been slower with one.
-    let many = rows_of_entry >= 8 * tile && problem.a.format.element() == Some(DType::F16);
+    let many = problem.rows_of_entry() >= 8 * u64::from(bm)
+        && problem.a.format.element() == Some(DType::F16);
     let some = problem.grouping.has_few_rows() && !many;
     let loops = match some {
-        true if matrices.is_multiple_of(4) && few => 4,
+        true if matrices.is_multiple_of(4) && problem.has_partial_tiles(bm) => 4,
         true if matrices.is_multiple_of(3) => 3,
         true if matrices.is_multiple_of(2) => 2,
         _ => 1,

@@ -468,6 +468,12 @@ impl Problem {
         self.grouping.expected_rows(self.m).round() as u64
     }
 
+    /// Whether groups are expected to have two rows of tiles at most, so that many tiles are not
+    /// full.
+    pub fn has_partial_tiles(&self, bm: u32) -> bool {
+        self.grouping.has_few_rows() && self.rows_of_entry() <= 2 * u64::from(bm)
+    }
+
     /// `NN`, `NT`, `TN` or `TT`: the transposes of A and B.
     pub fn layout(&self) -> &'static str {
         match (self.a.transposed, self.b.transposed) {

@@ -357,8 +357,8 @@ impl Gemm {
     /// of B are parts. So are the groups of a [grouped](Self::grouped) product of row-major f16
     /// tensors, if no more than four have rows, the output has 2²⁴ elements or more of each, the
     /// host knows their ends, and neither a kernel, nor rows by index, nor a
-    /// [prepared](crate::PreparedTensor) B is given: these are dense products, one after the other.
-    /// All others have one part.
+    /// [packed copy](crate::PreparedTensor) of A or B is given: these are dense products, one after
+    /// the other. All others have one part.
     ///
     /// # Errors
     /// As [`run`](Self::run).

@@ -180,13 +180,11 @@ const UNLIKE: f64 = 0.2;
 /// Share of a whole tile's time that tiles of groups take on average. Groups of two rows of tiles
 /// or fewer have a loop for each quarter of a tile.
 fn part(problem: &Problem, variant: &Variant, tiles: f64, least: f64) -> f64 {
-    let bm = u64::from(variant.bm);
-    let few = problem.grouping.has_few_rows() && problem.rows_of_entry() <= 2 * bm;
-    if !few || problem.b.format.element().is_none() {
+    if !problem.has_partial_tiles(variant.bm) || problem.b.format.element().is_none() {
         return 1.0;
     }
     let tiles_m = tiles / problem.n.div_ceil(u64::from(variant.bn)) as f64;
-    let filled = (problem.m * problem.batch) as f64 / (tiles_m * bm as f64);
+    let filled = (problem.m * problem.batch) as f64 / (tiles_m * f64::from(variant.bm));
     let filled = match problem.grouping {
         Grouping::RaggedM { expected: None, .. } => (filled + UNLIKE).min(1.0),
         _ => (filled * 4.0).ceil() / 4.0,
