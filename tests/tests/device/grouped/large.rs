@@ -87,8 +87,8 @@ fn are_few_and_large_and_known() -> Result<()> {
     for context in contexts() {
         let zeros = |dtype, shape: &[usize]| Tensor::zeros(&context, dtype, shape);
         let of = |dtype, ends: &[u32]| {
-            let x = zeros(dtype, &[5 * LARGE as usize, 1])?;
-            let stack = zeros(dtype, &[ends.len(), 1, N])?;
+            let x = zeros(dtype, &[5 * LARGE as usize, K])?;
+            let stack = zeros(dtype, &[ends.len(), K, N])?;
             Ok(Gemm::grouped(&x, &stack, &GroupOffsets::upload(&context, ends)?))
         };
         let ends = |count: u32| (1..=count).map(|end| end * LARGE).collect::<Vec<_>>();
