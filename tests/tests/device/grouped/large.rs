@@ -75,7 +75,7 @@ fn give_what_one_product_gives() -> Result<()> {
         for problem in [gemm.problem()?, gemm.plan()?.problem] {
             assert_eq!(problem.entries(), 4);
         }
-        let forced = gemm.choices()?.iter().next().map(|own| gemm.kernel(own.to_string()));
+        let forced = gemm.choices()?.first().map(|own| gemm.kernel(own.to_string()));
         assert!(forced.is_none_or(|forced| forced.plans().is_ok_and(|plans| plans.len() == 1)));
     }
     Ok(())
