@@ -17,23 +17,26 @@ impl Gemm {
     /// As [`run`](Self::run), for the operands.
     pub(super) fn by_groups(&self, b: &Tensor) -> Result<Option<Vec<Part>>> {
         let (None, Some(rows)) = (&self.kernel, self.known_rows(b)) else { return Ok(None) };
-        let counts: Vec<_> = rows.iter().map(|(_, rows)| rows.len() as u64).collect();
-        if !by_groups(&self.bundle(None)?.problem, &counts) {
+        let counts = rows.clone().map(|(_, rows)| rows.len() as u64);
+        if !by_groups(&self.bundle(None)?.problem, counts) {
             return Ok(None);
         }
-        let parts = rows.into_iter().map(|(group, rows)| self.of_group(b, group, rows));
+        let parts = rows.map(|(group, rows)| self.of_group(b, group, rows));
         parts.collect::<Result<_>>().map(Some)
     }
 
     /// The groups that have rows, and these rows, if they are rows of A and the host knows them.
-    fn known_rows(&self, b: &Tensor) -> Option<Vec<(usize, Range<usize>)>> {
+    fn known_rows(
+        &self,
+        b: &Tensor,
+    ) -> Option<impl Iterator<Item = (usize, Range<usize>)> + Clone + use<'_>> {
         let Some(Groups::Rows { ends, along: Axis::M, .. }) = &self.groups else { return None };
         let ends = ends.ends.as_deref()?;
         // There is an end for each group, and there may be the start of the first.
         let ends = &ends[ends.len().checked_sub(groups_of(b))?..];
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let rows = starts.zip(ends).map(|(start, &end)| start as usize..end as usize);
-        Some(rows.enumerate().filter(|(_, rows)| !rows.is_empty()).collect())
+        Some(rows.enumerate().filter(|(_, rows)| !rows.is_empty()))
     }
 
     /// The dense product of a group.
