@@ -116,6 +116,7 @@ const NAIVE: &[Variant] = &[Variant {
         start: 100.0,
         passed: 4.0,
         least: 1.0,
+        decoded: 0.0,
     }),
 }];
 

@@ -10,7 +10,7 @@
 //        Element SIZE Sum VECTOR a_base a_fetch a_matrix a_put b_base b_fetch b_fetch_all b_matrix
 //        b_put b_put_all linear_id params restored schedule store
 // provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS LOOPS MATRICES_M MATRICES_N PAD
-//        PART_AHEAD RANGES SHARED STEP SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES
+//        PART_AHEAD PLACES RANGES SHARED STEP SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES
 //        THREADS main shown shown_at step_of step_within within
 
 const BM: u32 = 128u; //param
@@ -20,6 +20,9 @@ const BK: u32 = 32u; //param
 const SUBGROUPS_M: u32 = 2u; //param
 const SUBGROUPS_N: u32 = 2u; //param
 const SUBGROUPS_K: u32 = 1u; //param
+// Places in workgroup memory for the sums of so many subgroups along K: fewer leave room for more
+// workgroups on a core.
+const PLACES: u32 = 1u; //param
 // Slices that are on their way at a time: more for small tiles, whose arithmetic does not last as
 // long as a load. A K split is a multiple of as many.
 const AHEAD: u32 = 1u; //param
@@ -63,8 +66,8 @@ const_assert !SHARED || B_PART % VECTOR == 0u;
 // Between the first steps of two slices.
 const STEP: u32 = select(BK, B_PART, SHARED);
 
-// A matrix of sums per subgroup: WGSL gives no access to the elements of one in registers.
-var<workgroup> shown: array<vec4<Sum>, SUBTILES * SUBGROUPS_K * ELEMENTS / 4u>;
+// Places for matrices of sums: WGSL gives no access to the elements of one in registers.
+var<workgroup> shown: array<vec4<Sum>, SUBTILES * PLACES * ELEMENTS / 4u>;
 
 // C_STEP elements from here on, and nothing that is meant after them.
 fn shown_at(at: u32) -> vec4<f32> {
@@ -117,7 +120,8 @@ fn main(
     let subtile = subgroup % SUBTILES;
     let m_at = subtile / SUBGROUPS_N * SIZE;
     let n_at = subtile % SUBGROUPS_N * MATRICES_N * SIZE;
-    let k_at = subgroup / SUBTILES % SUBGROUPS_K * DEPTH;
+    let k_subgroup = subgroup / SUBTILES % SUBGROUPS_K;
+    let k_at = k_subgroup * DEPTH;
     let range = vec2<u32>(tile.k, tile.k_end);
     var k = tile.k;
     if RANGES {
@@ -232,18 +236,25 @@ fn main(
         // Parts without rows are left out; all invocations agree.
         if LOOPS == 1u || i * SUBGROUPS_M * SIZE < rows_left {
             for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
-                {
-                    let matrix = sums[i * MATRICES_N + j];
-                    let place = &shown[subgroup * (ELEMENTS / 4u)];
-                    let ld = SIZE / 4u;
-                    coopStoreT(matrix, place, ld);
+                // Subgroups that share a place add to what it has, one after the other.
+                for (var turn = 0u; turn < SUBGROUPS_K / PLACES; turn += 1u) { //unroll
+                    if k_subgroup / PLACES == turn {
+                        let place = &shown[subgroup % (SUBTILES * PLACES) * (ELEMENTS / 4u)];
+                        let ld = SIZE / 4u;
+                        var matrix = sums[i * MATRICES_N + j];
+                        if turn > 0u {
+                            matrix = coopLoadT<C_Matrix>(place, ld) + matrix;
+                        }
+                        let sum = matrix;
+                        coopStoreT(sum, place, ld);
+                    }
+                    workgroupBarrier();
                 }
-                workgroupBarrier();
                 for (var at = thread * C_STEP; at < SUBTILES * ELEMENTS; at += THREADS * C_STEP) {
-                    // The subgroups that share a subtile lie SUBTILES matrices apart.
+                    // The places of a subtile lie SUBTILES matrices apart.
                     var sum = shown_at(at);
-                    for (var k_subgroup = 1u; k_subgroup < SUBGROUPS_K; k_subgroup += 1u) {
-                        sum += shown_at(k_subgroup * SUBTILES * ELEMENTS + at);
+                    for (var other = 1u; other < PLACES; other += 1u) {
+                        sum += shown_at(other * SUBTILES * ELEMENTS + at);
                     }
                     let part_at = at / ELEMENTS;
                     let row = tile.row + (part_at / SUBGROUPS_N + i * SUBGROUPS_M) * SIZE

@@ -1,7 +1,7 @@
 //! The mainloop on cooperative matrices.
 
 use tilewise_core::cost::{Model, Shares};
-use tilewise_core::kernel::{Access, Constant, Reject, SUBGROUP, Unit, Variant, Weights};
+use tilewise_core::kernel::{Access, Constant, Reject, SUBGROUP, Unit, Variant, Weights, Words};
 use tilewise_core::{Caps, CoopMatrix, DType, Precision, Problem};
 
 /// f16 matrices of 16×16, on Vulkan.
@@ -28,22 +28,22 @@ pub(super) const COOP: &[Variant] = &[
     sparing(0.3, coop("128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [5.9, 256.0])),
     coop("128x128x64", &F16_16, [128, 128, 64], [2, 2, 2], 1, [4.7, 280.0]),
     coop("128x64x32", &F16_16, [128, 64, 32], [2, 2, 1], 2, [4.7, 280.0]),
-    coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0]),
+    decoding(5.0, coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0])),
     coop("64x64x32", &F16_16, [64, 64, 32], [2, 2, 1], 2, [2.75, 240.0]),
     coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
     // Few subgroups show few sums, and a core's workgroup memory has place for three workgroups.
     only(Weights::Dense, coop("32x128x32", &F16_16, [32, 128, 32], [1, 2, 1], 2, [3.66, 192.0])),
     only(Weights::Dense, coop("32x128x32-4", &F16_16, [32, 128, 32], [1, 2, 2], 2, [3.75, 384.0])),
-    only(Weights::Codes, coop("32x64x64-2", &F16_16, [32, 64, 64], [1, 1, 2], 2, [3.3, 192.0])),
+    // Three workgroups fit a core.
+    codes(places(2, coop("32x64x64-k", &F16_16, [32, 64, 64], [1, 1, 4], 2, [3.4, 384.0]))),
     // For groups of unlike size, of which some have more than 32 rows: fewer tiles decode weights.
-    only(Weights::Codes, coop("48x64x64", &F16_16, [48, 64, 64], [1, 1, 4], 2, [4.4, 256.0])),
+    codes(coop("48x64x64", &F16_16, [48, 64, 64], [1, 1, 4], 2, [3.5, 256.0])),
     // A second set of sums keeps chains short, for f32 in two terms. It is spilled: the caches hold
     // it.
     chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
-    only(Weights::Codes, coop("16x64x64", &F16_16, [16, 64, 64], [1, 1, 4], 2, [1.85, 480.0])),
+    codes(coop("16x64x64", &F16_16, [16, 64, 64], [1, 1, 4], 2, [1.95, 384.0])),
     // For a K of more whole steps: it reads twice as much of a row at a time.
-    only(Weights::Codes, coop("16x64x64-deep", &F16_16, [16, 64, 64], [1, 1, 4], 4, [2.05, 480.0])),
-    only(Weights::Codes, coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0])),
+    codes(coop("16x64x64-deep", &F16_16, [16, 64, 64], [1, 1, 4], 4, [2.1, 384.0])),
     coop("16x32x128", &F16_16, [16, 32, 128], [1, 1, 8], 2, [1.25, 480.0]),
     // Sums in f16 leave registers for larger subtiles and for more loads.
     coop("f16sums-128x256x16", &F16_16_F16, [128, 256, 16], [1, 4, 1], 1, [7.2, 256.0]),
@@ -82,7 +82,14 @@ const fn coop(
         threads: subgroups * SUBGROUP,
         workgroup_bytes: slices + shown(subgroups, unit),
         sums: [bm / sm, bn / sn],
-        access: Access::Words { unit, depth, pad, chain: 0, weights: Weights::Any },
+        access: Access::Words(Words {
+            unit,
+            depth,
+            pad,
+            chain: 0,
+            places: sk,
+            weights: Weights::Any,
+        }),
         model: Model::Tiles(Shares::matrices(arithmetic, resident)),
     }
 }
@@ -95,18 +102,40 @@ const fn sparing(least: f64, variant: Variant) -> Variant {
 
 /// The same with chains as short as [`Precision::SplitF32`] wants them.
 const fn chained(variant: Variant) -> Variant {
-    let Access::Words { unit, depth, pad, weights, .. } = variant.access else { return variant };
-    Variant {
-        access: Access::Words { unit, depth, pad, chain: Precision::CHAIN as u32, weights },
-        ..variant
-    }
+    let chain = Precision::CHAIN as u32;
+    Variant { access: Access::Words(Words { chain, ..words(&variant) }), ..variant }
 }
 
 /// The same for some weights alone. Few subgroups leave 32 codes or more to each invocation; wide
 /// slices of codes would be decoded by few.
 const fn only(weights: Weights, variant: Variant) -> Variant {
-    let Access::Words { unit, depth, pad, chain, .. } = variant.access else { return variant };
-    Variant { access: Access::Words { unit, depth, pad, chain, weights }, ..variant }
+    Variant { access: Access::Words(Words { weights, ..words(&variant) }), ..variant }
+}
+
+/// The same where so many operations of decoding a weight hide behind others.
+const fn decoding(decoded: f64, variant: Variant) -> Variant {
+    let Model::Tiles(shares) = variant.model else { return variant };
+    Variant { model: Model::Tiles(Shares { decoded, ..shares }), ..variant }
+}
+
+/// The same for quantized weights alone, as measured with four bits: with several slices on their
+/// way a workgroup hides part of its latencies without others, and decodes besides.
+const fn codes(variant: Variant) -> Variant {
+    let Model::Tiles(shares) = variant.model else { return variant };
+    let shares = Shares { latency: 0.5, start: 250.0, decoded: 15.5, ..shares };
+    Variant { model: Model::Tiles(shares), ..only(Weights::Codes, variant) }
+}
+
+/// The same with so many places for the sums of the subgroups that share the depth of a slice:
+/// less workgroup memory, and some barriers more at the end of a tile.
+const fn places(places: u32, variant: Variant) -> Variant {
+    let own = words(&variant);
+    let spared = shown(subtiles(&variant) * (own.places - places), own.unit);
+    Variant {
+        workgroup_bytes: variant.workgroup_bytes - spared,
+        access: Access::Words(Words { places, ..own }),
+        ..variant
+    }
 }
 
 /// Bytes of a slice of an operand. Its lines lie as in storage: along K or across.
@@ -120,24 +149,30 @@ const fn longest(tile: u32, depth: u32, pad: u32, unit: &Unit) -> u32 {
     slice(tile, tile > depth, depth, pad, unit)
 }
 
-/// Bytes for a matrix of sums per subgroup.
-const fn shown(subgroups: u32, unit: &Unit) -> u32 {
-    subgroups * unit.matrix.size * unit.matrix.size * unit.matrix.sums.bytes() as u32
+/// Bytes for so many matrices of sums.
+const fn shown(places: u32, unit: &Unit) -> u32 {
+    places * unit.matrix.size * unit.matrix.size * unit.matrix.sums.bytes() as u32
 }
 
-/// The unit, the depth of a slice and the padding of a variant that [`coop`] made.
-fn words(variant: &Variant) -> (&'static Unit, u32, u32) {
+/// What makes a variant that [`coop`] made.
+const fn words(variant: &Variant) -> Words {
     match variant.access {
-        Access::Words { unit, depth, pad, .. } => (unit, depth, pad),
-        access => unreachable!("{}: {access:?}", variant.name),
+        Access::Words(words) => words,
+        _ => panic!("no matrices"),
     }
 }
 
+/// Subtiles of a tile, each of one subgroup or of several along K.
+const fn subtiles(variant: &Variant) -> u32 {
+    let [rows, cols] = variant.sums;
+    variant.bm / rows * (variant.bn / cols)
+}
+
 pub(super) fn coop_workgroup_bytes(variant: &Variant, problem: &Problem, _: &Caps) -> u32 {
-    let (unit, depth, pad) = words(variant);
+    let Words { unit, depth, pad, places, .. } = words(variant);
     slice(variant.bm, !problem.a.transposed, depth, pad, unit)
         + slice(variant.bn, problem.b.transposed, depth, pad, unit)
-        + shown(variant.threads / SUBGROUP, unit)
+        + shown(subtiles(variant) * places, unit)
 }
 
 pub(super) fn coop_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> Result<(), Reject> {
@@ -145,8 +180,7 @@ pub(super) fn coop_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> R
     if variant.chain() > 0 && !(problem.may_split() && problem.precision == Precision::SplitF32) {
         return Err(Reject("its second set of sums is for f32 that split-f32 permits".into()));
     }
-    let Access::Words { weights, .. } = variant.access else { return Ok(()) };
-    match (weights, coop_workgroup_bytes(variant, problem, caps)) {
+    match (words(variant).weights, coop_workgroup_bytes(variant, problem, caps)) {
         (Weights::Codes, _) if is_dense => {
             Err(Reject("its few subgroups are for quantized weights".into()))
         }
@@ -162,7 +196,7 @@ pub(super) fn coop_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> R
 
 pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> Vec<Constant> {
     let Variant { bm, bn, bk, threads, sums: [rows, cols], .. } = *variant;
-    let (unit, depth, pad) = words(variant);
+    let Words { unit, depth, pad, places, chain, .. } = words(variant);
     let (along_m, along_n) = (bm / rows, bn / cols);
     let matrices = rows / unit.matrix.size;
     let decoded = problem.b.format.element().is_none();
@@ -179,18 +213,19 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
     };
     let ahead = bk / depth;
     // Codes were slower, as they take registers for their scales, and so were larger groups.
-    let further = loops == 4 && ahead == 1 && variant.chain() == 0 && !decoded;
+    let further = loops == 4 && ahead == 1 && chain == 0 && !decoded;
     vec![
         ("BM", bm),
         ("BN", bn),
         ("BK", depth),
         ("SUBGROUPS_M", along_m),
         ("SUBGROUPS_N", along_n),
-        ("SUBGROUPS_K", threads / SUBGROUP / (along_m * along_n)),
+        ("SUBGROUPS_K", threads / SUBGROUP / subtiles(variant)),
+        ("PLACES", places),
         ("AHEAD", ahead),
         ("PART_AHEAD", if further { 2 } else { ahead }),
         ("PAD", pad),
-        ("CHAIN", variant.chain()),
+        ("CHAIN", chain),
         ("RANGES", u32::from(!problem.grouping.has_whole_k())),
         ("LOOPS", loops),
     ]

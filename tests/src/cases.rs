@@ -22,7 +22,7 @@ pub use gathered::gathered;
 pub use groups::{group_edges, group_splits, groups, halves};
 pub use sparse::sparse;
 use tilewise::{Activation, Axis, DType};
-use tilewise_core::kernel::SUBGROUP;
+use tilewise_core::kernel::{SUBGROUP, Words};
 use tilewise_core::{Access, Caps, DeviceClass, Grouping, KernelDef, QuantFormat, Variant};
 use tilewise_shaders::LIBRARY;
 
@@ -204,7 +204,7 @@ pub fn strides(table: Table) -> Vec<Case> {
 pub fn padded(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
-        let Access::Words { unit, pad, .. } = kernel.variant.access else { continue };
+        let Access::Words(Words { unit, pad, .. }) = kernel.variant.access else { continue };
         let more = pad + 16 / unit.matrix.operands.bytes() as u32;
         let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn - 3, kernel.variant.bk + 1]
             .map(|size| size as usize);

@@ -109,7 +109,7 @@ fn panels(table: Table) -> Vec<Case> {
     let kernels = table
         .kernels()
         .into_iter()
-        .filter(|kernel| matches!(kernel.variant.access, Access::Words { .. }));
+        .filter(|kernel| matches!(kernel.variant.access, Access::Words(_)));
     let of = |(turn, kernel): (usize, Kernel)| {
         let Variant { bm, bn, bk, .. } = *kernel.variant;
         let [m, n, k] = [bm + 1, bn + 5, 2 * bk.max(128)].map(|size| size as usize);

@@ -31,13 +31,8 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, d
         Model::Bytes { .. } => return bytes::seconds(problem, caps, variant, decode),
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
     };
-    let decoding = decoding(problem, caps, variant, decode);
-    // Tiles of a group wait for its weights, and decode others meanwhile.
-    let tiles = matches!(variant.model, Model::Tiles(_) | Model::AppleTiles { .. });
-    match problem.grouping.has_few_rows() {
-        true if tiles => multiplied.hypot(decoding),
-        _ => multiplied + decoding,
-    }
+    let decoded = if let Model::Tiles(shares) = variant.model { shares.decoded } else { 0.0 };
+    multiplied + decoding(problem, caps, variant, (decode - decoded).max(0.0))
 }
 
 /// Seconds of the workgroups that are expected to find no tile.

@@ -60,12 +60,12 @@ pub struct Variant {
 impl Variant {
     /// The matrix unit that it computes on.
     pub fn unit(&self) -> Option<&'static Unit> {
-        if let Access::Words { unit, .. } = self.access { Some(unit) } else { None }
+        if let Access::Words(words) = self.access { Some(words.unit) } else { None }
     }
 
     /// Steps along K of a chain of additions on the matrix unit, where it keeps them short; else 0.
     pub fn chain(&self) -> u32 {
-        if let Access::Words { chain, .. } = self.access { chain } else { 0 }
+        if let Access::Words(words) = self.access { words.chain } else { 0 }
     }
 
     /// The operands that it multiplies for a problem: the same, or those made of operands split in
@@ -85,19 +85,20 @@ impl Variant {
 
     /// With so many elements between the lines of a slice, if that can be.
     pub(crate) fn padded(self, pad: u32) -> Result<Self, Reject> {
-        let Access::Words { unit, depth, pad: own, chain, weights } = self.access else {
+        let Access::Words(words) = self.access else {
             return Err(Reject(format!(
                 "+pad{pad}: it has no lines to pad, as kernels for matrix units have"
             )));
         };
         // Matrices and vectors are aligned to 16 bytes.
-        let vector = 16 / unit.matrix.operands.bytes() as u32;
+        let vector = 16 / words.unit.matrix.operands.bytes() as u32;
         if !pad.is_multiple_of(vector) {
             return Err(Reject(format!(
-                "+pad{pad}: lines stay aligned for multiples of {vector} only ({own} is its own)"
+                "+pad{pad}: lines stay aligned for multiples of {vector} only ({} is its own)",
+                words.pad
             )));
         }
-        Ok(Variant { access: Access::Words { unit, depth, pad, chain, weights }, ..self })
+        Ok(Variant { access: Access::Words(Words { pad, ..words }), ..self })
     }
 }
 
@@ -121,19 +122,26 @@ pub enum Access {
     /// 16 bytes of the unit's type at a time. Operands of that type are loaded unconverted.
     /// Quantized weights are decoded on their way. Where their storage does not suit such loads, or
     /// K is no multiple of `bk`, operands are packed first.
-    Words {
-        /// The matrix unit.
-        unit: &'static Unit,
-        /// Steps along K of one slice in workgroup memory. `bk` is a multiple of it.
-        depth: u32,
-        /// Elements between the lines of a slice.
-        pad: u32,
-        /// Steps along K after which its sums are added to others in f32, so that no chain of
-        /// additions is longer on the unit; 0 where one chain has all of them.
-        chain: u32,
-        /// The weights that it is of use for.
-        weights: Weights,
-    },
+    Words(Words),
+}
+
+/// How a mainloop on a matrix unit reads A and B, and adds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Words {
+    /// The matrix unit.
+    pub unit: &'static Unit,
+    /// Steps along K of one slice in workgroup memory. `bk` is a multiple of it.
+    pub depth: u32,
+    /// Elements between the lines of a slice.
+    pub pad: u32,
+    /// Steps along K after which its sums are added to others in f32, so that no chain of
+    /// additions is longer on the unit; 0 where one chain has all of them.
+    pub chain: u32,
+    /// Matrices of sums that workgroup memory has places for, of each subtile: as many as subgroups
+    /// share its depth, or fewer, which these subgroups use in turn.
+    pub places: u32,
+    /// The weights that it is of use for.
+    pub weights: Weights,
 }
 
 /// Weights that a tile for matrix units is of use for.
@@ -302,7 +310,7 @@ impl OperandDef {
             // `Kit::pair` makes eights of elements.
             Access::Eights { .. } => has(Load::Eights) || elements,
             Access::Bytes { .. } => has(Load::Bytes),
-            Access::Words { .. } => has(Load::Words),
+            Access::Words(_) => has(Load::Words),
         }
     }
 
@@ -311,7 +319,7 @@ impl OperandDef {
     /// mainloop that takes the other operand as bytes.
     pub fn serves(&self, format: Format, access: Access) -> bool {
         match access {
-            Access::Words { unit, .. } if format.element() != Some(unit.matrix.operands) => {
+            Access::Words(Words { unit, .. }) if format.element() != Some(unit.matrix.operands) => {
                 self.provides(Access::Eights { streamed: None })
             }
             Access::Bytes { .. } if format.element().is_some() => {

@@ -65,6 +65,8 @@ pub struct Shares {
     /// Share of a whole tile's time that a tile of a group takes with one row, if weights need no
     /// decoding. It is 1 for variants that save nothing with fewer rows.
     pub least: f64,
+    /// Operations of decoding a weight that take no time beside those of the tile.
+    pub decoded: f64,
 }
 
 /// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. Nothing of it

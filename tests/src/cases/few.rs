@@ -91,7 +91,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     let groups = groups(table).into_iter().rev().take(16).filter(|case| of(case, &smallest[1..]));
     let loads = shared_loads(table)
         .into_iter()
-        .filter(|case| of(case, &["coop/16x64x64", "coop/32x64x64-2"]));
+        .filter(|case| of(case, &["coop/16x64x64", "coop/32x64x64-k"]));
     let others = others.chain(groups).chain(halves(table)).chain(loads);
     let variants =
         table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));

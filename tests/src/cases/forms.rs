@@ -5,6 +5,7 @@ use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, smallest};
 use crate::{Case, Data, Entries, Place, themes};
 use tilewise::{Axis, DType};
+use tilewise_core::kernel::Words;
 use tilewise_core::{Access, Grouping};
 
 /// The suite's counts and ends on each kernel, splits of K, and the edges of every variant's tile.
@@ -124,7 +125,7 @@ pub fn ranges_of_k(table: Table) -> Vec<Case> {
 /// is infinite, or so large that numbers of others would lose their digits beside it; such are
 /// those beyond the last end.
 fn ranges(kernel: &Kernel) -> Vec<Case> {
-    let Access::Words { depth, .. } = kernel.variant.access else { return Vec::new() };
+    let Access::Words(Words { depth, .. }) = kernel.variant.access else { return Vec::new() };
     let bk = kernel.variant.bk;
     let case = |size: [usize; 3], types, layout, lengths: &[u32]| {
         let ends = lengths.iter().scan(0, |end, length| {

@@ -314,7 +314,8 @@ fn prepared_operands() {
     for (problem, packed, copied) in [
         (weights(1), false, false),
         (weights(4), false, false),
-        (weights(16), false, true),
+        (weights(16), false, false),
+        (weights(64), false, true),
         (weights(512), false, true),
         (weights(4096), true, true),
         (experts, true, true),

@@ -23,6 +23,7 @@ impl Shares {
             start: 0.0,
             passed: 2.0,
             least: 1.0,
+            decoded: 0.0,
         }
     }
 
@@ -38,6 +39,7 @@ impl Shares {
             start: 30.0,
             passed: 0.6,
             least: 1.0,
+            decoded: 0.0,
         }
     }
 

@@ -152,14 +152,14 @@ fn mainloop(
                 builder.eights(side.name, loader)
             }
             (Access::Bytes { .. }, _) => {}
-            (Access::Words { .. }, Some(loader)) if loader.loads.contains(&Load::Bytes) => {
+            (Access::Words(_), Some(loader)) if loader.loads.contains(&Load::Bytes) => {
                 builder.part_if_any(kit.byte_panels, name);
             }
-            (Access::Words { .. }, Some(loader)) if !loader.provides(variant.access) => {
+            (Access::Words(_), Some(loader)) if !loader.provides(variant.access) => {
                 builder.eights(side.name, loader);
                 builder.part_if_any(kit.panels, name);
             }
-            (Access::Words { .. }, _) => {}
+            (Access::Words(_), _) => {}
         }
         if divided {
             builder.powers(side, fetch.and_then(|fetch| fetch.packing).as_ref());

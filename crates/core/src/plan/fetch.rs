@@ -5,7 +5,7 @@ use super::pack::{COPY_STEP, Packing, Side};
 use super::ranges;
 use crate::caps::Caps;
 use crate::cost;
-use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant};
+use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant, Words};
 use crate::problem::{DType, Format, Operand, Problem};
 use crate::role::Role;
 
@@ -181,7 +181,7 @@ fn fetch(
     if as_bytes && !side.along_k {
         return Err(Reject(format!("{} is not stored along K", side.name)));
     }
-    let Access::Words { unit, depth, .. } = variant.access else {
+    let Access::Words(Words { unit, depth, .. }) = variant.access else {
         if decoded && side.role == Role::B && !as_bytes {
             return decode(kit, caps, variant, side, step, start);
         }
@@ -287,7 +287,7 @@ pub(super) fn packing(
     bk: u64,
     start: u64,
 ) -> Result<(&'static OperandDef, Packing), Reject> {
-    let Access::Words { unit, .. } = variant.access else {
+    let Access::Words(Words { unit, .. }) = variant.access else {
         return Err(Reject("it takes operands as they lie".into()));
     };
     let (own, format) = (unit.matrix.operands, side.operand.format);
