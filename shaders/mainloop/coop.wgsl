@@ -241,12 +241,13 @@ fn main(
                     if k_subgroup / PLACES == turn {
                         let place = &shown[subgroup % (SUBTILES * PLACES) * (ELEMENTS / 4u)];
                         let ld = SIZE / 4u;
-                        var matrix = sums[i * MATRICES_N + j];
                         if turn > 0u {
-                            matrix = coopLoadT<C_Matrix>(place, ld) + matrix;
+                            let sum = coopLoadT<C_Matrix>(place, ld) + sums[i * MATRICES_N + j];
+                            coopStoreT(sum, place, ld);
+                        } else {
+                            let matrix = sums[i * MATRICES_N + j];
+                            coopStoreT(matrix, place, ld);
                         }
-                        let sum = matrix;
-                        coopStoreT(sum, place, ld);
                     }
                     workgroupBarrier();
                 }
