@@ -10,7 +10,9 @@ pub enum Precision {
     /// Sums in f32. Beside quantized weights an element of A may be taken as a whole number of 24
     /// bits; 32 elements along K share one power of two. An element is then off by at most 2⁻²³ of
     /// the largest magnitude of these 32, so that small elements beside large ones have fewer
-    /// digits than in f32. Kernels for one or two rows beside weights of 4 and 8 bits do this.
+    /// digits than in f32. Kernels for few rows beside weights of 4 and 8 bits do this. Others add
+    /// up to 32 elements of A, and their products with codes, before they multiply by scale and
+    /// bias: there a small element beside large ones has fewer digits as well.
     ///
     /// Beside A in f16 or bf16, kernels on matrix units round quantized weights to f16, once; a
     /// weight beyond 65504 becomes infinite. They divide rows of A and columns of B in bf16 by

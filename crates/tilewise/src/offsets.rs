@@ -196,9 +196,10 @@ impl GroupOffsets {
                 if let Some(&start) = self.ends.as_deref().and_then(<[u32]>::first)
                     && start != 0
                 {
+                    let plural = if groups == 1 { "" } else { "s" };
                     return Err(Error::GroupOffsets(format!(
-                        "{count} for {groups} groups of {stack}: either {groups} ends, or a 0 \
-                         comes first, and here {start} does"
+                        "{count} offsets for {groups} group{plural} begin with 0, and these with \
+                         {start}"
                     )));
                 }
                 Ok(1)

@@ -35,7 +35,8 @@ pub struct GatherMatmul {
 ///
 /// Rows are sorted by matrix, each matrix is multiplied by its rows at once, and the rows return to
 /// their places: all on the device, and with the same bits in whatever order they come. An index
-/// beyond `x` stands for a row of zeros; one beyond `w` gives a row of zeros.
+/// beyond `x` stands for a row of zeros, whose products with numbers of `w` that are not finite may
+/// be 0 or NaN; one beyond `w` gives a row of zeros.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, moe};
