@@ -36,7 +36,7 @@ pub(super) const COOP: &[Variant] = &[
     only(Weights::Dense, coop("32x128x32-4", &F16_16, [32, 128, 32], [1, 2, 2], 2, [3.75, 384.0])),
     // Three workgroups fit a core.
     codes(places(2, coop("32x64x64-k", &F16_16, [32, 64, 64], [1, 1, 4], 2, [3.4, 384.0]))),
-    // For groups of unlike size, of which some have more than 32 rows: fewer tiles decode weights.
+    // For 33 to 48 rows: fewer tiles decode weights.
     codes(coop("48x64x64", &F16_16, [48, 64, 64], [1, 1, 4], 2, [3.5, 256.0])),
     // A second set of sums keeps chains short, for f32 in two terms. It is spilled: the caches hold
     // it.
@@ -130,6 +130,7 @@ const fn codes(variant: Variant) -> Variant {
 /// less workgroup memory, and some barriers more at the end of a tile.
 const fn places(places: u32, variant: Variant) -> Variant {
     let own = words(&variant);
+    assert!(own.places.is_multiple_of(places), "each turn fills all places");
     let spared = shown(subtiles(&variant) * (own.places - places), own.unit);
     Variant {
         workgroup_bytes: variant.workgroup_bytes - spared,
