@@ -234,7 +234,8 @@ fn validate(text: &str) -> (Module, ModuleInfo) {
     let module = naga::front::wgsl::parse_str(text)
         .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
     let halves = Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-    let capabilities = halves | Capabilities::SUBGROUP | Capabilities::COOPERATIVE_MATRIX;
+    let subgroups = Capabilities::SUBGROUP | Capabilities::SUBGROUP_BARRIER;
+    let capabilities = halves | subgroups | Capabilities::COOPERATIVE_MATRIX;
     let info = Validator::new(ValidationFlags::all(), capabilities)
         .validate(&module)
         .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));

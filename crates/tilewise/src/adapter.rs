@@ -137,9 +137,8 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let speed = wgpu::Features::SHADER_F16
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE;
-    let subgroups = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
     let asked = cfg!(feature = "custom-kernels") || adapter.features().contains(COOPERATIVE);
-    let subgroups = if asked { subgroups } else { wgpu::Features::empty() };
+    let subgroups = if asked { SUBGROUPS } else { wgpu::Features::empty() };
     // Elsewhere than on Metal no kernel is passed through.
     let metal = msl::has_msl(msl::ALL) && adapter.get_info().backend == wgpu::Backend::Metal;
     let msl = if metal { wgpu::Features::PASSTHROUGH_SHADERS } else { wgpu::Features::empty() };
@@ -147,9 +146,10 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
 }
 
 const COOPERATIVE: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+const SUBGROUPS: wgpu::Features = wgpu::Features::SUBGROUP.union(wgpu::Features::SUBGROUP_BARRIER);
 
 /// The features that kernels in WGSL for matrix units ask for.
-pub(crate) const MATRIX_UNITS: wgpu::Features = COOPERATIVE.union(wgpu::Features::SUBGROUP);
+pub(crate) const MATRIX_UNITS: wgpu::Features = COOPERATIVE.union(SUBGROUPS);
 
 /// The limits to ask of a device of this adapter: the adapter's own. The defaults of WebGPU work
 /// too, with smaller tiles and operands.

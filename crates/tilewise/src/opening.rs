@@ -119,11 +119,11 @@ impl Context {
 
     /// A context on a device and queue of the caller's, with any features and limits.
     /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used
-    /// if the device has wgpu's features `EXPERIMENTAL_COOPERATIVE_MATRIX` and `SUBGROUP`; kernels
-    /// in MSL on Metal if it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as
-    /// they are, so that a lost device shows where it fails an operation, a readback or
-    /// [`wait`](Self::wait), and not before. Options that choose an adapter are not read. On native
-    /// it waits for the work that the queue has been given.
+    /// if the device has wgpu's features `EXPERIMENTAL_COOPERATIVE_MATRIX`, `SUBGROUP` and
+    /// `SUBGROUP_BARRIER`; kernels in MSL on Metal if it has `PASSTHROUGH_SHADERS`. The device's
+    /// error handlers are left as they are, so that a lost device shows where it fails an
+    /// operation, a readback or [`wait`](Self::wait), and not before. Options that choose an
+    /// adapter are not read. On native it waits for the work that the queue has been given.
     ///
     /// ```no_run
     /// # use tilewise::wgpu::Adapter;
@@ -258,8 +258,8 @@ fn why_off(
         (None, _) => Some("a device does not tell of them; Context::from_wgpu asks its adapter"),
         (_, Switch::Off) => Some("ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=off"),
         _ if !features.contains(adapter::MATRIX_UNITS) => Some(
-            "the device was made without wgpu's features EXPERIMENTAL_COOPERATIVE_MATRIX and \
-             SUBGROUP, for which device_descriptor() asks with ExperimentalFeatures::enabled()",
+            "the device was made without wgpu's features EXPERIMENTAL_COOPERATIVE_MATRIX, SUBGROUP \
+             and SUBGROUP_BARRIER, for which device_descriptor() asks with ExperimentalFeatures::enabled()",
         ),
         (_, Switch::Auto) if !trusted => Some(
             "unproven with this driver; ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=on",
