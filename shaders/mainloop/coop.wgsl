@@ -267,8 +267,8 @@ fn main(
                     if TOGETHER > ELEMENTS && at >= ELEMENTS {
                         break;
                     }
-                    // The places of a subtile lie SUBTILES matrices apart. (`subtile` is found anew:
-                    // else NVIDIA's driver makes 4096³ of bf16 3% slower.)
+                    // The places of a subtile lie SUBTILES matrices apart. (`subtile` is found
+                    // anew: else NVIDIA's driver makes 4096³ of bf16 3% slower.)
                     var sum = shown_at(subgroup % SUBTILES * ELEMENTS + at);
                     for (var other = 1u; other < PLACES; other += 1u) {
                         sum += shown_at((other * SUBTILES + subtile) * ELEMENTS + at);

@@ -70,6 +70,9 @@
 //! # }
 //! ```
 
+// rustdoc asks whether types are `Send`, all the way down into wgpu.
+#![recursion_limit = "256"]
+
 mod adapter;
 #[cfg(all(target_vendor = "apple", feature = "metal"))]
 mod apple;

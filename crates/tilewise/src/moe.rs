@@ -2,7 +2,8 @@
 //!
 //! - [`Router`] chooses experts by logits and gives a [`Routing`]: weights, and the rows sorted by
 //!   expert as grouped products take them. [`Router::choose`] gives weights and experts alone.
-//! - [`MoeLayer`] is the whole layer: routing, the gated products of the experts, and their sum.
+//! - [`MoeLayer`] is the whole layer: routing, the gated products of the experts, and their sum. It
+//!   takes experts that are chosen already as well ([`Routes`]).
 //! - [`gather_matmul`] multiplies rows that indices name by matrices that indices name.
 //!
 //! [`ops::combine`](crate::ops::combine) is the sum, [`Gemm::grouped`](crate::Gemm::grouped) the
@@ -12,10 +13,12 @@ mod gather;
 mod layer;
 #[doc(hidden)]
 pub mod reference;
+mod routes;
 mod routing;
 mod weights;
 mod work;
 
 pub use gather::{GatherMatmul, gather_matmul};
 pub use layer::MoeLayer;
+pub use routes::Routes;
 pub use routing::{Router, Routing, Scoring};

@@ -259,7 +259,8 @@ fn why_off(
         (_, Switch::Off) => Some("ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=off"),
         _ if !features.contains(adapter::MATRIX_UNITS) => Some(
             "the device was made without wgpu's features EXPERIMENTAL_COOPERATIVE_MATRIX, SUBGROUP \
-             and SUBGROUP_BARRIER, for which device_descriptor() asks with ExperimentalFeatures::enabled()",
+             and SUBGROUP_BARRIER, for which device_descriptor() asks with \
+             ExperimentalFeatures::enabled()",
         ),
         (_, Switch::Auto) if !trusted => Some(
             "unproven with this driver; ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=on",

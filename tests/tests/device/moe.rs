@@ -2,6 +2,7 @@
 
 mod errors;
 mod gather;
+mod routes;
 mod routing;
 
 use tilewise::moe::reference::{Choice, Ffn, Layer, Stack};

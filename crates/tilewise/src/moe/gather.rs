@@ -1,13 +1,13 @@
 //! Rows that indices name, times matrices that indices name.
 
-use super::work::{Work, encode, record, submit};
+use super::work::{Work, encode, planned, record, submit};
 use crate::gemm::Gemm;
 use crate::offsets::GroupOffsets;
 use crate::ops;
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::Arc;
-use tilewise_core::plan::Plan;
+use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{DType, Error, Precision, Result};
 
 /// The operation of [`gather_matmul`].
@@ -147,10 +147,29 @@ impl GatherMatmul {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn plans(&self) -> Result<Vec<Plan>> {
+        self.product()?.plans()
+    }
+
+    /// Every kernel that takes the product, as [`Gemm::choices`](crate::Gemm::choices).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn choices(&self) -> Result<Vec<Choice>> {
+        self.product()?.choices()
+    }
+
+    /// Which kernel was chosen and why not another, as [`Gemm::explain`](crate::Gemm::explain).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn explain(&self) -> Result<String> {
+        self.product()?.explain()
+    }
+
+    /// The grouped product, of sorted rows.
+    fn product(&self) -> Result<Gemm> {
         let y = self.zeros()?;
-        let mut plans = Vec::new();
-        self.work(&mut Work::Plans(&mut plans), &y)?;
-        Ok(plans)
+        Ok(planned(|work| self.work(work, &y))?.remove(0).0)
     }
 
     fn sizes(&self) -> Result<Sizes> {

@@ -1,9 +1,11 @@
 //! The whole layer.
 
+use super::routes::{Routes, chosen_sizes};
 use super::routing::{Router, Routing};
 use super::weights::{Gated, Hidden, Rows, Ways};
-use super::work::{Work, encode, record, submit};
+use super::work::{Work, encode, planned, record, submit};
 use crate::cache::lock;
+use crate::gemm::Gemm;
 use crate::ops;
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
@@ -166,16 +168,18 @@ impl MoeLayer {
         self
     }
 
-    /// The output for tokens `x`, floats \[T, H\], and the router's `logits`, floats \[T, E\]: a
-    /// new tensor \[T, H\] of x's type. The work is submitted, not waited for.
+    /// The output for tokens `x`, floats \[T, H\]: a new tensor \[T, H\] of x's type. `routes` are
+    /// logits for the router, floats \[T, E\], or experts that are chosen already ([`Routes`]). The
+    /// work is submitted, not waited for.
     ///
     /// # Errors
     /// `Shape` for operands that do not fit together, and for more experts to a token than there
     /// are; otherwise as [`Gemm::run`](crate::Gemm::run) and [`Op::run`](crate::ops::Op::run).
-    pub fn forward(&self, x: &Tensor, logits: &Tensor) -> Result<Tensor> {
-        let sizes = self.sizes(x, logits)?;
+    pub fn forward(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Tensor> {
+        let routes = routes.into();
+        let sizes = self.sizes(x, &routes)?;
         let y = Tensor::zeros(x.context(), sizes.dtype, &[sizes.tokens, sizes.h])?;
-        self.forward_into(x, logits, &y)?;
+        self.forward_into(x, routes, &y)?;
         Ok(y)
     }
 
@@ -183,10 +187,12 @@ impl MoeLayer {
     /// overlap it: x and the logits are read before.
     ///
     /// # Errors
-    /// As [`forward`](Self::forward); `Aliased` when `y` overlaps a weight, `Strides` when
-    /// elements of it overlap, `Misuse` when it is a [prepared tensor](crate::PreparedTensor).
-    pub fn forward_into(&self, x: &Tensor, logits: &Tensor, y: &Tensor) -> Result<()> {
-        submit(x.context(), "experts", |work| self.work(work, x, logits, y))
+    /// As [`forward`](Self::forward); `Aliased` when `y` overlaps weights, of experts or tokens,
+    /// `Strides` when elements of it overlap, `Misuse` when it is a
+    /// [prepared tensor](crate::PreparedTensor).
+    pub fn forward_into(&self, x: &Tensor, routes: impl Into<Routes>, y: &Tensor) -> Result<()> {
+        let routes = routes.into();
+        submit(x.context(), "experts", |work| self.work(work, x, &routes, y))
     }
 
     /// Adds the layer to a command encoder of the caller's, as one compute pass. Nothing is
@@ -198,10 +204,11 @@ impl MoeLayer {
         &self,
         encoder: &mut wgpu::CommandEncoder,
         x: &Tensor,
-        logits: &Tensor,
+        routes: impl Into<Routes>,
         y: &Tensor,
     ) -> Result<()> {
-        encode(x.context(), encoder, "experts", |work| self.work(work, x, logits, y))
+        let routes = routes.into();
+        encode(x.context(), encoder, "experts", |work| self.work(work, x, &routes, y))
     }
 
     /// Adds the layer to a compute pass of the caller's. Sets pipelines and bind group 0.
@@ -212,10 +219,11 @@ impl MoeLayer {
         &self,
         pass: &mut wgpu::ComputePass<'_>,
         x: &Tensor,
-        logits: &Tensor,
+        routes: impl Into<Routes>,
         y: &Tensor,
     ) -> Result<()> {
-        record(x.context(), pass, |work| self.work(work, x, logits, y))
+        let routes = routes.into();
+        record(x.context(), pass, |work| self.work(work, x, &routes, y))
     }
 
     /// The plans of the products of [`forward`](Self::forward), in the order in which they run:
@@ -224,15 +232,32 @@ impl MoeLayer {
     ///
     /// # Errors
     /// As [`forward`](Self::forward).
-    pub fn plans(&self, x: &Tensor, logits: &Tensor) -> Result<Vec<Plan>> {
+    pub fn plans(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Plan>> {
+        let products = self.planned(x, &routes.into())?;
+        Ok(products.into_iter().flat_map(|(_, plans)| plans).collect())
+    }
+
+    /// Which kernels were chosen and why not others, as [`Gemm::explain`](crate::Gemm::explain): of
+    /// each product in turn, in the order of [`plans`](Self::plans).
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn explain(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<String> {
+        let products = self.planned(x, &routes.into())?;
+        let texts = products.iter().enumerate().map(|(at, (product, _))| {
+            let title = format!("product {} of {}\n", at + 1, products.len());
+            Ok(title + &product.explain()?)
+        });
+        texts.collect()
+    }
+
+    fn planned(&self, x: &Tensor, routes: &Routes) -> Result<Vec<(Gemm, Vec<Plan>)>> {
         let y = Tensor::zeros(x.context(), x.dtype(), x.shape())?;
-        let mut plans = Vec::new();
-        self.work(&mut Work::Plans(&mut plans), x, logits, &y)?;
-        Ok(plans)
+        planned(|work| self.work(work, x, routes, &y))
     }
 
     /// The sizes of a call, once all operands are found to fit.
-    fn sizes(&self, x: &Tensor, logits: &Tensor) -> Result<Sizes> {
+    fn sizes(&self, x: &Tensor, routes: &Routes) -> Result<Sizes> {
         let (context, dtype) = (x.context(), x.dtype());
         if !dtype.is_float() {
             return Err(Error::Unsupported(format!(
@@ -243,8 +268,17 @@ impl MoeLayer {
         let &[tokens, h] = x.shape() else {
             return Err(Error::Shape(format!("x has shape {:?}, wanted [T, H]", x.shape())));
         };
-        context.same(logits.context(), "the logits")?;
-        let [rows, experts] = self.router.sizes(logits)?;
+        let (rows, experts, k) = match routes {
+            Routes::Logits(logits) => {
+                context.same(logits.context(), "the logits")?;
+                let [rows, experts] = self.router.sizes(logits)?;
+                (rows, experts, self.router.top_k())
+            }
+            Routes::Chosen { weights, experts } => {
+                let [rows, k] = chosen_sizes(context, weights, experts)?;
+                (rows, self.experts.count(), k)
+            }
+        };
         let [f, own] = self.experts.sizes("the experts", context, Some(experts))?;
         let shared = match &self.shared {
             Some(shared) => {
@@ -256,17 +290,20 @@ impl MoeLayer {
         };
         fits(x, own, "the experts")?;
         if rows != tokens {
+            let (name, shape) = match routes {
+                Routes::Logits(logits) => ("logits", logits.shape()),
+                Routes::Chosen { weights, .. } => ("weights of tokens", weights.shape()),
+            };
             return Err(Error::Shape(format!(
-                "logits have shape {:?} and x {:?}, wanted one row of each for a token",
-                logits.shape(),
+                "{name} have shape {shape:?} and x {:?}, wanted one row of each for a token",
                 x.shape()
             )));
         }
-        Ok(Sizes { tokens, experts, k: self.router.top_k(), h, f, shared, dtype })
+        Ok(Sizes { tokens, experts, k, h, f, shared, dtype })
     }
 
-    fn work(&self, work: &mut Work<'_, '_>, x: &Tensor, logits: &Tensor, y: &Tensor) -> Result<()> {
-        let sizes = self.sizes(x, logits)?;
+    fn work(&self, work: &mut Work<'_, '_>, x: &Tensor, routes: &Routes, y: &Tensor) -> Result<()> {
+        let sizes = self.sizes(x, routes)?;
         x.context().same(y.context(), "the output")?;
         let (MoeLayer { experts, ways, .. }, Sizes { tokens, h, .. }) = (self, sizes);
         if y.shape() != [tokens, h] || !y.dtype().is_float() {
@@ -280,10 +317,19 @@ impl MoeLayer {
         for own in self.shared.iter().chain([experts]) {
             own.lie_beside(y)?;
         }
+        if let Routes::Chosen { weights, .. } = routes {
+            RightOperand::from(weights).lies_beside("weights of tokens", y)?;
+        }
         // On the CPU the numbers must stay until the call is done.
         let mut kept = lock(&self.memory);
         let Memory { routing, rows, hidden, shared, .. } = self.memory(&mut kept, x, sizes)?;
-        self.router.work(work, logits, &routing)?;
+        let routing = match routes {
+            Routes::Logits(logits) => {
+                self.router.work(work, logits, &routing)?;
+                routing
+            }
+            Routes::Chosen { weights, experts } => routing.chosen(work, weights, experts)?,
+        };
         let all = Rows { x, indices: None, ends: None };
         let ends = Some(&routing.offsets);
         let mut own = Rows { indices: Some(&routing.tokens), ends, ..all };
@@ -326,7 +372,7 @@ impl MoeLayer {
         // The old one goes first, so that both are never there at once.
         *kept = None;
         let context = x.context();
-        let routing = Routing::zeros(context, tokens, experts, k)?;
+        let routing = Routing::with_room(context, tokens, experts, k)?;
         let count = routing.order.elem_count();
         let memory = Memory {
             sizes,

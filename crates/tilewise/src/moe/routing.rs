@@ -256,6 +256,16 @@ impl Routing {
     /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn zeros(context: &Context, tokens: usize, experts: usize, k: usize) -> Result<Self> {
         admitted(k, experts)?;
+        Self::with_room(context, tokens, experts, k)
+    }
+
+    /// The same for any k: of experts that are chosen already some may not be here.
+    pub(super) fn with_room(
+        context: &Context,
+        tokens: usize,
+        experts: usize,
+        k: usize,
+    ) -> Result<Self> {
         let rows = tokens.checked_mul(k).and_then(|rows| u32::try_from(rows).ok());
         let rows = rows.ok_or_else(|| {
             Error::Overflow(format!(
@@ -279,6 +289,18 @@ impl Routing {
         let slots = slots.narrow(1, 0, weights.elem_count())?;
         let [order, tokens, places] = Self::views(&slots, weights.shape())?;
         Ok(Routing { weights, experts, order, tokens, places, offsets, slots })
+    }
+
+    /// Sorts the slots of these experts, u32 \[tokens, k\]. It has them and their weights then.
+    pub(super) fn chosen(
+        self,
+        work: &mut Work<'_, '_>,
+        weights: &Tensor,
+        experts: &Tensor,
+    ) -> Result<Self> {
+        let groups = self.offsets.count() - 1;
+        work.pair(&ops::group(experts, groups), [&self.offsets.tensor, &self.slots])?;
+        Ok(Routing { weights: weights.clone(), experts: experts.clone(), ..self })
     }
 
     /// For fewer tokens, on the same memory.

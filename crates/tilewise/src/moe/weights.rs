@@ -56,6 +56,11 @@ impl Gated {
         Gated { gate_up: GateUp::Fused(gate_up), down }
     }
 
+    /// How many experts there are, if the weights are stacks.
+    pub(super) fn count(&self) -> usize {
+        self.operands().next().map_or(0, |(_, first)| first.shape().first().copied().unwrap_or(0))
+    }
+
     fn operands(&self) -> impl Iterator<Item = (&'static str, &RightOperand)> {
         let (first, second) = match &self.gate_up {
             GateUp::Separate(gate, up) => (("gate", gate), Some(("up", up))),

@@ -13,8 +13,8 @@ pub(super) enum Work<'w, 'p> {
     Now,
     /// Into a compute pass.
     Pass(&'w mut wgpu::ComputePass<'p>),
-    /// Nothing is computed, and products are planned.
-    Plans(&'w mut Vec<Plan>),
+    /// Nothing is computed, and products are kept with their plans.
+    Planned(&'w mut Vec<(Gemm, Vec<Plan>)>),
 }
 
 impl Work<'_, '_> {
@@ -22,7 +22,7 @@ impl Work<'_, '_> {
         match self {
             Work::Now => op.run_into(out),
             Work::Pass(pass) => op.record(pass, out),
-            Work::Plans(_) => Ok(()),
+            Work::Planned(_) => Ok(()),
         }
     }
 
@@ -34,7 +34,7 @@ impl Work<'_, '_> {
         match self {
             Work::Now => pair.run_into(outs),
             Work::Pass(pass) => pair.record(pass, outs),
-            Work::Plans(_) => Ok(()),
+            Work::Planned(_) => Ok(()),
         }
     }
 
@@ -42,12 +42,23 @@ impl Work<'_, '_> {
         match self {
             Work::Now => gemm.run_into(out),
             Work::Pass(pass) => gemm.record(pass, out),
-            Work::Plans(plans) => {
-                plans.extend(gemm.clone().out_dtype(out.dtype()).plans()?);
+            Work::Planned(products) => {
+                let gemm = gemm.clone().out_dtype(out.dtype());
+                let plans = gemm.plans()?;
+                products.push((gemm, plans));
                 Ok(())
             }
         }
     }
+}
+
+/// The products of some work with their plans, in their order.
+pub(super) fn planned(
+    work: impl FnOnce(&mut Work<'_, '_>) -> Result<()>,
+) -> Result<Vec<(Gemm, Vec<Plan>)>> {
+    let mut products = Vec::new();
+    work(&mut Work::Planned(&mut products))?;
+    Ok(products)
 }
 
 /// Submits the operations as one compute pass; the CPU executor runs them.

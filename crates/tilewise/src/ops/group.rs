@@ -37,7 +37,8 @@ pub struct Group {
 /// - slots, \[3, t·k\]: the slots in the order of their keys, where equal keys keep their order;
 ///   the row of `keys` that each comes from; and the place of each slot among the sorted ones.
 ///
-/// Keys from `groups` on belong to no group and come last, in the order of their slots.
+/// Keys from `groups` on belong to no group and come last, in the order of their slots. Their place
+/// is `u32::MAX`, which [`combine`](super::combine) leaves out.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -117,8 +118,10 @@ impl Plan for Group {
         let (sorted, order, counts) = (zeros(count)?, zeros(count)?, zeros(groups)?);
         let sort = sort(&keys).no_larger_than(groups as u32);
         steps.extend(sort.kind.steps([&sorted, &order])?);
-        let mut last = SLOTS.step("group", Function::NONE, &[Some(&order)], &[slots])?;
-        last.call = one_each("group", last.call, count, caps)?.value("k", k);
+        let inputs = [Some(&sorted), Some(&order)];
+        let mut last = SLOTS.step("group", Function::NONE, &inputs, &[slots])?;
+        last.call =
+            one_each("group", last.call, count, caps)?.value("groups", groups as u32).value("k", k);
         steps.push(last);
         if groups > 0 {
             steps.extend(histogram(&keys, groups).kind.steps(&counts)?);

@@ -31,7 +31,8 @@ for (var i = local_index; i <= count + groups; i += SIZE) {
     if i < count {
         slots[place * slots_strides[1]] = i;
         slots[slots_strides[0] + place * slots_strides[1]] = i / k;
-        slots[2u * slots_strides[0] + i * slots_strides[1]] = place;
+        let own = select(place, 0xffffffffu, rank >= groups * MOST);
+        slots[2u * slots_strides[0] + i * slots_strides[1]] = own;
     } else {
         starts[(i - count) * starts_strides[0]] = place;
     }

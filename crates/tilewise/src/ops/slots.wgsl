@@ -1,8 +1,10 @@
-// The body of a grouping's last kernel: what belongs to each row, of the slots in their order.
+// The body of a grouping's last kernel: what belongs to each row, of the slots in the order of
+// their keys. Slots with keys from `groups` on have no place.
 let row = group * SIZE + local_index;
 if row < count {
     let slot = order[row];
     slots[row * slots_strides[1]] = slot;
     slots[slots_strides[0] + row * slots_strides[1]] = slot / k;
-    slots[2u * slots_strides[0] + slot * slots_strides[1]] = row;
+    let place = select(row, 0xffffffffu, sorted[row] >= groups);
+    slots[2u * slots_strides[0] + slot * slots_strides[1]] = place;
 }

@@ -93,7 +93,7 @@ texts! {
     COMBINE "combine" "combine.wgsl" [], ["x", "places", "weights"] => ["y"], Fours All;
     TAKE_ALONG "take_along" "take_along.wgsl" [], ["x", "indices"] => ["y"], Fours All;
     GROUP_SLOTS "group" "group.wgsl" [], ["keys"] => ["starts", "slots"], Ones All;
-    SLOTS "slots" "slots.wgsl" [], ["order"] => ["slots"], Ones All;
+    SLOTS "slots" "slots.wgsl" [], ["sorted", "order"] => ["slots"], Ones All;
     HISTOGRAM "histogram" "histogram.wgsl" [], ["keys"] => ["y"], Ones Atomics;
     SCAN "scan" "scan.wgsl" [], ["x", "base"] => ["y"], Ones All;
     SORT_COUNT "sort_count" "sort_count.wgsl" [], ["keys"] => ["counts"], Ones All;

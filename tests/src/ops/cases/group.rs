@@ -48,7 +48,10 @@ fn of_groups(rng: &mut Rng, shape: [usize; 2], groups: usize, turn: usize) -> [C
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
     let mut places = vec![0.0; count];
-    order.iter().enumerate().for_each(|(row, &slot)| places[slot] = row as f64);
+    for (row, &slot) in order.iter().enumerate() {
+        let has_place = keys[slot] < groups as f64;
+        places[slot] = if has_place { row as f64 } else { u32::MAX.into() };
+    }
     let before = |group: usize| (0..count).filter(|&slot| key(slot) < group as f64).count();
     let starts: Vec<f64> = (0..=groups).map(|group| before(group) as f64).collect();
     let slots = order.iter().map(|&slot| slot as f64);

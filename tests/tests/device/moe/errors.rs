@@ -8,7 +8,7 @@ use tilewise::{
 use tilewise_tests::contexts;
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(result: tilewise::Result<T>, kind: &str, words: &[&str]) {
+pub(super) fn refused<T: std::fmt::Debug>(result: tilewise::Result<T>, kind: &str, words: &[&str]) {
     let error = result.unwrap_err();
     assert!(format!("{error:?}").starts_with(kind), "{error:?}");
     for word in words {
