@@ -4,7 +4,7 @@ mod grouped;
 mod values;
 
 pub(crate) use grouped::{GatherMatmulArgs, GroupedArgs, MoeArgs};
-pub(crate) use values::{ActivationArg, AxisArg, DTypeArg, Layout, Prepared};
+pub(crate) use values::{ActivationArg, AxisArg, DTypeArg, Layout, Prepared, ScoringArg};
 
 use crate::array::{Sink, Source};
 use crate::target::Target;
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     /// A mixture of experts: each token goes to the experts with the largest logits
     ///
     /// Softmax over the experts, the k largest, weights made to sum to 1: Y = Σ weight ·
-    /// (silu(x·Gᵀ)∘(x·Uᵀ))·Dᵀ.
+    /// (silu(x·Gᵀ)∘(x·Uᵀ))·Dᵀ. Other functions, biases and shared experts are the library's.
     #[command(after_help = "Example: tilewise moe X.npy LOGITS.npy m.safetensors#gate \
                       m.safetensors#up m.safetensors#down --top-k 2 -o Y.npy")]
     Moe(MoeArgs),
@@ -361,6 +361,13 @@ pub(crate) struct PlanArgs {
     /// B is weights [N,K] in this quantized format
     #[arg(long, value_name = "NAME", conflicts_with = "transpose")]
     pub(crate) format: Option<QuantFormat>,
+    /// Groups of rows, as for grouped: B is a stack of so many matrices, and M counts all rows
+    #[arg(long, value_name = "G", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) groups: Option<u64>,
+    /// Rows that each group with rows has [default: rows choose their groups at random]
+    #[arg(long, value_name = "ROWS", requires = "groups",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) expected_rows: Option<u64>,
     /// As for matmul
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,

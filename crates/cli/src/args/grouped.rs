@@ -1,6 +1,6 @@
 //! Options of products with several matrices.
 
-use super::{DTypeArg, Execution, Known, quantized_format};
+use super::{DTypeArg, Execution, Known, ScoringArg, quantized_format};
 use crate::array::{Sink, Source};
 use clap::{ArgGroup, Args};
 use tilewise_core::QuantFormat;
@@ -98,6 +98,9 @@ pub(crate) struct MoeArgs {
     /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors
     #[arg(short, long, value_name = "Y")]
     pub(crate) output: Sink,
+    /// How logits become scores. After a sigmoid the weights of a token do not sum to 1
+    #[arg(long, value_name = "SCORING", default_value = "softmax")]
+    pub(crate) scoring: ScoringArg,
     /// Format of GATE, where it differs from --format
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub(crate) gate_format: Option<QuantFormat>,

@@ -1,6 +1,7 @@
 //! Values of options.
 
 use clap::ValueEnum;
+use tilewise::moe::Scoring;
 use tilewise_core::kernel::Role;
 use tilewise_core::problem::{Activation, Axis, DType};
 
@@ -40,6 +41,22 @@ impl From<ActivationArg> for Activation {
             ActivationArg::Gelu => Activation::Gelu,
             ActivationArg::Silu => Activation::Silu,
             ActivationArg::GeluErf => Activation::GeluErf,
+        }
+    }
+}
+
+/// Scores of experts on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum ScoringArg {
+    Softmax,
+    Sigmoid,
+}
+
+impl From<ScoringArg> for Scoring {
+    fn from(scoring: ScoringArg) -> Self {
+        match scoring {
+            ScoringArg::Softmax => Scoring::Softmax,
+            ScoringArg::Sigmoid => Scoring::Sigmoid,
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::product;
 use crate::stack::Stack;
 use std::io::Write;
 use std::slice::from_ref;
-use tilewise::moe::Scoring;
 use tilewise::moe::reference::{self, Choice, Ffn, Layer};
+use tilewise::moe::{Router, Scoring};
 use tilewise::{Activation, Context, MoeLayer, Tensor};
 use tilewise_core::Format;
 use tilewise_core::problem::DType;
@@ -32,7 +32,8 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
 
     let context = product::open(args.ways.execution.adapter.as_deref())?;
     let [gate, up, down] = all.each_ref().map(|stack| stack.on(&context));
-    let mut layer = MoeLayer::new(gate?, up?, down?, args.top_k).precision(args.ways.precision);
+    let router = Router::new(args.top_k).scoring(args.scoring.into());
+    let mut layer = MoeLayer::new(gate?, up?, down?, router).precision(args.ways.precision);
     if let Some(kernel) = &args.ways.execution.kernel {
         layer = layer.kernel(kernel);
     }
@@ -102,12 +103,17 @@ fn expected(
         errors: wide[at].1.as_deref(),
         format: all[at].format().unwrap_or(Format::Dense(DType::F32)),
     };
-    let [h, f] = all[0].k_and_n(true);
+    let ([h, f], scoring) = (all[0].k_and_n(true), args.scoring.into());
     let layer = Layer {
         dtype: x.dtype,
         h,
         experts: all[0].matrices(),
-        choice: Choice { k: args.top_k, scoring: Scoring::Softmax, normalize: true, bias: None },
+        choice: Choice {
+            k: args.top_k,
+            scoring,
+            normalize: scoring == Scoring::Softmax,
+            bias: None,
+        },
         activation: Activation::Silu,
         precision: args.ways.precision,
         own: Ffn { f, gate: stack(0), up: stack(1), down: stack(2) },

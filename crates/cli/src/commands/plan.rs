@@ -4,6 +4,7 @@ use crate::args::{PlanArgs, Prepared};
 use crate::failure::{Failure, Result};
 use crate::product;
 use std::io::Write;
+use tilewise_core::Grouping;
 use tilewise_core::caps::{Caps, RECORDED};
 use tilewise_core::kernel::{Library, Role};
 use tilewise_core::plan::{Forced, explain, plan, prepare};
@@ -46,27 +47,36 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
 /// Packed operands of the given extents.
 fn problem(args: &PlanArgs) -> Result<Problem> {
     let PlanArgs { m, n, k, .. } = *args;
-    for (operand, rows, cols) in [("A", m, k), ("B", k, n), ("C", m, n)] {
-        if rows.checked_mul(cols).is_none() {
+    let matrices = args.groups.unwrap_or(1);
+    for (operand, entries, rows, cols) in [("A", 1, m, k), ("B", matrices, k, n), ("C", 1, m, n)] {
+        if rows.checked_mul(cols).and_then(|one| one.checked_mul(entries)).is_none() {
+            let stack = if entries > 1 { format!("{entries} by ") } else { String::new() };
             return Err(Failure::Other(format!(
-                "{operand} of {rows} by {cols} has more elements than 64 bits can count"
+                "{operand} of {stack}{rows} by {cols} has more elements than 64 bits can count"
             )));
         }
     }
     let format = Format::Dense(args.dtype.into());
-    let operand = |transposed, rows, cols| {
+    let operand = |transposed, entries, rows, cols| {
         if transposed {
-            Operand::packed(format, 1, cols, rows).t()
+            Operand::packed(format, entries, cols, rows).t()
         } else {
-            Operand::packed(format, 1, rows, cols)
+            Operand::packed(format, entries, rows, cols)
         }
     };
-    let a = operand(args.transpose.a(), m, k);
+    let a = operand(args.transpose.a(), 1, m, k);
     let b = match args.format {
-        Some(format) => Operand::packed(Format::Quantized(format), 1, n, k).t(),
-        None => operand(args.transpose.b(), k, n),
+        Some(format) => Operand::packed(Format::Quantized(format), matrices, n, k).t(),
+        None => operand(args.transpose.b(), matrices, k, n),
     };
-    Ok(Problem { a, b, precision: args.precision, ..Problem::dense(args.dtype.into(), m, n, k) })
+    let grouping = match args.groups {
+        Some(groups) => {
+            Grouping::RaggedM { groups, first: 0, offset: 0, expected: args.expected_rows }
+        }
+        None => Grouping::Batched,
+    };
+    let dense = Problem::dense(args.dtype.into(), m, n, k);
+    Ok(Problem { a, b, grouping, precision: args.precision, ..dense })
 }
 
 /// Prepares operands, as the library does, and says what was copied, a line for each.
@@ -87,7 +97,8 @@ fn prepared(
             Format::Dense(_) => problem.precision,
             Format::Quantized(_) => Precision::F32,
         };
-        let sizes = [1, extent, problem.k];
+        let entries = if role == Role::B { args.groups.unwrap_or(1) } else { 1 };
+        let sizes = [entries, extent, problem.k];
         let found = prepare(operand, role, sizes, precision, caps, library)?;
         let copied = match &found {
             Some(found) => format!("a copy of {} bytes", found.bytes),

@@ -23,21 +23,29 @@ fn quantized(bench: &Bench, file: &str, shape: [usize; 3], format: &str, w: &[f3
     dequantize(&all)
 }
 
-/// Σ weight · (silu(x·Gᵀ)∘(x·Uᵀ))·Dᵀ in f64.
-fn layer(
+/// Σ weight · (silu(x·Gᵀ)∘(x·Uᵀ))·Dᵀ in f64, where weights are of a softmax over the chosen.
+fn layer(operands: [&[f32]; 2], weights: [&[f32]; 3], sizes: [usize; 4]) -> Vec<f64> {
+    let softmax =
+        |logit: f64, chosen: &[f64]| logit.exp() / chosen.iter().map(|own| own.exp()).sum::<f64>();
+    scored(operands, weights, sizes, softmax)
+}
+
+/// The same with the weights that a function makes of a logit and all chosen ones.
+fn scored(
     [x, logits]: [&[f32]; 2],
     [gate, up, down]: [&[f32]; 3],
     [experts, k, f, h]: [usize; 4],
+    score: impl Fn(f64, &[f64]) -> f64,
 ) -> Vec<f64> {
     let mut y = Vec::new();
     for (x, logits) in x.chunks(h).zip(logits.chunks(experts)) {
         let mut order: Vec<usize> = (0..experts).collect();
         order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
         order.truncate(k);
-        let sum: f64 = order.iter().map(|&e| f64::from(logits[e]).exp()).sum();
+        let chosen: Vec<f64> = order.iter().map(|&e| logits[e].into()).collect();
         let mut row = vec![0.0; h];
         for e in order {
-            let weight = f64::from(logits[e]).exp() / sum;
+            let weight = score(logits[e].into(), &chosen);
             let part = |all: &[f32]| all[e * f * h..][..f * h].to_vec();
             let through = |w: &[f32], n: usize, k: usize, x: &[f32]| {
                 product(x, &transposed(w, n, k), 1, n, k)
@@ -97,6 +105,10 @@ fn a_layer_of_experts() {
             let (shape, values) = bench.read_npy("y.npy");
             assert_eq!(shape, [tokens, h]);
             assert_close(&values, &layer([&x, &logits], [gate, up, down], sizes), 1e-4);
+            let sigmoid = |logit: f64, _: &[f64]| 1.0 / (1.0 + (-logit).exp());
+            let wanted = scored([&x, &logits], [gate, up, down], sizes, sigmoid);
+            bench.succeed(&format!("moe x.npy l.npy g.npy u.npy d.npy {line} --scoring sigmoid"));
+            assert_close(&bench.read_npy("y.npy").1, &wanted, 1e-4);
             if f < 64 {
                 continue;
             }

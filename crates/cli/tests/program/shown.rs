@@ -70,8 +70,25 @@ fn plans_name_a_kernel_and_the_reasons_against_the_others() {
             .fail(1, "plan 9999999999 9999999999 9999999999 --caps browser")
             .contains("9999999999")
     );
+    let experts = |rows: u32, flags: &str| {
+        let line = format!("plan {} 1408 2048 --groups 64 --expected-rows {rows}", 64 * rows);
+        let line = format!("{line} --dtype f16 {flags} --caps nvidia-h200");
+        chosen(&bench.succeed(&line)).unwrap_or_default()
+    };
+    let codes = "--format affine-4bit-g64-f16";
+    for (rows, flags, kernel) in
+        [(32, "", "coop/32x128x32-4"), (32, codes, "coop/32x64x64-k"), (1, codes, "dot/")]
+    {
+        let chosen = experts(rows, flags);
+        assert!(chosen.contains(kernel), "{rows} rows, {flags}: {chosen}");
+    }
+    bench.fail(2, "plan 8 8 8 --expected-rows 4 --caps browser");
+    bench.fail(2, "plan 8 8 8 --groups 0 --caps browser");
+    let many = "plan 8 99999999 99999999 --groups 99999999 --caps browser";
+    assert!(bench.fail(1, many).contains("B of 99999999 by 99999999 by 99999999"));
     for adapter in adapters() {
         bench.succeed(&format!("plan 64 64 64 --adapter {adapter}"));
+        bench.succeed(&format!("plan 64 64 64 --groups 3 --transpose NT --adapter {adapter}"));
     }
 }
 
