@@ -89,9 +89,14 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .step_by(3);
     let others = others.chain(split_epilogues.step_by(2)).chain(codes).chain(across);
     let groups = groups(table).into_iter().rev().take(16).filter(|case| of(case, &smallest[1..]));
+    // Two tiles in each of two entries, which lie behind each other.
     let loads = shared_loads(table)
         .into_iter()
-        .filter(|case| of(case, &["coop/16x64x64", "coop/32x64x64-k"]));
+        .filter(|case| of(case, &["coop/16x64x64", "coop/32x64x64-k"]))
+        .map(|case| {
+            let [m, n, k] = case.size;
+            Case { size: [m, n + 16, k], ..case.batch(2) }
+        });
     let others = others.chain(groups).chain(halves(table)).chain(loads);
     let variants =
         table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));

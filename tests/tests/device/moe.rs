@@ -328,10 +328,8 @@ fn calls_are_alike() -> Result<()> {
             let wanted = bits(&y);
             assert_eq!(bits(&layer.forward(&x, &logits)?), wanted);
             // Rows whose elements do not follow each other are copied.
-            if case.shared.is_none() {
-                let turned = x.t().contiguous()?.t();
-                assert_eq!(bits(&layer.forward(&turned, &logits)?), wanted);
-            }
+            let turned = x.t().contiguous()?.t();
+            assert_eq!(bits(&layer.forward(&turned, &logits)?), wanted);
             // Fewer tokens on the same memory, and again all of them.
             let few = [&x, &logits].map(|all| all.narrow(0, 2, 4).unwrap());
             let fresh = operands.layer(&context).forward(&few[0], &few[1])?;
@@ -349,6 +347,11 @@ fn calls_are_alike() -> Result<()> {
             let columns = Tensor::zeros(&context, DType::F32, &[h, t])?.t();
             layer.forward_into(&x, &logits, &columns)?;
             assert_eq!(bits(&columns.contiguous()?), wanted);
+            // A layer with gate and up in one, or apart, has memory of other sizes.
+            let apart = Operands::new(Case { fused: !case.fused, ..case }, 3);
+            let apart = apart.layer(&context).sharing_memory(&layer);
+            operands.check(&apart.forward(&x, &logits)?);
+            assert_eq!(bits(&layer.forward(&x, &logits)?), wanted);
             // Memory of another layer, used by turns.
             let other = Operands::new(Case { h: 4, f: 3, ..PLAIN }, 4);
             let [own, its] = other.on(&context);

@@ -142,7 +142,8 @@ impl GatherMatmul {
         record(self.x.context(), pass, |work| self.work(work, y))
     }
 
-    /// The plan of the product, or of that of each [shard](crate::Shards). Nothing is computed.
+    /// The plan of the product, or of that of each [shard](crate::Shards). Nothing is computed;
+    /// memory is taken as for a call.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -193,8 +194,9 @@ impl GatherMatmul {
         };
         let rows = &x.shape()[..rows.len() + 1];
         if x.shape()[rows.len()] != k {
+            let hint = if x.shape()[rows.len()] == n { "; w transposed would fit" } else { "" };
             return Err(Error::Shape(format!(
-                "x has shape {:?} and w, as [E, K, N], {shape:?}: K differs",
+                "x has shape {:?} and w, as [E, K, N], {shape:?}: K differs{hint}",
                 x.shape()
             )));
         }
@@ -295,6 +297,11 @@ impl GatherMatmul {
             Some(rows) if !x.has_whole_rows() => {
                 let a = Tensor::zeros(context, x.dtype(), &[count, x.shape()[1]])?;
                 work.op(&ops::gather(x, &rows).or_zeros(), &a)?;
+                (a, None)
+            }
+            None if !x.has_whole_rows() => {
+                let a = Tensor::zeros(context, x.dtype(), x.shape())?;
+                work.op(&ops::copy(x), &a)?;
                 (a, None)
             }
             rows => (x.clone(), rows),

@@ -36,8 +36,9 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 /// A layer keeps memory for the largest number of tokens it met, T: about T·k·(H + 2·F) numbers of
 /// x's type, and T·2·F of the shared experts' F. Where gate and up are [`fused`](Self::fused), 2·F
 /// is 3·F. Calls share it, also those of clones, and those of other layers by
-/// [`sharing_memory`](Self::sharing_memory). The device runs calls in the order in which they are
-/// submitted, so that no call finds another one's numbers.
+/// [`sharing_memory`](Self::sharing_memory); one of another k or type of x than the last takes new
+/// memory. The device runs calls in the order in which they are submitted, so that no call finds
+/// another one's numbers.
 ///
 /// ```
 /// use tilewise::{Context, MoeLayer, Tensor};
@@ -76,6 +77,8 @@ struct Sizes {
     f: usize,
     /// F of the shared experts.
     shared: Option<usize>,
+    /// Whether gate and up are one product, of the experts and of the shared ones.
+    fused: [bool; 2],
     dtype: DType,
 }
 
@@ -173,8 +176,9 @@ impl MoeLayer {
     /// work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape` for operands that do not fit together, and for more experts to a token than there
-    /// are; otherwise as [`Gemm::run`](crate::Gemm::run) and [`Op::run`](crate::ops::Op::run).
+    /// `Shape` for operands that do not fit together, and where a router is to choose no expert or
+    /// more than there are; otherwise as [`Gemm::run`](crate::Gemm::run) and
+    /// [`Op::run`](crate::ops::Op::run).
     pub fn forward(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Tensor> {
         let routes = routes.into();
         let sizes = self.sizes(x, &routes)?;
@@ -228,7 +232,7 @@ impl MoeLayer {
 
     /// The plans of the products of [`forward`](Self::forward), in the order in which they run:
     /// gate, up and down, then those of shared experts. Of [shards](crate::Shards) there is one
-    /// each. Nothing is computed.
+    /// each. Nothing is computed; memory is taken as for a call.
     ///
     /// # Errors
     /// As [`forward`](Self::forward).
@@ -299,7 +303,8 @@ impl MoeLayer {
                 x.shape()
             )));
         }
-        Ok(Sizes { tokens, experts, k, h, f, shared, dtype })
+        let fused = [self.experts.is_fused(), self.shared.as_ref().is_some_and(Gated::is_fused)];
+        Ok(Sizes { tokens, experts, k, h, f, shared, fused, dtype })
     }
 
     fn work(&self, work: &mut Work<'_, '_>, x: &Tensor, routes: &Routes, y: &Tensor) -> Result<()> {
@@ -330,6 +335,16 @@ impl MoeLayer {
             }
             Routes::Chosen { weights, experts } => routing.chosen(work, weights, experts)?,
         };
+        // Shared experts read whole rows.
+        let whole_x = match self.shared {
+            Some(_) if !x.has_whole_rows() => {
+                let copy = Tensor::zeros(x.context(), x.dtype(), x.shape())?;
+                work.op(&ops::copy(x), &copy)?;
+                Some(copy)
+            }
+            _ => None,
+        };
+        let x = whole_x.as_ref().unwrap_or(x);
         let all = Rows { x, indices: None, ends: None };
         let ends = Some(&routing.offsets);
         let mut own = Rows { indices: Some(&routing.tokens), ends, ..all };
@@ -359,7 +374,7 @@ impl MoeLayer {
 
     /// Memory for a call: what is kept, if that will do, or new, which is kept instead.
     fn memory(&self, kept: &mut Option<Memory>, x: &Tensor, sizes: Sizes) -> Result<Memory> {
-        let Sizes { tokens, experts, k, h, f, shared, dtype } = sizes;
+        let Sizes { tokens, experts, k, h, f, shared, dtype, .. } = sizes;
         let alike = |memory: &&Memory| {
             let context = memory.rows.context().same(x.context(), "");
             Sizes { tokens: memory.sizes.tokens, ..sizes } == memory.sizes

@@ -60,6 +60,12 @@ impl From<&[Tensor; 2]> for Routes {
     }
 }
 
+impl From<[Tensor; 2]> for Routes {
+    fn from([weights, experts]: [Tensor; 2]) -> Self {
+        Routes::Chosen { weights, experts }
+    }
+}
+
 /// Tokens and k of chosen experts, once they are found to fit their weights.
 pub(super) fn chosen_sizes(
     context: &Context,

@@ -58,7 +58,15 @@ impl Gated {
 
     /// How many experts there are, if the weights are stacks.
     pub(super) fn count(&self) -> usize {
-        self.operands().next().map_or(0, |(_, first)| first.shape().first().copied().unwrap_or(0))
+        match self.operands().next().map(|(_, first)| first.shape()).as_deref() {
+            Some(&[experts, _, _]) => experts,
+            _ => 0,
+        }
+    }
+
+    /// Whether gate and up are one.
+    pub(super) fn is_fused(&self) -> bool {
+        matches!(self.gate_up, GateUp::Fused(_))
     }
 
     fn operands(&self) -> impl Iterator<Item = (&'static str, &RightOperand)> {
@@ -94,7 +102,7 @@ impl Gated {
                 (None, &[n, k]) => (None, Some([n, k])),
                 _ => (None, None),
             };
-            let fused = matches!(self.gate_up, GateUp::Fused(_));
+            let fused = self.is_fused();
             let sizes = match (part, matrix) {
                 (_, None) => None,
                 ("down", Some([h, f])) => Some([f, h]),
@@ -268,14 +276,20 @@ fn misfit(
         Some(sizes) => sizes.map(|size| size.to_string()),
         None => ["F".to_owned(), "H".to_owned()],
     };
-    let groups = experts.map_or(String::new(), |experts| format!("{experts}, "));
+    let groups = match experts {
+        Some(0) => "E, ".to_owned(),
+        Some(experts) => format!("{experts}, "),
+        None => String::new(),
+    };
     let wanted = match part {
         "down" => format!("{h}, {f}"),
         "gate and up" => format!("2·{f}, {h}"),
         _ => format!("{f}, {h}"),
     };
     let whose = match experts {
-        Some(experts) if shape.first() != Some(&experts) => ", as many as a row of logits has",
+        Some(experts) if experts > 0 && shape.first() != Some(&experts) => {
+            ", as many experts as the logits or the weights before have"
+        }
         _ => "",
     };
     Error::Shape(format!("{part} of {name} has shape {shape:?}, wanted [{groups}{wanted}]{whose}"))

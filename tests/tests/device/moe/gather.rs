@@ -119,8 +119,13 @@ fn rows_and_matrices_by_index() -> Result<()> {
             let every: Vec<u32> = (0..M as u32).collect();
             let lhs = indices(&context, &of(case.lhs.as_deref().unwrap_or(&every)));
             let rhs = indices(&context, &of(&case.rhs));
-            let sorted = gather_matmul(&x, w, Some(&lhs), &rhs).sorted().run()?;
+            let sorted = gather_matmul(&x, w.clone(), Some(&lhs), &rhs).sorted().run()?;
             let sorted = sorted.read_bytes_blocking()?;
+            if case.lhs.is_none() {
+                let columns = x.rows(&lhs)?.t().contiguous()?.t();
+                let y = gather_matmul(&columns, w, None, &rhs).sorted().run()?;
+                assert_eq!(y.read_bytes_blocking()?, sorted);
+            }
             let row = case.size[1] * case.dtype.bytes() as usize;
             for (at, &from) in order.iter().enumerate() {
                 let [one, other] = [&sorted[at * row..][..row], &bits[from * row..][..row]];

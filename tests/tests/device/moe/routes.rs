@@ -83,7 +83,7 @@ fn any_number() -> Result<()> {
     assert_eq!(y.read_blocking::<f32>()?, [13.5, 32.0]);
     let none = [DType::F32, DType::U32].map(|dtype| Tensor::zeros(&context, dtype, &[2, 0]));
     let [weights, experts] = none;
-    let y = layer.forward(&x, [&weights?, &experts?])?;
+    let y = layer.forward(&x, [weights?, experts?])?;
     assert_eq!(y.read_blocking::<f32>()?, [0.0, 0.0]);
     Ok(())
 }
@@ -102,6 +102,11 @@ fn errors() -> Result<()> {
         refused(by(short[0], short[1]), "Shape", &["weights of tokens", "[6, 2]", "[7, 13]"]);
         let other = Tensor::zeros(&Context::cpu(), DType::F32, &[7, 2])?;
         refused(by(&other, experts), "WrongContext", &["the weights of tokens"]);
+        let stack = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).unwrap();
+        let unlike = MoeLayer::new(stack(&[3, 9, 13]), stack(&[4, 9, 13]), stack(&[3, 13, 9]), 1);
+        refused(unlike.forward(&x, &chosen), "Shape", &["up", "[4, 9, 13]", "[3, 9, 13]"]);
+        let matrix = MoeLayer::new(stack(&[9, 13]), stack(&[9, 13]), stack(&[13, 9]), 1);
+        refused(matrix.forward(&x, &chosen), "Shape", &["gate", "[9, 13]", "[E, F, H]"]);
         // An output over the weights, which are read last.
         let all = upload(&context, DType::F32, &[1.0; 7 * 13], &[7, 13]);
         let weights = all.narrow(1, 0, 2)?;
