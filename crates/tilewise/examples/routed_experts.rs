@@ -1,9 +1,11 @@
 //! A mixture of experts, from the router's logits to the output: each token goes to two of them,
-//! which are gated by SiLU. On a GPU nothing is read back.
+//! which are gated by SiLU. `MoeLayer` does it all; below the same is made of products and ready
+//! kernels. On a GPU nothing is read back.
 //!
 //! `cargo run --release --example routed_experts`; on the CPU with TILEWISE_ADAPTER=cpu.
 
-use tilewise::{Context, Gemm, GroupOffsets, Result, Tensor, ops};
+use tilewise::moe::Router;
+use tilewise::{Context, Gemm, GroupOffsets, MoeLayer, Result, Tensor, ops};
 
 mod checked;
 use checked::{numbers, product, transposed, wide};
@@ -25,7 +27,18 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
 
     let x = Tensor::upload(ctx, &data, &[TOKENS, WIDTH])?;
     let w = Tensor::upload(ctx, &router, &[WIDTH, EXPERTS])?;
-    let [logits, experts] = ops::top_k(&ctx.matmul(&x, &w)?, 2).run()?; // [TOKENS, 2]
+    let logits = ctx.matmul(&x, &w)?;
+    // As PyTorch stores them.
+    let up_w = Tensor::upload(ctx, &up, &[EXPERTS, 2 * HIDDEN, WIDTH])?;
+    let down_w = Tensor::upload(ctx, &down, &[EXPERTS, WIDTH, HIDDEN])?;
+
+    let layer = MoeLayer::fused(&up_w, &down_w, 2);
+    let whole = layer.forward(&x, &logits)?.read_blocking::<f32>()?;
+    // Another router would give weights and experts, [TOKENS, 2] each.
+    let chosen = layer.forward(&x, Router::new(2).choose(&logits).run()?)?;
+    assert_eq!(chosen.read_blocking::<f32>()?, whole);
+
+    let [logits, experts] = ops::top_k(&logits, 2).run()?; // [TOKENS, 2]
     let shares = ops::softmax(&logits).run()?;
 
     // Two slots to a token, sorted by their experts, and the tokens in the same order.
@@ -38,19 +51,18 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
     let ends = GroupOffsets::from_tensor(&ops::exclusive_scan(&counts).with_total().run()?)?;
 
     let rows = x.rows(&tokens)?;
-    let w = Tensor::upload(ctx, &up, &[EXPERTS, 2 * HIDDEN, WIDTH])?; // as PyTorch stores it
-    let h = Gemm::grouped(&rows, w.t(), &ends).run()?;
+    let h = Gemm::grouped(&rows, up_w.t(), &ends).run()?;
     let h = ops::silu_mul(&h.narrow(1, 0, HIDDEN)?, &h.narrow(1, HIDDEN, HIDDEN)?).run()?;
-    let w = Tensor::upload(ctx, &down, &[EXPERTS, WIDTH, HIDDEN])?;
-    let rows = Gemm::grouped(&h, w.t(), &ends).run()?;
+    let rows = Gemm::grouped(&h, down_w.t(), &ends).run()?;
     let rows = ops::scatter(&rows, &slots, 2 * TOKENS).run()?.reshape(&[TOKENS, 2, WIDTH])?;
     let y = ctx.matmul(&shares.unsqueeze(1)?, &rows)?; // for each token [1, 2] · [2, WIDTH]
 
-    let got = y.read_blocking::<f32>()?;
+    let parts = y.read_blocking::<f32>()?;
     let [data, router, up, down] = [&data, &router, &up, &down].map(|w| wide(w));
     let epsilon = 2f64.powi(-23);
     let mut worst = 0f64; // of error and bound
-    for (x, got) in data.chunks(WIDTH).zip(got.chunks(WIDTH)) {
+    let tokens = data.chunks(WIDTH).zip(whole.chunks(WIDTH)).zip(parts.chunks(WIDTH));
+    for ((x, whole), parts) in tokens {
         let logits = product(x, &router, WIDTH, EXPERTS);
         let mut order: Vec<usize> = (0..EXPERTS).collect();
         order.sort_by(|&one, &other| logits[other].total_cmp(&logits[one])); // stable
@@ -79,7 +91,9 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
                 all.iter_mut().zip(part).for_each(|(sum, part)| *sum += share * part);
             }
         }
-        for ((got, wanted), bound) in got.iter().zip(wanted).zip(bound) {
+        let got = whole.iter().zip(parts).flat_map(|(whole, parts)| [whole, parts]);
+        let twice = wanted.iter().zip(&bound).flat_map(|both| [both; 2]);
+        for (got, (wanted, bound)) in got.zip(twice) {
             worst = worst.max((f64::from(*got) - wanted).abs() / bound);
             assert!(worst <= 1.0, "{got} instead of {wanted}, which may be off by {bound:e}");
         }
