@@ -5,7 +5,7 @@ use super::{
     groups, halves, packed, quantized, shared_loads, splits, strides, thin,
 };
 use crate::case::{Groups, LAYOUTS};
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, quant_families};
 use crate::{Case, Place, counted, quant_formats, scaled, themes};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 use tilewise_core::kernel::Language;
@@ -97,7 +97,19 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
             let [m, n, k] = case.size;
             Case { size: [m, n + 16, k], ..case.batch(2) }
         });
-    let others = others.chain(groups).chain(halves(table)).chain(loads);
+    // Formats of each family, decoded on their way to a matrix unit.
+    let decoded = shared_loads(table)
+        .into_iter()
+        .filter(|case| of(case, &["coop/16x64x64"]))
+        .flat_map(|case| {
+            let formats = (0..3).flat_map(quant_families).collect::<Vec<_>>();
+            formats.into_iter().map(move |format| {
+                let [m, n, k] = case.size;
+                let size = [m, n, k.next_multiple_of(format.block() as usize)];
+                Case { size, quantized: Some(format), ..case.clone() }
+            })
+        });
+    let others = others.chain(groups).chain(halves(table)).chain(loads).chain(decoded);
     let variants =
         table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));
     let (eights, variants): (Vec<_>, Vec<_>) =
