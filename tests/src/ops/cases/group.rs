@@ -38,6 +38,8 @@ fn of_groups(rng: &mut Rng, shape: [usize; 2], groups: usize, turn: usize) -> [C
     // The first is far, too, and comes before those that are larger by less.
     if keys.len() > 4 {
         keys[0] = f64::from(u32::MAX - 1);
+        // The last group is a group.
+        keys[1] = groups.saturating_sub(1) as f64;
     }
     // The last slot lies right before the next key's first place.
     if let Some(last) = keys.last_mut() {
