@@ -56,7 +56,7 @@ const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
 const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 // Elements of a matrix.
 const ELEMENTS: u32 = SIZE * SIZE;
-// As many of them are stored at a time by the subgroups of a subtile.
+// The subgroups of a subtile store so many of them at a time.
 const TOGETHER: u32 = SUBGROUPS_K * SUBGROUP * C_STEP;
 const_assert CHAIN % (AHEAD * BK) == 0u;
 // Whether AHEAD slices share the loads of codes. Of a row a slice has 32 bytes of 4-bit codes, and

@@ -120,10 +120,10 @@ impl Context {
     /// A context on a device and queue of the caller's, with any features and limits.
     /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used
     /// if the device has wgpu's features `EXPERIMENTAL_COOPERATIVE_MATRIX`, `SUBGROUP` and
-    /// `SUBGROUP_BARRIER`; kernels in MSL on Metal if it has `PASSTHROUGH_SHADERS`. The device's
-    /// error handlers are left as they are, so that a lost device shows where it fails an
-    /// operation, a readback or [`wait`](Self::wait), and not before. Options that choose an
-    /// adapter are not read. On native it waits for the work that the queue has been given.
+    /// `SUBGROUP_BARRIER`; kernels in MSL on Metal if it has `PASSTHROUGH_SHADERS`. The device
+    /// keeps its own error handlers: a lost device shows where it fails an operation, a readback or
+    /// [`wait`](Self::wait), and not before. Options that choose an adapter are not read. On native
+    /// it waits for the work that the queue has been given.
     ///
     /// ```no_run
     /// # use tilewise::wgpu::Adapter;

@@ -148,7 +148,7 @@ impl GatherMatmul {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn plans(&self) -> Result<Vec<Plan>> {
-        self.product()?.plans()
+        Ok(self.planned()?.1)
     }
 
     /// Every kernel that takes the product, as [`Gemm::choices`](crate::Gemm::choices).
@@ -156,7 +156,7 @@ impl GatherMatmul {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
-        self.product()?.choices()
+        self.planned()?.0.choices()
     }
 
     /// Which kernel was chosen and why not another, as [`Gemm::explain`](crate::Gemm::explain).
@@ -164,13 +164,13 @@ impl GatherMatmul {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
-        self.product()?.explain()
+        self.planned()?.0.explain()
     }
 
-    /// The grouped product, of sorted rows.
-    fn product(&self) -> Result<Gemm> {
+    /// The grouped product, of sorted rows, and its plans.
+    fn planned(&self) -> Result<(Gemm, Vec<Plan>)> {
         let y = self.zeros()?;
-        Ok(planned(|work| self.work(work, &y))?.remove(0).0)
+        Ok(planned(|work| self.work(work, &y))?.remove(0))
     }
 
     fn sizes(&self) -> Result<Sizes> {
@@ -226,8 +226,7 @@ impl GatherMatmul {
         if let Ok(vector) = all.reshape(&[all.elem_count()]) {
             return Ok(vector);
         }
-        let copy = Tensor::zeros(self.x.context(), DType::U32, shape)?;
-        work.op(&ops::copy(&all), &copy)?;
+        let copy = work.copied(&all)?;
         copy.reshape(&[all.elem_count()])
     }
 
@@ -299,11 +298,7 @@ impl GatherMatmul {
                 work.op(&ops::gather(x, &rows).or_zeros(), &a)?;
                 (a, None)
             }
-            None if !x.has_whole_rows() => {
-                let a = Tensor::zeros(context, x.dtype(), x.shape())?;
-                work.op(&ops::copy(x), &a)?;
-                (a, None)
-            }
+            None if !x.has_whole_rows() => (work.copied(x)?, None),
             rows => (x.clone(), rows),
         };
         // Rows of no matrix stay zeros.

@@ -36,7 +36,7 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 /// A layer keeps memory for the largest number of tokens it met, T: about T·k·(H + 2·F) numbers of
 /// x's type, and T·2·F of the shared experts' F. Where gate and up are [`fused`](Self::fused), 2·F
 /// is 3·F. Calls share it, also those of clones, and those of other layers by
-/// [`sharing_memory`](Self::sharing_memory); one of another k or type of x than the last takes new
+/// [`sharing_memory`](Self::sharing_memory). A call with another k, or another type of x, takes new
 /// memory. The device runs calls in the order in which they are submitted, so that no call finds
 /// another one's numbers.
 ///
@@ -337,11 +337,7 @@ impl MoeLayer {
         };
         // Shared experts read whole rows.
         let whole_x = match self.shared {
-            Some(_) if !x.has_whole_rows() => {
-                let copy = Tensor::zeros(x.context(), x.dtype(), x.shape())?;
-                work.op(&ops::copy(x), &copy)?;
-                Some(copy)
-            }
+            Some(_) if !x.has_whole_rows() => Some(work.copied(x)?),
             _ => None,
         };
         let x = whole_x.as_ref().unwrap_or(x);

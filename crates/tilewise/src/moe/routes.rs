@@ -32,8 +32,7 @@ pub enum Routes {
     /// The layer's router chooses by logits, floats \[T, E\].
     Logits(Tensor),
     /// They are chosen already, k for each token; the layer's router is not asked. Any k will do,
-    /// and a token may have an expert twice. A call of another k than the last one's takes new
-    /// memory.
+    /// and a token may have an expert twice. A call with another k takes new memory.
     Chosen {
         /// What the output of each expert is multiplied by: floats \[T, k\].
         weights: Tensor,

@@ -2,7 +2,7 @@
 
 use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
-use crate::ops::{Op, Operation, Pair, PairOperation};
+use crate::ops::{self, Op, Operation, Pair, PairOperation};
 use crate::tensor::Tensor;
 use tilewise_core::Result;
 use tilewise_core::plan::Plan;
@@ -24,6 +24,13 @@ impl Work<'_, '_> {
             Work::Pass(pass) => op.record(pass, out),
             Work::Planned(_) => Ok(()),
         }
+    }
+
+    /// A copy without gaps.
+    pub(super) fn copied(&mut self, x: &Tensor) -> Result<Tensor> {
+        let copy = Tensor::zeros(x.context(), x.dtype(), x.shape())?;
+        self.op(&ops::copy(x), &copy)?;
+        Ok(copy)
     }
 
     pub(super) fn pair<K: PairOperation>(
