@@ -140,6 +140,7 @@ pub(crate) struct Case {
     pub(crate) shared: Option<usize>,
     pub(crate) scoring: Scoring,
     pub(crate) normalize: Option<bool>,
+    pub(crate) scale: f32,
     pub(crate) bias: bool,
     pub(crate) activation: Activation,
     /// The expert that every token chooses first.
@@ -160,6 +161,7 @@ pub(crate) const PLAIN: Case = Case {
     shared: None,
     scoring: Scoring::Softmax,
     normalize: None,
+    scale: 1.0,
     bias: false,
     activation: Activation::Silu,
     crowded: false,
@@ -185,7 +187,7 @@ fn cases() -> Vec<Case> {
         Case { experts: 300, k: 8, tokens: 3, ..PLAIN },
         Case { normalize: Some(false), shared: Some(6), ..PLAIN },
         Case { bias: true, ..PLAIN },
-        Case { bias: true, normalize: Some(true), ..sigmoid },
+        Case { bias: true, normalize: Some(true), scale: 2.5, ..sigmoid },
         Case { activation: Activation::Gelu, shared: Some(3), ..sigmoid },
         Case { activation: Activation::GeluErf, normalize: Some(true), fused: true, ..sigmoid },
         Case { activation: Activation::Relu, ..PLAIN },
@@ -233,7 +235,7 @@ impl Operands {
 
     pub(crate) fn layer(&self, context: &Context) -> MoeLayer {
         let Case { k, scoring, normalize, activation, fused, .. } = self.case;
-        let mut router = Router::new(k).scoring(scoring);
+        let mut router = Router::new(k).scoring(scoring).scale(self.case.scale);
         if let Some(normalize) = normalize {
             router = router.normalize(normalize);
         }
@@ -279,6 +281,7 @@ impl Operands {
                 k,
                 scoring,
                 normalize: self.case.normalize.unwrap_or(scoring == Scoring::Softmax),
+                scale: f64::from(self.case.scale),
                 bias: self.case.bias.then_some(&bias),
             },
             activation,

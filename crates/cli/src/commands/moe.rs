@@ -112,6 +112,7 @@ fn expected(
             k: args.top_k,
             scoring,
             normalize: scoring == Scoring::Softmax,
+            scale: 1.0,
             bias: None,
         },
         activation: Activation::Silu,

@@ -117,6 +117,8 @@ pub struct Choice<'a> {
     pub scoring: Scoring,
     /// Whether weights are made to sum to 1.
     pub normalize: bool,
+    /// What weights are multiplied by, a number of f32.
+    pub scale: f64,
     /// Numbers of f32.
     pub bias: Option<&'a [f64]>,
 }
@@ -321,7 +323,8 @@ impl Choice<'_> {
         };
         let with = |(i, own): (usize, (f64, f64))| {
             let (w, e) = weight(own);
-            (i, w, e)
+            let rounding = if self.scale == 1.0 { 0.0 } else { ULP * w.abs() };
+            (i, w * self.scale, (e + rounding) * self.scale.abs())
         };
         order.into_iter().zip(weights).map(with).collect()
     }

@@ -56,6 +56,7 @@ pub struct Router {
     k: usize,
     scoring: Scoring,
     normalize: Option<bool>,
+    scale: f32,
     bias: Option<Tensor>,
 }
 
@@ -68,7 +69,7 @@ impl From<usize> for Router {
 impl Router {
     /// Of so many experts for each token.
     pub fn new(k: usize) -> Self {
-        Router { k, scoring: Scoring::default(), normalize: None, bias: None }
+        Router { k, scoring: Scoring::default(), normalize: None, scale: 1.0, bias: None }
     }
 
     /// How a logit becomes a score; [`Scoring::Softmax`] by default.
@@ -82,6 +83,26 @@ impl Router {
     /// sigmoid.
     pub fn normalize(mut self, normalize: bool) -> Self {
         self.normalize = Some(normalize);
+        self
+    }
+
+    /// Multiplies all weights by a number once they are made; 1 by default. Configurations of
+    /// models call it `routed_scaling_factor`.
+    ///
+    /// ```
+    /// use tilewise::moe::{Router, Scoring};
+    /// use tilewise::{Context, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let logits = Tensor::upload(&ctx, &[9.0f32, 0.0, 9.0], &[1, 3])?;
+    /// let router = Router::new(2).scoring(Scoring::Sigmoid).normalize(true).scale(2.5);
+    /// assert_eq!(router.run(&logits)?.weights.read_blocking::<f32>()?, [1.25; 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scale(mut self, scale: f32) -> Self {
+        self.scale = scale;
         self
     }
 
@@ -117,8 +138,8 @@ impl Router {
     /// `weights`, f32 \[tokens, k\], and `experts`, u32 \[tokens, k\], for `logits`, floats
     /// \[tokens, experts\]: as of [`run`](Self::run), without the sort by expert. The relative
     /// error of weights is that of [`softmax`](ops::softmax) or [`sigmoid`](ops::sigmoid); of
-    /// normalized sigmoids it is twice that and (k/8 + 8)·2⁻²³. The methods of the operation return
-    /// the errors of [`run`](Self::run).
+    /// normalized sigmoids it is twice that and (k/8 + 8)·2⁻²³. A factor other than 1 adds 2⁻²³.
+    /// The methods of the operation return the errors of [`run`](Self::run).
     ///
     /// ```
     /// use tilewise::moe::Router;
@@ -141,6 +162,7 @@ impl Router {
             k: self.k,
             softmax,
             normalize: self.normalize.unwrap_or(softmax),
+            scale: self.scale,
         };
         Pair { kind }
     }

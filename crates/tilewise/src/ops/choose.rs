@@ -16,6 +16,7 @@ pub struct Choose {
     pub(crate) k: usize,
     pub(crate) softmax: bool,
     pub(crate) normalize: bool,
+    pub(crate) scale: f32,
 }
 
 impl Choose {
@@ -83,7 +84,7 @@ impl Plan for Choose {
     }
 
     fn steps(&self, [weights, experts]: [&Tensor; 2]) -> Result<Steps> {
-        let Choose { ref logits, ref bias, k, softmax, normalize } = *self;
+        let Choose { ref logits, ref bias, k, softmax, normalize, scale } = *self;
         let strides = [logits, weights, experts].map(|tensor| tensor.strides().into());
         let axes = Axes { shape: logits.shape().into(), strides };
         let rows = Rows::new("choose", axes, 1)?;
@@ -98,7 +99,8 @@ impl Plan for Choose {
             .constant("NORMALIZE", normalize)
             .constant("BIASED", biased)
             .constant("OF_ALL", softmax && (biased || !normalize))
-            .value("k", k as u32);
+            .value("k", k as u32)
+            .value("scale", scale);
         Ok(smallvec![step])
     }
 }

@@ -70,5 +70,5 @@ for (var rank = lane; rank < chosen; rank += LANES) {
     let at = weight.x + rank * weight.y;
     // NaN, of a number that is not constant.
     let nan = bitcast<f32>(0x7fc00000u | min(row, 1u));
-    weights[at] = select(weights[at] / divisor, nan, bad);
+    weights[at] = select(weights[at] / divisor * scale, nan, bad);
 }

@@ -7,6 +7,7 @@ use super::texts::{COMBINE, Function, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
+use tilewise_sanitizer::Options;
 
 /// The operation of [`combine`].
 #[derive(Clone, Debug)]
@@ -81,7 +82,8 @@ impl Plan for Combine {
         let mut step = COMBINE.step("combine", Function::NONE, &inputs, &[out])?;
         let (rows, caps) = (counted("combine", rows)?, x.context().caps());
         step.call = in_blocks("combine", step.call, rows, n, caps)?
-            .value("entries", counted("combine", x.shape()[0])?);
+            .value("entries", counted("combine", x.shape()[0])?)
+            .max_iterations(Options::execute().max_iterations.max(places.shape()[1] as u64));
         Ok(smallvec![step])
     }
 }

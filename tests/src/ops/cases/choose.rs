@@ -82,11 +82,13 @@ fn of_router(
     bias.iter_mut().for_each(|bias| *bias = bias.round() / 8.0);
     // So low that experts whose softmax vanishes are chosen before the token's largest logit.
     bias.iter_mut().step_by(3).for_each(|bias| *bias -= 3.0);
-    let choice = Choice { k, scoring, normalize, bias: biased.then_some(&bias) };
+    let scale = [1.0, 2.5, -0.3][turn / 3 % 3];
+    let bias_of = biased.then_some(&bias[..]);
+    let choice = Choice { k, scoring, normalize, scale: f64::from(scale), bias: bias_of };
     let rows = logits.values.chunks(shape[1]).flat_map(|row| choice.run(row));
     let (experts, weights): (Vec<_>, Vec<_>) =
         rows.map(|(expert, weight, error)| ((expert as f64, 0.0), (weight, error))).unzip();
-    let name = format!("choose {k} of {shape:?} {dtype} {scoring:?} {normalize} {biased}");
+    let name = format!("choose {k} of {shape:?} {dtype} {scoring:?} {normalize} {biased} {scale}");
     let vector = Given::new(FLOATS[turn / 2 % 3], Lies::TransposedWithin, &shape[1..], bias);
     let inputs: Vec<Given> = [logits].into_iter().chain(biased.then_some(vector)).collect();
     let dtypes = [DType::F32, DType::U32];
@@ -101,7 +103,7 @@ fn of_router(
             out: (dtypes[which], vec![shape[0], k], LIES[(turn + 2) % 4]),
             in_place: None,
             op: Box::new(move |given: &[Tensor]| {
-                let router = Router::new(k).scoring(scoring).normalize(normalize);
+                let router = Router::new(k).scoring(scoring).normalize(normalize).scale(scale);
                 let router = given[1..].iter().fold(router, |router, bias| router.bias(bias));
                 Box::new(Half(router.choose(&given[0]), which, other.clone()))
             }),
