@@ -421,9 +421,10 @@ fn not_a_number() -> Result<()> {
     Ok(())
 }
 
-/// Rows of gate and up that alternate are two views, without a copy.
+/// Rows of gate and up that alternate are two views, without a copy. Weights that are stored
+/// transposed are views, too.
 #[test]
-fn interleaved_weights() -> Result<()> {
+fn views_of_weights() -> Result<()> {
     let (tokens, experts, f, h) = (5, 3, 7, 16);
     for context in contexts() {
         let mut rng = Rng::new(77);
@@ -442,15 +443,19 @@ fn interleaved_weights() -> Result<()> {
         let stack = |numbers: &[f32], [n, k]: [usize; 2]| {
             upload(&context, DType::F16, numbers, &[experts, n, k])
         };
-        let down = stack(&down, [h, f]);
-        let [apart, views] = [
-            MoeLayer::new(stack(&gate, [f, h]), stack(&up, [f, h]), &down, 2),
-            MoeLayer::new(&half(0)?, &half(1)?, &down, 2),
+        let whole = [stack(&gate, [f, h]), stack(&up, [f, h]), stack(&down, [h, f])];
+        let turned = |w: &Tensor| w.transpose(1, 2)?.contiguous()?.transpose(1, 2);
+        let [gate, up, down] = &whole;
+        let [apart, alternate, turned] = [
+            MoeLayer::new(gate, up, down, 2),
+            MoeLayer::new(&half(0)?, &half(1)?, down, 2),
+            MoeLayer::new(&turned(gate)?, &turned(up)?, &turned(down)?, 2),
         ]
         .map(|layer| layer.forward(&x, &logits).and_then(|y| y.read_bytes_blocking()));
         let apart = apart?;
         assert!(apart.iter().any(|&byte| byte != 0), "nothing was computed");
-        assert_eq!(apart, views?, "{context:?}");
+        assert_eq!(apart, alternate?, "{context:?}");
+        assert_eq!(apart, turned?, "{context:?}");
     }
     Ok(())
 }
