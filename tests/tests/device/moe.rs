@@ -421,6 +421,24 @@ fn not_a_number() -> Result<()> {
     Ok(())
 }
 
+/// What shared experts are added to is not rounded to a narrow output before.
+#[test]
+fn narrow_outputs() -> Result<()> {
+    for context in contexts() {
+        let of = |number: f32| upload(&context, DType::F32, &[number], &[1, 1]);
+        let stack = |number: f32| of(number).unsqueeze(0);
+        let layer = MoeLayer::new(&stack(1.0)?, &stack(1.0)?, &stack(4097.0)?, 1)
+            .activation(Activation::Relu)
+            .shared(&of(1.0), &of(1.0), &of(-4096.0));
+        for dtype in DType::FLOATS {
+            let y = Tensor::zeros(&context, dtype, &[1, 1])?;
+            layer.forward_into(&of(1.0), &of(0.0), &y)?;
+            assert_eq!(y.read_f32_blocking()?, [1.0], "{dtype} {context:?}");
+        }
+    }
+    Ok(())
+}
+
 /// Rows of gate and up that alternate are two views, without a copy. Weights that are stored
 /// transposed are views, too.
 #[test]

@@ -136,7 +136,8 @@ impl MoeLayer {
     }
 
     /// Adds experts that every token passes with the weight 1: gate and up \[F, H\], where F may
-    /// differ from that of the others, and down \[H, F\]. Several are one with all their rows.
+    /// differ from that of the others, and down \[H, F\]. Several are one with all their rows: a
+    /// second call replaces the first.
     pub fn shared(
         mut self,
         gate: impl Into<RightOperand>,
@@ -193,7 +194,9 @@ impl MoeLayer {
     }
 
     /// As [`forward`](Self::forward), into `y`, floats \[T, H\] of any type. It may be x itself, or
-    /// overlap it: x and the logits are read before.
+    /// overlap it: x and the logits are read before. Shared experts are added in f32, or in the type
+    /// of x; for a `y` of another type, or with gaps between its rows, that takes memory for T·H
+    /// numbers.
     ///
     /// # Errors
     /// As [`forward`](Self::forward); `Aliased` when `y` overlaps weights, of experts or tokens,
@@ -363,14 +366,16 @@ impl MoeLayer {
         };
         let sum = ops::combine(&rows, &routing.places, &routing.weights);
         let Some((own, inner)) = inner else { return work.op(&sum, y) };
-        // Products write rows without gaps.
-        let whole = match y.has_whole_rows() {
-            true => y.clone(),
-            false => Tensor::zeros(x.context(), y.dtype(), y.shape())?,
+        // Products write rows without gaps, and add to a sum in f32 or in the type of x.
+        let dtype = if y.dtype() == DType::F32 { DType::F32 } else { x.dtype() };
+        let whole = match y.has_whole_rows() && y.dtype() == dtype {
+            true => None,
+            false => Some(Tensor::zeros(x.context(), dtype, y.shape())?),
         };
-        work.op(&sum, &whole)?;
-        own.last(work, &Rows { x: &inner, ..all }, ways, 1.0, &whole)?;
-        if y.has_whole_rows() { Ok(()) } else { work.op(&ops::copy(&whole), y) }
+        let out = whole.as_ref().unwrap_or(y);
+        work.op(&sum, out)?;
+        own.last(work, &Rows { x: &inner, ..all }, ways, 1.0, out)?;
+        whole.map_or(Ok(()), |whole| work.op(&ops::copy(&whole), y))
     }
 
     /// Memory for a call: what is kept, if that will do, or new, which is kept instead.

@@ -214,16 +214,18 @@ impl Layer<'_> {
                 y.push(value, error + 2f64.powi(-126) * k as f64);
             }
         }
-        let y = y.rounded(out);
-        let Some(shared) = &self.shared else { return y };
-        let added = self.pass(shared, 0, (&x, routed.len()), out);
+        let Some(shared) = &self.shared else { return y.rounded(out) };
+        // The type in which the two are added.
+        let between = if out == DType::F32 { out } else { self.dtype };
+        let y = y.rounded(between);
+        let added = self.pass(shared, 0, (&x, routed.len()), between);
         let mut sum = Approx::default();
         for at in 0..y.value.len() {
             let error = MARGIN * (y.error[at] + added.error[at]);
             let size = y.value[at].abs() + added.value[at].abs() + error;
             sum.push(y.value[at] + added.value[at], error + 2.0 * ULP * size);
         }
-        sum.rounded(out)
+        sum.rounded(between).rounded(out)
     }
 
     /// Rows through one expert.
