@@ -22,7 +22,7 @@
 //!   runs where products run, and under a sanitizer: [`Kernel::check`].
 //!
 //! Longer examples, each a program, lie in the crate's folder `examples`: a product on your device
-//! and in your pass, training, attention, routed experts.
+//! and in your pass, training, attention, routed experts and their slopes.
 //!
 //! # Features
 //!

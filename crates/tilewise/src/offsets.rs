@@ -59,8 +59,9 @@ impl GroupOffsets {
     }
 
     /// The same ends, with the number of rows that a group with rows is expected to have: kernels
-    /// are chosen by it. Otherwise they are chosen as if rows chose their groups at random, or by
-    /// ends that came from the host and are about even. Results do not depend on it.
+    /// are chosen by it. Without it, ends that came from the host and are about even tell that
+    /// number; other rows count as if each had chosen its group at random. Results do not depend
+    /// on it.
     ///
     /// ```
     /// use tilewise::{Context, GroupOffsets, Tensor};

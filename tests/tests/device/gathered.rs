@@ -1,6 +1,6 @@
 //! Rows of A by index, beside what else a product may have.
 
-use tilewise::{Gemm, GroupOffsets, RightOperand, Shards, Tensor};
+use tilewise::{DType, Gemm, GroupOffsets, RightOperand, Shards, Tensor};
 use tilewise_tests::contexts;
 
 /// Rows by index by experts in several buffers are those by one stack, to the bit.
@@ -25,5 +25,22 @@ fn rows_by_index_and_shards() {
         // Row 2 is of no row of x; all others are of some.
         let is_zero = |row: &[f32]| row.iter().all(|number| *number == 0.0);
         assert!(got.chunks(9).enumerate().all(|(i, row)| is_zero(row) == (i == 2)), "{got:?}");
+    }
+}
+
+/// An operand without elements has no gaps between them, whatever its strides.
+#[test]
+fn nothing_by_index() {
+    for context in contexts() {
+        let zeros = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).unwrap();
+        let (none, b) = (zeros(&[4, 0]).t(), zeros(&[4, 3]));
+        for rows in [0, 2] {
+            let indices = Tensor::zeros(&context, DType::U32, &[rows]).unwrap();
+            let product = Gemm::new(&none, &b).gather_rows(&indices);
+            let y = product.residual(&zeros(&[3, rows]).t().contiguous().unwrap()).run().unwrap();
+            assert_eq!(y.read_blocking::<f32>().unwrap(), vec![0.0; 3 * rows], "{context:?}");
+        }
+        let y = Gemm::new(&none, &b).residual(&zeros(&[3, 0]).t()).run().unwrap();
+        assert_eq!(y.shape(), [0, 3]);
     }
 }

@@ -429,7 +429,7 @@ fn narrow_outputs() -> Result<()> {
         let stack = |number: f32| of(number).unsqueeze(0);
         let layer = MoeLayer::new(&stack(1.0)?, &stack(1.0)?, &stack(4097.0)?, 1)
             .activation(Activation::Relu)
-            .shared(&of(1.0), &of(1.0), &of(-4096.0));
+            .shared(of(1.0), of(1.0), of(-4096.0));
         for dtype in DType::FLOATS {
             let y = Tensor::zeros(&context, dtype, &[1, 1])?;
             layer.forward_into(&of(1.0), &of(0.0), &y)?;

@@ -8,10 +8,12 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::{Barrier, Once};
 use std::thread::LocalKey;
+use tilewise::moe::gather_matmul;
 use tilewise::planner::Problem;
 use tilewise::wgpu;
 use tilewise::{
-    Activation, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Tensor,
+    Activation, Context, DType, Error, Gemm, GroupOffsets, MoeLayer, QuantFormat, QuantizedTensor,
+    Tensor,
 };
 use tilewise_tests::{adapters, contexts};
 
@@ -255,6 +257,36 @@ fn compiled_in_advance() {
         assert!(told(&fresh, "not compiled yet"));
         assert!(compilations(|| drop(fresh.run().unwrap())) > 0 && told(&fresh, "  compiled in "));
         assert_eq!(compilations(|| drop(fresh.run().unwrap())), 0);
+    }
+}
+
+/// A layer, and a product by index, compile no product that they were warmed up for, and nothing
+/// was compiled for them in vain.
+#[test]
+fn experts_are_compiled_in_advance() {
+    for adapter in adapters() {
+        let compiled = |in_advance| {
+            let context = adapter.another();
+            let (x, logits) = (zeros(&context, &[6, 16]), zeros(&context, &[6, 3]));
+            let [gate, down] = [[3, 24, 16], [3, 16, 24]].map(|shape| zeros(&context, &shape));
+            let shared = zeros(&context, &[24, 16]);
+            let layer = MoeLayer::new(&gate, &gate, &down, 2).shared(&shared, &shared, shared.t());
+            let indices = Tensor::zeros(&context, DType::U32, &[6]).unwrap();
+            let by_index = gather_matmul(&x, &down, None, &indices);
+            let first = compilations(|| {
+                if in_advance {
+                    context.warm_up(&layer.problems(&x, &logits).unwrap()).unwrap();
+                    context.warm_up(&by_index.problems().unwrap()).unwrap();
+                }
+            });
+            let later = compilations(|| {
+                layer.forward(&x, &logits).unwrap();
+                by_index.run().unwrap();
+            });
+            [first, later]
+        };
+        let ([first, later], [_, all]) = (compiled(true), compiled(false));
+        assert!(first >= 3 && first + later == all, "{first} + {later}, {all}: {}", adapter.name());
     }
 }
 

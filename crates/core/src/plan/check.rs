@@ -181,9 +181,9 @@ fn gathered(problem: &mut Problem) -> Result<()> {
             "A gathers its rows from {rows}, at most {MAX_DIMENSION}"
         )));
     }
-    if a.transposed && k <= 1 {
-        // A column: its elements are rows, one after the other.
-        (problem.a.transposed, problem.a.ld) = (false, 1);
+    if a.transposed && (k <= 1 || rows == 0) {
+        // A column, whose elements are rows, one after the other; or no element at all.
+        (problem.a.transposed, problem.a.ld) = (false, k.max(1));
     } else if a.transposed {
         return Err(Error::Strides(
             "rows by index must be contiguous; those of A here have gaps between their elements"

@@ -179,6 +179,7 @@ fn fetch(
         _ => o.serves(side.operand.format, variant.access),
     };
     if as_bytes && !side.along_k {
+        find(kit, caps, &side.operand, provides)?;
         return Err(Reject(format!("{} is not stored along K", side.name)));
     }
     let Access::Words(Words { unit, depth, .. }) = variant.access else {

@@ -67,7 +67,10 @@ impl Gemm {
             let ([a, b], hint) = match (self.is_turned(), k == n, m == b_k) {
                 (true, ..) => ([[n, b_k], [k, m]], ""),
                 (_, true, _) => ([[m, k], [b_k, n]], "; B transposed would fit"),
-                (_, _, true) => ([[m, k], [b_k, n]], "; A transposed would fit"),
+                // Of a grouped product the rows of A are counted otherwise.
+                (_, _, true) if self.groups.is_none() => {
+                    ([[m, k], [b_k, n]], "; A transposed would fit")
+                }
                 _ => ([[m, k], [b_k, n]], ""),
             };
             return Err(Error::Shape(format!(
@@ -426,7 +429,8 @@ fn along_rows(
     if operand.transposed {
         match (m, n) {
             (_, 0..=1) => operand.ld = 1,
-            (0..=1, _) if operand.ld == 1 => operand.ld = 0,
+            (0, _) => operand.ld = 0,
+            (1, _) if operand.ld == 1 => operand.ld = 0,
             _ if turned => {
                 return Err(Error::Strides(format!(
                     "{name} must run along its columns, as groups along N do: give a tensor \

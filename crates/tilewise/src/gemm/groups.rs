@@ -67,7 +67,7 @@ impl Gemm {
 
     /// A masked product: a batch A \[entries,M,K\] of which entry g has only its first
     /// `counts[g]` rows, by B \[entries,K,N\] (or weights \[entries,N,K\], or
-    /// [shards](crate::Shards)). A or B may have one entry for all.
+    /// [shards](crate::Shards), which have all entries). A or B may have one entry for all.
     ///
     /// `counts` is a vector of u32, one for each entry, at any place of a tensor; the device reads
     /// it when it computes. A count beyond M counts as M. Rows of the output from the count on are

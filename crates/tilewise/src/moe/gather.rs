@@ -8,7 +8,7 @@ use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 use tilewise_core::plan::{Choice, Plan};
-use tilewise_core::{DType, Error, Precision, Result};
+use tilewise_core::{DType, Error, Precision, Problem, Result};
 
 /// The operation of [`gather_matmul`].
 #[derive(Clone, Debug)]
@@ -71,8 +71,8 @@ pub fn gather_matmul(
 }
 
 impl GatherMatmul {
-    /// Says that `rhs` does not decrease, so that nothing needs sorting. Where it does, rows are
-    /// those of other matrices, though nothing outside the operands is read.
+    /// Says that `rhs` does not decrease, so that nothing needs sorting. If it does decrease, rows
+    /// are multiplied by other matrices than `rhs` names; nothing outside the operands is read.
     pub fn sorted(mut self) -> Self {
         self.sorted = true;
         self
@@ -149,6 +149,16 @@ impl GatherMatmul {
     /// As [`run`](Self::run).
     pub fn plans(&self) -> Result<Vec<Plan>> {
         Ok(self.planned()?.1)
+    }
+
+    /// The [problem](crate::planner::Problem) of each [plan](Self::plans), as
+    /// [`Context::warm_up`](crate::Context::warm_up) takes them, and
+    /// [`Context::tune`](crate::Context::tune) each.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn problems(&self) -> Result<Vec<Problem>> {
+        self.planned()?.0.problems()
     }
 
     /// Every kernel that takes the product, as [`Gemm::choices`](crate::Gemm::choices).

@@ -11,7 +11,7 @@ use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::{Arc, Mutex};
 use tilewise_core::plan::Plan;
-use tilewise_core::{Activation, DType, Error, Precision, Result};
+use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 
 /// A layer of E experts, of which each token passes k:
 /// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
@@ -39,11 +39,11 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 /// find tiles by the ends of groups, wherever these lie.
 ///
 /// A layer keeps memory for the largest number of tokens it met, T: about T·k·(H + 2·F) numbers of
-/// x's type, and T·2·F of the shared experts' F. Where gate and up are [`fused`](Self::fused), 2·F
-/// is 3·F. Calls share it, also those of clones, and those of other layers by
-/// [`sharing_memory`](Self::sharing_memory). A call with another k, or another type of x, takes new
-/// memory. The device runs calls in the order in which they are submitted, so that no call finds
-/// another one's numbers.
+/// x's type, and 2·T·F for shared experts by an F of their own. Where gate and up are
+/// [`fused`](Self::fused), 3·F take the place of 2·F. Calls share it, also those of clones, and
+/// those of other layers by [`sharing_memory`](Self::sharing_memory). A call with another k, or
+/// another type of x, takes new memory. The device runs calls in the order in which they are
+/// submitted, so that no call finds another one's numbers.
 ///
 /// ```
 /// use tilewise::{Context, MoeLayer, Tensor};
@@ -194,9 +194,9 @@ impl MoeLayer {
     }
 
     /// As [`forward`](Self::forward), into `y`, floats \[T, H\] of any type. It may be x itself, or
-    /// overlap it: x and the logits are read before. Shared experts are added in f32, or in the type
-    /// of x; for a `y` of another type, or with gaps between its rows, that takes memory for T·H
-    /// numbers.
+    /// overlap it: x and the logits are read before. Shared experts are added in f32, or in the
+    /// type of x; for a `y` of another type, or with gaps between its rows, that takes memory for
+    /// T·H numbers.
     ///
     /// # Errors
     /// As [`forward`](Self::forward); `Aliased` when `y` overlaps weights, of experts or tokens,
@@ -247,6 +247,18 @@ impl MoeLayer {
     pub fn plans(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Plan>> {
         let products = self.planned(x, &routes.into())?;
         Ok(products.into_iter().flat_map(|(_, plans)| plans).collect())
+    }
+
+    /// The problems of the products, in the order of [`plans`](Self::plans), as
+    /// [`Context::warm_up`](crate::Context::warm_up) takes them, and
+    /// [`Context::tune`](crate::Context::tune) each.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn problems(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Problem>> {
+        let products = self.planned(x, &routes.into())?;
+        let all: Result<Vec<_>> = products.iter().map(|(product, _)| product.problems()).collect();
+        Ok(all?.concat())
     }
 
     /// Which kernels were chosen and why not others, as [`Gemm::explain`](crate::Gemm::explain): of

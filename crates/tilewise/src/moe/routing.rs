@@ -344,7 +344,14 @@ impl Routing {
             return replaced("weights", self.weights.shape());
         };
         let starts = self.offsets.count();
-        if starts == 0 || self.offsets.ends.is_some() {
+        if self.offsets.ends.is_some() {
+            return Err(Error::Shape(
+                "offsets of the routing came from the host: a router writes the tensors of \
+                 Routing::zeros"
+                    .into(),
+            ));
+        }
+        if starts == 0 {
             return replaced("offsets", &[starts]);
         }
         let own = Self::views(&self.slots, &[tokens, k])?;

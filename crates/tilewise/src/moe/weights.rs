@@ -288,7 +288,7 @@ fn misfit(
     };
     let whose = match experts {
         Some(experts) if experts > 0 && shape.first() != Some(&experts) => {
-            ", as many experts as the logits or the weights before have"
+            ": that is how many experts the logits, or the weights before, have"
         }
         _ => "",
     };

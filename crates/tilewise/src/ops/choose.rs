@@ -61,9 +61,9 @@ pub(crate) fn admitted(k: usize, experts: usize) -> Result<()> {
         0 => {
             Err(Error::Shape(format!("0 of {experts} experts for each token, wanted one at least")))
         }
-        _ if k > experts => {
-            Err(Error::Shape(format!("{k} experts for each token, and there are {experts}")))
-        }
+        _ if k > experts => Err(Error::Shape(format!(
+            "{k} of {experts} experts for each token, more than there are"
+        ))),
         _ => Ok(()),
     }
 }
