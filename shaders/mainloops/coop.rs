@@ -25,7 +25,10 @@ const fn matrix(size: u32, operands: DType, sums: DType) -> CoopMatrix {
 // Name, unit, [BM, BN, BK], subgroups along M, N and K, AHEAD; and as measured, the share of the
 // arithmetic and the resident invocations.
 pub(super) const COOP: &[Variant] = &[
-    sparing(0.3, coop("128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [5.9, 256.0])),
+    decoding(
+        10.0,
+        sparing(0.3, coop("128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [5.9, 256.0])),
+    ),
     coop("128x128x64", &F16_16, [128, 128, 64], [2, 2, 2], 1, [4.7, 280.0]),
     coop("128x64x32", &F16_16, [128, 64, 32], [2, 2, 1], 2, [4.7, 280.0]),
     decoding(5.0, coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0])),

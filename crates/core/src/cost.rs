@@ -13,7 +13,7 @@ pub use few::BY_HAND;
 pub use tiles::staged;
 
 use crate::caps::{Caps, DeviceClass};
-use crate::kernel::{KernelDef, Variant};
+use crate::kernel::{Access, KernelDef, Variant, Words};
 use crate::problem::Problem;
 
 /// Estimated seconds of one pass over K in so many `splits`, dispatch included. Decoding a weight
@@ -31,8 +31,7 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, d
         Model::Bytes { .. } => return bytes::seconds(problem, caps, variant, decode),
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
     };
-    let decoded = if let Model::Tiles(shares) = variant.model { shares.decoded } else { 0.0 };
-    multiplied + decoding(problem, caps, variant, (decode - decoded).max(0.0))
+    multiplied + decoding(problem, caps, variant, decode)
 }
 
 /// Seconds of the workgroups that are expected to find no tile.
@@ -77,11 +76,25 @@ pub(crate) fn copying_rows(problem: &Problem, caps: &Caps) -> f64 {
     2.0 * bytes / rates.bandwidth + rates.dispatch + compiling
 }
 
-/// Estimated seconds in which tiles decode weights: all of them, for each row of tiles.
+/// Estimated seconds in which tiles decode weights, as far as that does not hide: all of them, for
+/// each row of tiles.
 pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
     let rates = caps.rates();
     let weights = tiles(problem, variant) * f64::from(variant.bn) * problem.k as f64;
-    weights * decode / (rates.cores * rates.core_flops)
+    let hidden = match variant.model {
+        Model::Tiles(shares) if !is_waited_for(problem, variant) => shares.decoded,
+        _ => 0.0,
+    };
+    weights * (decode - hidden).max(0.0) / (rates.cores * rates.core_flops)
+}
+
+/// Whether a core's first cache does not keep the lines of codes of which a slice reads a part: a
+/// tile's rows meet in few places of it if they lie a multiple of 2 KiB apart.
+fn is_waited_for(problem: &Problem, variant: &Variant) -> bool {
+    let Access::Words(Words { depth: ..64, .. }) = variant.access else { return false };
+    let format = problem.b.format;
+    let codes = format.planes().iter().map(|plane| plane.bytes).max().unwrap_or(0);
+    (problem.b.ld / format.block() * codes).is_multiple_of(2048)
 }
 
 /// Tiles of C, as far as can be known.

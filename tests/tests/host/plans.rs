@@ -402,3 +402,22 @@ fn tiles_by_rows_of_groups() {
         }
     }
 }
+
+/// Rows from which weights of four bits are decoded by a pass of their own, on an H200 with 64
+/// experts of N = 1408: later where their rows lie no multiple of 2 KiB apart (benches/record/
+/// NOTES.md).
+#[test]
+fn weights_of_groups_are_decoded_where_that_pays() {
+    let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
+    let format = Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap());
+    for (rows, k, passes) in [(512, 2048, 1), (1024, 2048, 1), (4096, 2048, 2), (512, 4096, 2)] {
+        let problem = Problem {
+            b: Operand::packed(format, 64, 1408, k).t(),
+            grouping: Grouping::RaggedM { groups: 64, first: 0, offset: 0, expected: Some(rows) },
+            ..Problem::dense(DType::F16, 64 * rows, 1408, k)
+        };
+        let own = plan(&problem, &h200(), &tilewise_shaders::LIBRARY, None).unwrap();
+        assert_eq!(own.passes.len(), passes, "{rows} rows, K = {k}");
+        assert_eq!(own.choice.unwrap().to_string(), "coop/128x128x32");
+    }
+}
