@@ -252,7 +252,10 @@ fn layers_that_do_not_fit() {
     std::fs::write(bench.path("broken.npy"), &whole[..whole.len() - 3]).unwrap();
     let line = "--top-k 2 -o y.npy --adapter cpu";
     for (operands, parts) in [
-        ("x.npy l.npy g.npy g.npy d.npy --top-k 3 -o y.npy --adapter cpu", ["3 experts", "are 2"]),
+        (
+            "x.npy l.npy g.npy g.npy d.npy --top-k 3 -o y.npy --adapter cpu",
+            ["3 of 2 experts", "more than"],
+        ),
         ("x.npy l.npy g.npy g.npy d.npy --top-k 0 -o y.npy --adapter cpu", ["0 of 2", "one"]),
         (&format!("x.npy l4.npy g.npy g.npy d.npy {line}"), ["[4, 2]", "[3, 4]"]),
         (&format!("x5.npy l.npy g.npy g.npy d.npy {line}"), ["[3, 5]", "is 4"]),
