@@ -65,7 +65,8 @@ pub struct Shares {
     /// Share of a whole tile's time that a tile of a group takes with one row, if weights need no
     /// decoding. It is 1 for variants that save nothing with fewer rows.
     pub least: f64,
-    /// Operations of decoding a weight that take no time beside those of the tile.
+    /// Operations of decoding a weight that take no time beside those of the tile, unless it waits
+    /// for codes.
     pub decoded: f64,
 }
 

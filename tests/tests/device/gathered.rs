@@ -37,8 +37,9 @@ fn nothing_by_index() {
         for rows in [0, 2] {
             let indices = Tensor::zeros(&context, DType::U32, &[rows]).unwrap();
             let product = Gemm::new(&none, &b).gather_rows(&indices);
-            let y = product.residual(&zeros(&[3, rows]).t().contiguous().unwrap()).run().unwrap();
-            assert_eq!(y.read_blocking::<f32>().unwrap(), vec![0.0; 3 * rows], "{context:?}");
+            let beside = Tensor::upload(&context, &vec![7.0f32; 3 * rows], &[rows, 3]).unwrap();
+            let y = product.residual(&beside).run().unwrap();
+            assert_eq!(y.read_blocking::<f32>().unwrap(), vec![7.0; 3 * rows], "{context:?}");
         }
         let y = Gemm::new(&none, &b).residual(&zeros(&[3, 0]).t()).run().unwrap();
         assert_eq!(y.shape(), [0, 3]);

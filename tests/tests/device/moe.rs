@@ -421,7 +421,7 @@ fn not_a_number() -> Result<()> {
     Ok(())
 }
 
-/// What shared experts are added to is not rounded to a narrow output before.
+/// A narrow output does not round the sum of routed experts before shared ones are added.
 #[test]
 fn narrow_outputs() -> Result<()> {
     for context in contexts() {

@@ -403,9 +403,9 @@ fn tiles_by_rows_of_groups() {
     }
 }
 
-/// Rows from which weights of four bits are decoded by a pass of their own, on an H200 with 64
-/// experts of N = 1408: later where their rows lie no multiple of 2 KiB apart (benches/record/
-/// NOTES.md).
+/// With many rows to a group, a pass decodes weights of four bits before the product. Rows of codes
+/// that lie a multiple of 2 KiB apart need it sooner, as measured on an H200
+/// (benches/record/NOTES.md).
 #[test]
 fn weights_of_groups_are_decoded_where_that_pays() {
     let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();

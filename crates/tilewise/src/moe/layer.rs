@@ -38,12 +38,12 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 /// before the sum, which reads all rows anyway. Rows of experts are not padded to blocks: schedules
 /// find tiles by the ends of groups, wherever these lie.
 ///
-/// A layer keeps memory for the largest number of tokens it met, T: about T·k·(H + 2·F) numbers of
-/// x's type, and 2·T·F for shared experts by an F of their own. Where gate and up are
-/// [`fused`](Self::fused), 3·F take the place of 2·F. Calls share it, also those of clones, and
-/// those of other layers by [`sharing_memory`](Self::sharing_memory). A call with another k, or
-/// another type of x, takes new memory. The device runs calls in the order in which they are
-/// submitted, so that no call finds another one's numbers.
+/// A layer keeps memory for the largest number of tokens it met, T. Its experts take about
+/// T·k·(H + 2·F) numbers of x's type. Shared experts, which have their own F, take T·2·F. If gate
+/// and up are [`fused`](Self::fused), both take 3·F in place of 2·F. All calls share this memory,
+/// and so do clones. [`sharing_memory`](Self::sharing_memory) shares it with other layers. A call
+/// with another k, or another type of x, takes new memory. The device runs calls in the order in
+/// which they are submitted, so that no call finds another one's numbers.
 ///
 /// ```
 /// use tilewise::{Context, MoeLayer, Tensor};

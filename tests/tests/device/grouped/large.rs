@@ -28,7 +28,7 @@ fn both(context: &Context, ends: &[u32]) -> Result<[GroupOffsets; 2]> {
     Ok([known, GroupOffsets::from_tensor(&tensor)?])
 }
 
-/// Forms of a product, of which software, slow with so many elements, takes one.
+/// Software devices are slow with so many elements, and take one of the two forms.
 #[test]
 fn give_what_one_product_gives() -> Result<()> {
     let own = |adapter: &Adapter| [0, 1].map(|form| adapter.has_turn(form));
