@@ -48,7 +48,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if share >= params.shares {
         return;
     }
-    let width = params.k / BLOCK;
+    let held = params.k / BLOCK;
+    // With the gap behind a row.
+    let width = params.b_ld / BLOCK;
     let blocks = params.entries * params.m * width;
     var words = vec2<u32>();
     for (var i = 0u; i < BLOCKS; i += 1u) {
@@ -57,7 +59,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             break;
         }
         let line = number / width;
-        let block = place(line, number % width * BLOCK);
+        let column = number % width;
+        if column >= held {
+            continue;
+        }
+        let block = place(line, column * BLOCK);
         let fit = fit(block);
         if !fit.holds {
             atomicMax(&status[0], params.first_row + line + 1u);

@@ -2,6 +2,7 @@
 
 use super::experts::HALVINGS;
 use super::{Experts, Shape, Sharing};
+use tilewise_core::plan::Table;
 use tilewise_core::problem::ListSizes;
 use tilewise_core::{Activation, Epilogue, Format, Gathered, Grouping, Operand, Problem};
 
@@ -127,7 +128,7 @@ impl Shape {
         }
     }
 
-    /// The product, of packed operands.
+    /// The product, of packed operands and of weights as the library stores them.
     pub fn problem(&self) -> Problem {
         let [m, n, k] = self.mnk.map(|size| size as u64);
         let groups = self.experts.map_or(0, |experts| experts.count);
@@ -135,9 +136,12 @@ impl Shape {
         let turned = [&self.transposed()[..], &[false]].concat();
         let [a, b, c] = [(0, dense), (1, self.b_format()), (2, dense)].map(|(at, format)| {
             let [entries, rows, cols] = self.storage(groups)[at].map(|size| size as u64);
-            match turned[at] {
-                true => Operand::packed(format, entries, cols, rows).t(),
-                false => Operand::packed(format, entries, rows, cols),
+            match (format, turned[at]) {
+                (Format::Quantized(format), _) => {
+                    Table::stored(format, entries, cols, rows).operand.t()
+                }
+                (_, true) => Operand::packed(format, entries, cols, rows).t(),
+                (_, false) => Operand::packed(format, entries, rows, cols),
             }
         });
         let rows = Gathered { rows: m, offset: 0, step: 1, len: m };

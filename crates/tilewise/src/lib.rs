@@ -104,6 +104,7 @@ mod quantize;
 mod quantized;
 mod right;
 mod scratch;
+mod spacing;
 mod storage;
 mod take;
 mod tensor;

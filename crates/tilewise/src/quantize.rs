@@ -5,6 +5,7 @@ use crate::execute;
 use crate::gpu::Conversion;
 use crate::memory;
 use crate::quantized::{QuantizedTensor, STATUS_BYTES};
+use crate::spacing::Spacing;
 use crate::storage::{Bound, Buffers, Storage, on_device};
 use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
@@ -119,7 +120,7 @@ impl Quantize {
                         QuantizedTensor::zeros makes them";
             return Err(Error::Misuse(text.into()));
         }
-        if out.table() != quantize.output() {
+        if out.part || out.table() != quantize.output() {
             let (wanted, got) = (self.weights.shape(), out.shape());
             return Err(Error::Shape(format!(
                 "the output must be all of {} {wanted:?}, it is {} {got:?}",
@@ -170,9 +171,12 @@ impl Quantize {
         }
         // As one matrix, so that an error counts rows over all entries, as the device does.
         let made = quant::quantize(&elements, (entries * rows) as usize, columns as usize, format)?;
-        for (target, source) in out.planes.iter().zip(made.planes()) {
+        let pitch = self.format.pitch(columns) as usize;
+        let spacings = Spacing::of_planes(format, columns as usize, pitch);
+        for ((target, source), spacing) in out.planes.iter().zip(made.planes()).zip(spacings) {
+            let spread = spacing.spread(0, source)?;
             let mut words = target.host_mut()?;
-            bytemuck::cast_slice_mut(&mut words)[..source.len()].copy_from_slice(source);
+            bytemuck::cast_slice_mut(&mut words)[..spread.len()].copy_from_slice(&spread);
         }
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! Weights in few bits, on the device.
 
 use crate::context::Context;
+use crate::memory;
+use crate::spacing::Spacing;
 use crate::storage::{Bound, PackedCopy, Storage};
 use crate::tensor::Tensor;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
@@ -27,6 +30,8 @@ pub struct QuantizedTensor {
     pub(crate) stacked: bool,
     pub(crate) n: u64,
     pub(crate) k: u64,
+    /// Whether the planes hold others too: of a slice, or one of several matrices.
+    pub(crate) part: bool,
     /// The device stores here which row it could not quantize. None for weights from the host.
     pub(crate) status: Option<Storage>,
     /// Of all matrices; products take it into their alpha.
@@ -95,21 +100,30 @@ impl QuantizedTensor {
                 "matrices of one tensor with the factors {a} and {b}"
             )));
         }
-        let upload = |plane: usize| match weights {
-            [only] => Storage::with_bytes(context, &only.planes()[plane]),
-            all => Storage::with_bytes(
-                context,
-                &all.iter().flat_map(|w| w.planes()[plane].clone()).collect::<Vec<_>>(),
-            ),
+        let plane = |plane: usize| match weights {
+            [only] => Cow::Borrowed(&only.planes()[plane][..]),
+            all => all.iter().flat_map(|w| &w.planes()[plane]).copied().collect(),
         };
-        let planes = (0..first.planes().len()).map(upload).collect::<Result<_>>()?;
-        let made = Self::of_planes(
-            context,
-            first.format(),
-            &[weights.len(), first.n(), first.k()],
-            planes,
-        )?;
+        let planes: Vec<_> = (0..first.planes().len()).map(plane).collect();
+        let shape = [weights.len(), first.n(), first.k()];
+        let made = Self::spread(context, first.format(), &shape, &planes)?;
         Ok(QuantizedTensor { factor: first.factor(), ..made })
+    }
+
+    /// Weights from planes on the host without gaps, as long as they must be.
+    fn spread(
+        context: &Context,
+        format: QuantFormat,
+        shape: &[usize],
+        planes: &[impl AsRef<[u8]>],
+    ) -> Result<Self> {
+        let pitch = pitch(format, shape)?;
+        let spacings = Spacing::of_planes(format, matrices(shape)?[2], pitch);
+        let upload = |(plane, spacing): (_, &Spacing)| {
+            Storage::with_bytes(context, &spacing.spread(0, AsRef::as_ref(plane))?)
+        };
+        let planes = planes.iter().zip(&spacings).map(upload).collect::<Result<_>>()?;
+        Self::of_planes(context, format, shape, pitch, planes)
     }
 
     /// Weights of a format, \[N,K\] or \[G,N,K\], of which all bytes are 0: an output for
@@ -119,9 +133,11 @@ impl QuantizedTensor {
     /// `Shape` for another shape, or a K that is not a multiple of [`QuantFormat::block`];
     /// `Overflow`, `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn zeros(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<Self> {
-        let planes =
-            sizes(format, shape)?.into_iter().map(|bytes| Storage::zeros(context, bytes as u64));
-        let weights = Self::of_planes(context, format, shape, planes.collect::<Result<_>>()?)?;
+        let pitch = pitch(format, shape)?;
+        let sizes = sizes(format, shape, pitch)?;
+        let planes = sizes.into_iter().map(|bytes| Storage::zeros(context, bytes as u64));
+        let planes = planes.collect::<Result<_>>()?;
+        let weights = Self::of_planes(context, format, shape, pitch, planes)?;
         Ok(QuantizedTensor { status: Some(Storage::zeros(context, STATUS_BYTES)?), ..weights })
     }
 
@@ -201,7 +217,7 @@ impl QuantizedTensor {
     /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub async fn check(&self) -> Result<()> {
         let Some(status) = &self.status else { return Ok(()) };
-        let bytes = status.read(&self.context, STATUS_BYTES).await?;
+        let bytes = status.read(&self.context, 0..STATUS_BYTES).await?;
         let status =
             bytes.as_chunks().0.first().map_or(0, |&word| u64::from(u32::from_le_bytes(word)));
         let Some(row) = status.checked_sub(1) else { return Ok(()) };
@@ -220,42 +236,38 @@ impl QuantizedTensor {
         pollster::block_on(self.check())
     }
 
-    /// The matrices, read back. Never blocks.
+    /// The matrices, read back, without gaps between rows. Never blocks.
     ///
     /// # Errors
-    /// `Misuse` for a slice, for columns in [another order](Self::with_order), which the result
-    /// would not tell, and for a [plane](Self::from_planes) in a buffer without `COPY_SRC`;
-    /// `OutOfMemory`, `Device`, `DeviceLost`.
+    /// `Misuse` for columns in [another order](Self::with_order), which the result would not tell,
+    /// and for a [plane](Self::from_planes) in a buffer without `COPY_SRC`; `OutOfMemory`,
+    /// `Device`, `DeviceLost`.
     pub async fn read(&self) -> Result<Vec<Quantized>> {
         if self.order.is_some() {
             let text = "reading weights whose columns are in another order: dequantize them";
             return Err(Error::Misuse(text.into()));
         }
         let (n, k) = (self.n as usize, self.k as usize);
-        let (sizes, whole) = (
-            self.format.sizes(n, k)?,
-            Table::packed(self.operand.format, self.entries, self.n, self.k),
-        );
-        if self.table() != whole {
-            return Err(Error::Misuse("reading a slice of quantized weights".into()));
+        let mut matrices = vec![Vec::new(); self.entries as usize];
+        for (storage, plane) in self.planes.iter().zip(self.format.planes()) {
+            let bytes = |weights: u64| plane.bytes_of(self.format.block(), weights);
+            let Operand { offset, ld, batch_stride, .. } = self.operand;
+            let (first, end) = (bytes(offset), bytes(offset + self.table().extent()));
+            let read = storage.read(&self.context, first..end).await?;
+            for (entry, planes) in (0..).zip(&mut matrices) {
+                let mut rows = memory::room(self.format.sizes(n, k)?[planes.len()])?;
+                for row in 0..if k > 0 { self.n } else { 0 } {
+                    let at = bytes(entry * batch_stride + row * ld) as usize;
+                    rows.extend_from_slice(&read[at..at + bytes(self.k) as usize]);
+                }
+                planes.push(rows);
+            }
         }
-        let mut planes = Vec::with_capacity(sizes.len());
-        for (plane, size) in self.planes.iter().zip(&sizes) {
-            planes.push(plane.read(&self.context, self.entries * *size as u64).await?);
-        }
-        let matrix = |entry: usize| {
-            let part = |(plane, size): (&Vec<u8>, &usize)| {
-                plane[entry * size..(entry + 1) * size].to_vec()
-            };
-            let matrix = Quantized::from_planes(
-                self.format,
-                n,
-                k,
-                planes.iter().zip(&sizes).map(part).collect(),
-            )?;
+        let matrix = |planes| {
+            let matrix = Quantized::from_planes(self.format, n, k, planes)?;
             if self.factor == 1.0 { Ok(matrix) } else { matrix.with_factor(self.factor) }
         };
-        (0..self.entries as usize).map(matrix).collect()
+        matrices.into_iter().map(matrix).collect()
     }
 
     /// As [`read`](Self::read), blocking.
@@ -299,7 +311,7 @@ impl QuantizedTensor {
     ) -> Result<Self> {
         let shape = shape.as_ref();
         let [entries, n, k] = matrices(shape)?;
-        sizes(format, shape)?;
+        sizes(format, shape, k)?;
         if weights.len() != entries * n * k {
             return Err(Error::Shape(format!(
                 "weights of shape {shape:?} are {} elements, there are {}",
@@ -309,8 +321,7 @@ impl QuantizedTensor {
         }
         // Blocks lie along rows: a stack is quantized as one matrix.
         let made = quantize(weights, entries * n, k, format)?;
-        let planes = made.planes().iter().map(|plane| Storage::with_bytes(context, plane));
-        Self::of_planes(context, format, shape, planes.collect::<Result<_>>()?)
+        Self::spread(context, format, shape, made.planes())
     }
 
     /// The transpose, on the same memory. As the right operand of a product it stands for W itself:
@@ -357,6 +368,7 @@ impl QuantizedTensor {
         let mut slice =
             QuantizedTensor { n: n.len() as u64, k: k.len() as u64, copy: None, ..self.clone() };
         slice.operand.offset = offset;
+        slice.part |= [slice.n, slice.k] != [self.n, self.k];
         Ok(slice)
     }
 
@@ -390,6 +402,7 @@ impl QuantizedTensor {
             )));
         }
         let mut one = QuantizedTensor { entries: 1, stacked: false, copy: None, ..self.clone() };
+        one.part |= self.entries > 1;
         one.operand.offset += index as u64 * self.operand.batch_stride;
         Ok(one)
     }
@@ -451,12 +464,21 @@ pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
     }
 }
 
-/// Bytes of each plane of all matrices.
-pub(crate) fn sizes(format: QuantFormat, shape: &[usize]) -> Result<Vec<usize>> {
-    let [entries, n, k] = matrices(shape)?;
+/// Weights from row to row of weights that the library stores.
+pub(crate) fn pitch(format: QuantFormat, shape: &[usize]) -> Result<usize> {
+    let [.., k] = matrices(shape)?;
+    Ok(format.pitch(k as u64) as usize)
+}
+
+/// Bytes of each plane of all matrices, with `pitch` weights from row to row.
+///
+/// # Errors
+/// `Shape`, `Overflow`.
+pub(crate) fn sizes(format: QuantFormat, shape: &[usize], pitch: usize) -> Result<Vec<usize>> {
+    let [entries, n, _] = matrices(shape)?;
     let rows = entries.checked_mul(n);
     format.sizes(
         rows.ok_or_else(|| Error::Overflow(format!("{format} weights of shape {shape:?}")))?,
-        k,
+        pitch,
     )
 }

@@ -3,6 +3,9 @@
 use crate::context::{Backend, Context};
 use crate::gpu::{Places, ROLES, SharedBuffer};
 use crate::memory;
+#[cfg(feature = "files")]
+use crate::spacing::Spacing;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tilewise_core::kernel::Role;
 use tilewise_core::problem::Copied;
@@ -93,16 +96,18 @@ impl Storage {
         }
     }
 
-    /// The first bytes. Never blocks.
-    pub(crate) async fn read(&self, context: &Context, bytes: u64) -> Result<Vec<u8>> {
+    /// Some of the bytes. Never blocks.
+    pub(crate) async fn read(&self, context: &Context, range: Range<u64>) -> Result<Vec<u8>> {
         match self {
-            _ if bytes == 0 => Ok(Vec::new()),
+            _ if range.is_empty() => Ok(Vec::new()),
             Storage::Gpu { buffer, start } => {
-                context.gpu_backend()?.device.read(buffer, *start..*start + bytes).await
+                let range = start + range.start..start + range.end;
+                context.gpu_backend()?.device.read(buffer, range).await
             }
             Storage::Host { words, .. } => {
                 let words = words.read().unwrap_or_else(PoisonError::into_inner);
-                memory::copied(&bytemuck::cast_slice(&words)[..bytes as usize])
+                let range = range.start as usize..range.end as usize;
+                memory::copied(&bytemuck::cast_slice(&words)[range])
             }
         }
     }
@@ -154,16 +159,27 @@ pub(crate) struct Filler<'a> {
     rest: Vec<u8>,
     /// Bytes written since the queue was waited for.
     waiting: u64,
+    /// What follows each row.
+    spacing: Spacing,
+    /// Bytes that were given.
+    given: usize,
 }
 
 #[cfg(feature = "files")]
 impl<'a> Filler<'a> {
-    pub(crate) fn new(context: &'a Context, storage: &'a Storage) -> Self {
-        Filler { context, storage, done: 0, rest: Vec::new(), waiting: 0 }
+    pub(crate) fn new(context: &'a Context, storage: &'a Storage, spacing: Spacing) -> Self {
+        Filler { context, storage, done: 0, rest: Vec::new(), waiting: 0, spacing, given: 0 }
     }
 
-    /// Writes the next bytes. The device gets them in whole words.
-    pub(crate) fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+    /// Writes the next bytes, and the gaps behind rows that they end.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let spaced = self.spacing.spread(self.given, bytes)?;
+        self.given += bytes.len();
+        self.write_bytes(&spaced)
+    }
+
+    /// Writes the next bytes of the storage. The device gets them in whole words.
+    fn write_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
         if !self.rest.is_empty() {
             let needed = (4 - self.rest.len()).min(bytes.len());
             self.rest.extend(bytes.split_off(..needed).unwrap_or_default());

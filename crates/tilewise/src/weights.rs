@@ -3,7 +3,8 @@
 mod dense;
 
 use crate::context::Context;
-use crate::quantized::QuantizedTensor;
+use crate::quantized::{self, QuantizedTensor};
+use crate::spacing::Spacing;
 use crate::storage::{Filler, Storage};
 use crate::tensor::Tensor;
 use std::path::Path;
@@ -217,23 +218,25 @@ impl Weight {
             // Its error names file and type.
             tensor.dense()?;
         }
-        let planes = load_planes(context, tensor, progress)?;
         let shape = tensor.shape();
-        let format = match tensor.kind() {
-            Kind::Quantized(format) => *format,
-            _ => {
-                let (dtype, _) = tensor.dense()?;
-                let storage = planes
-                    .into_iter()
-                    .next()
-                    .ok_or_else(|| Error::Malformed("a tensor without bytes".into()))?;
-                return Ok(Weight::Dense(Tensor::packed(context, dtype, shape, storage)));
-            }
+        let Kind::Quantized(format) = *tensor.kind() else {
+            let (dtype, _) = tensor.dense()?;
+            let sizes = tensor.sizes()?;
+            let storage = load_planes(context, tensor, &sizes, &[Spacing::NONE], progress)?;
+            let storage = storage
+                .into_iter()
+                .next()
+                .ok_or_else(|| Error::Malformed("a tensor without bytes".into()))?;
+            return Ok(Weight::Dense(Tensor::packed(context, dtype, shape, storage)));
         };
         // A vector is one row; of more dimensions than a stack has, all but the last are rows.
         let (n, k) = tensor.matrix()?;
         let shape = if matches!(shape.len(), 2 | 3) { shape } else { &[n, k] };
-        let mut weights = QuantizedTensor::of_planes(context, format, shape, planes)?;
+        let pitch = quantized::pitch(format, shape)?;
+        let sizes = quantized::sizes(format, shape, pitch)?;
+        let spacings = Spacing::of_planes(format, k, pitch);
+        let planes = load_planes(context, tensor, &sizes, &spacings, progress)?;
+        let mut weights = QuantizedTensor::of_planes(context, format, shape, pitch, planes)?;
         if let Some(factor) = tensor.factor() {
             weights = weights.with_factor(factor)?;
         }
@@ -244,19 +247,21 @@ impl Weight {
     }
 }
 
-/// The planes, streamed to the device.
+/// Planes of so many bytes, streamed to the device.
 fn load_planes(
     context: &Context,
     tensor: &tilewise_files::Tensor<'_>,
+    sizes: &[usize],
+    spacings: &[Spacing],
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Storage>> {
-    let sizes = tensor.sizes()?;
     let planes = sizes
         .iter()
         .map(|&size| Storage::zeros(context, size as u64))
         .collect::<Result<Vec<_>>>()?;
-    let mut fillers: Vec<_> = planes.iter().map(|plane| Filler::new(context, plane)).collect();
-    let (mut done, total) = (0, sizes.iter().map(|&size| size as u64).sum());
+    let filler = |(plane, spacing): (_, &Spacing)| Filler::new(context, plane, *spacing);
+    let mut fillers: Vec<_> = planes.iter().zip(spacings).map(filler).collect();
+    let (mut done, total) = (0, tensor.sizes()?.iter().map(|&size| size as u64).sum());
     tensor.stream(&mut |chunk: Chunk<'_>| {
         fillers[chunk.plane].append(chunk.bytes)?;
         done += chunk.bytes.len() as u64;

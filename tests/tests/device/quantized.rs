@@ -1,8 +1,10 @@
 //! Quantized weights under every kernel.
 
-use tilewise::{DType, Error, Gemm, QuantFormat, Quantized, QuantizedTensor, Tensor};
+use tilewise::{
+    DType, Error, Gemm, PlaneSource, QuantFormat, Quantize, Quantized, QuantizedTensor, Tensor,
+};
 use tilewise_core::caps::DeviceClass;
-use tilewise_core::quant::Plane;
+use tilewise_core::quant::{Plane, dequantize};
 use tilewise_tests::case::Groups;
 use tilewise_tests::kernels::smallest;
 use tilewise_tests::{Case, Rng, Suite, all_kernels, contexts, floor, kernels, themes, turns};
@@ -207,6 +209,103 @@ fn matrices_of_a_stack() {
                 let Err(Error::Shape(text)) = weights.get(index) else { panic!("{index}") };
                 assert!(words.iter().all(|word| text.contains(word)), "{text}");
             }
+        }
+    }
+}
+
+/// Formats, and the least K whose rows they store with gaps between them.
+fn with_gaps() -> Vec<(QuantFormat, usize)> {
+    let least = |format: QuantFormat| {
+        let mut rows = (1..=1024).map(|blocks| blocks * format.block());
+        Some((format, rows.find(|&k| format.pitch(k) > k)? as usize))
+    };
+    let found: Vec<_> = QuantFormat::kinds().into_iter().filter_map(least).collect();
+    assert!(found.len() >= 8, "{found:?}");
+    found
+}
+
+/// Weights whose rows are stored with gaps are the weights that were given, from wherever they
+/// come: read back, as numbers, in slices and in products.
+#[test]
+fn gaps_between_rows() {
+    for context in contexts() {
+        for (format, k) in with_gaps() {
+            let block = format.block() as usize;
+            let (entries, n) = (3, 5);
+            let mut rng = Rng::new(13);
+            let mut sample = || Quantized::sample(format, n, k, || rng.bits() as u32).unwrap();
+            let matrices = [sample(), sample(), sample()];
+            let bytes: Vec<Vec<u8>> = (0..format.planes().len())
+                .map(|plane| matrices.iter().flat_map(|w| w.planes()[plane].clone()).collect())
+                .collect();
+            let planes: Vec<_> = bytes.iter().map(|plane| PlaneSource::Bytes(plane)).collect();
+            let shape = [entries, n, k];
+            // Half a row of codes lies no multiple of 1 KiB from the next.
+            let halves = [entries, 2 * n, k / 2];
+            let halves = QuantizedTensor::from_planes(&context, format, &halves, &planes).unwrap();
+            let numbers = |w: &QuantizedTensor| {
+                w.dequantize(DType::F32).unwrap().read_blocking::<f32>().unwrap()
+            };
+            let wanted = numbers(&halves);
+            let values: Vec<f32> = (0..2 * k).map(|_| rng.number()).collect();
+            let x = Tensor::upload(&context, &values, &[2, k]).unwrap();
+            for stack in [
+                QuantizedTensor::upload_groups(&context, &matrices),
+                QuantizedTensor::from_planes(&context, format, &shape, &planes),
+            ] {
+                let stack = stack.unwrap();
+                let place = format!("{format} on {context:?}");
+                assert!(stack.read_blocking().unwrap() == matrices, "{place}");
+                assert!(numbers(&stack) == wanted, "{place}");
+                let last = stack.get(2).unwrap();
+                assert!(last.read_blocking().unwrap() == matrices[2..], "{place}");
+                let cut = last.slice(1..4, block..k).unwrap();
+                let rows = dequantize(&matrices[2]);
+                let rows = rows[k..4 * k].chunks(k).flat_map(|row| &row[block..]);
+                let [read] = &cut.read_blocking().unwrap()[..] else { panic!("one matrix") };
+                assert!(dequantize(read).iter().eq(rows), "{place}");
+
+                let y = Gemm::new(&x, &last).run().unwrap().read_blocking::<f32>().unwrap();
+                for (i, y) in y.iter().enumerate() {
+                    let row = &wanted[(2 * n + i % n) * k..][..k];
+                    let terms = values[i / n * k..].iter().zip(row);
+                    let terms = terms.map(|(&x, &w)| f64::from(x) * f64::from(w));
+                    let (sum, size) =
+                        terms.fold((0.0, 0.0), |(sum, size), t| (sum + t, size + t.abs()));
+                    assert!((f64::from(*y) - sum).abs() <= 1e-5 * size, "{place}: {y} for {sum}");
+                }
+            }
+        }
+    }
+}
+
+/// The device quantizes rows with gaps between them to the bits of the host, twice into one output,
+/// and does not take a slice for all of an output.
+#[test]
+fn gaps_of_outputs() {
+    for context in contexts() {
+        for (format, k) in with_gaps().into_iter().filter(|(format, _)| format.quantizes()) {
+            let mut rng = Rng::new(17);
+            let out = QuantizedTensor::zeros(&context, format, &[2, 3, k]).unwrap();
+            for _ in 0..2 {
+                let numbers: Vec<f32> = (0..6 * k).map(|_| rng.number()).collect();
+                let wanted = QuantizedTensor::quantize(&context, &numbers, [2, 3, k], format);
+                let dense = Tensor::upload(&context, &numbers, &[2, 3, k]).unwrap();
+                match Quantize::new(&dense, format).run_into(&out) {
+                    Ok(()) => {
+                        let [got, wanted] = [&out, &wanted.unwrap()].map(|w| w.read_blocking());
+                        assert!(got.unwrap() == wanted.unwrap(), "{format} on {context:?}");
+                    }
+                    Err(Error::Unsupported(_)) => assert!(!context.is_cpu(), "{format}"),
+                    Err(error) => panic!("{format}: {error}"),
+                }
+            }
+            let wider = format.pitch(k as u64) as usize;
+            let wider = QuantizedTensor::zeros(&context, format, &[3, wider]).unwrap();
+            let slice = wider.slice(0..3, 0..k).unwrap();
+            let dense = Tensor::upload(&context, &vec![1.0f32; 3 * k], &[3, k]).unwrap();
+            let refused = Quantize::new(&dense, format).run_into(&slice);
+            assert!(matches!(refused, Err(Error::Shape(_))), "{format}: {refused:?}");
         }
     }
 }

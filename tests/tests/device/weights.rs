@@ -201,13 +201,14 @@ fn weights_and_offsets_name_their_context() {
     }
 }
 
-/// A stack of one matrix stays a stack: quantized, from planes and from a file, dequantized,
-/// multiplied.
+/// A stack of one matrix stays a stack: quantized, from planes and from a file, read, dequantized,
+/// multiplied. Its rows are stored with gaps between them.
 #[test]
 fn a_stack_of_one_matrix_keeps_its_shape() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.safetensors");
-    let (n, k, format) = (8, 64, QuantFormat::Q8_0);
+    let (n, k, format) = (8, 1024, QuantFormat::Q8_0);
+    assert!(format.pitch(k as u64) > k as u64);
     let host = quantize(&rows(n, k), n, k, format).unwrap();
     let planes = |sink: &mut Sink<'_>| {
         let mut planes = host.planes().iter().enumerate();
@@ -227,6 +228,8 @@ fn a_stack_of_one_matrix_keeps_its_shape() {
             ("file", QuantizedTensor::from_safetensors(&context, &path, "w", &Expected::default())),
         ] {
             let w = w.unwrap();
+            let same = w.read_blocking().unwrap() == std::slice::from_ref(&host);
+            assert_eq!(same, name != "zeros", "{name}");
             assert_eq!(
                 (w.shape(), w.slice(0..4, 0..k).unwrap().shape()),
                 (vec![1, n, k], vec![1, 4, k]),

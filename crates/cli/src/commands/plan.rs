@@ -7,7 +7,7 @@ use std::io::Write;
 use tilewise_core::Grouping;
 use tilewise_core::caps::{Caps, RECORDED};
 use tilewise_core::kernel::{Library, Role};
-use tilewise_core::plan::{Forced, explain, plan, prepare};
+use tilewise_core::plan::{Forced, Table, explain, plan, prepare};
 use tilewise_core::problem::{Format, Operand, Precision, Problem};
 
 pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
@@ -44,7 +44,7 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Packed operands of the given extents.
+/// Packed operands of the given extents, and weights as the library stores them.
 fn problem(args: &PlanArgs) -> Result<Problem> {
     let PlanArgs { m, n, k, .. } = *args;
     let matrices = args.groups.unwrap_or(1);
@@ -66,7 +66,7 @@ fn problem(args: &PlanArgs) -> Result<Problem> {
     };
     let a = operand(args.transpose.a(), 1, m, k);
     let b = match args.format {
-        Some(format) => Operand::packed(Format::Quantized(format), matrices, n, k).t(),
+        Some(format) => Table::stored(format, matrices, n, k).operand.t(),
         None => operand(args.transpose.b(), matrices, k, n),
     };
     let grouping = match args.groups {

@@ -27,7 +27,7 @@ const WORD: u64 = 4;
 const GRANULE: u64 = 256;
 
 /// Dense weights \[entries, rows, columns\] and the format that they get, in planes that hold
-/// nothing else.
+/// nothing else ([`Table::stored`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Quantize {
     /// The weights.
@@ -40,7 +40,7 @@ impl Quantize {
     /// The quantized weights.
     pub fn output(&self) -> Table {
         let Table { entries, rows, columns, .. } = self.weights;
-        Table::packed(Format::Quantized(self.format), entries, rows, columns)
+        Table::stored(self.format, entries, rows, columns)
     }
 
     /// The same with strides that play no part set to 0.
@@ -89,7 +89,9 @@ pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result
     })?;
     let mut passes = Vec::new();
     if quantize.weights.elements() != Some(0) {
-        let piece = Piece { weights: quantize.weights, output: quantize.output(), first: 0 };
+        let output = quantize.output();
+        let output = Table { columns: output.operand.ld, ..output };
+        let piece = Piece { weights: quantize.weights, output, first: 0 };
         cut(piece, caps, &mut |piece| {
             passes.push(pass(piece, encoder, quantize.format, caps, tools)?);
             Ok(())
@@ -103,6 +105,7 @@ pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result
 #[derive(Clone, Copy)]
 struct Piece {
     weights: Table,
+    /// With the gaps behind rows, which are stored too.
     output: Table,
     first: u64,
 }
@@ -161,7 +164,7 @@ fn pass(
     let planes = format.planes();
     let number_bytes = planes[encoder.numbers[0]].bytes;
     let blocks = WORD / number_bytes;
-    let invocations = (entries * rows * columns / format.block()).div_ceil(blocks);
+    let invocations = (entries * rows * output.columns / format.block()).div_ceil(blocks);
     let workgroups = workgroups(invocations, THREADS, caps)?;
     let params = Params {
         m: rows as u32,
@@ -170,6 +173,7 @@ fn pass(
         a_offset: operand.offset as u32,
         a_ld: operand.ld as u32,
         a_batch: operand.batch_stride as u32,
+        b_ld: output.columns as u32,
         shares: invocations as u32,
         first_row: first as u32,
         ..Params::default()

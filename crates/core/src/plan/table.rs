@@ -6,6 +6,7 @@ use super::ranges::binding_limit;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::problem::{Format, Operand};
+use crate::quant::QuantFormat;
 use std::ops::Range;
 
 /// Matrices of one shape \[rows, columns\] in one storage.
@@ -27,6 +28,12 @@ impl Table {
         Table { operand: Operand::packed(format, entries, rows, columns), entries, rows, columns }
     }
 
+    /// Quantized matrices as this library stores them ([`QuantFormat::pitch`]).
+    pub fn stored(format: QuantFormat, entries: u64, rows: u64, columns: u64) -> Self {
+        let pitch = format.pitch(columns);
+        Table { columns, ..Self::packed(Format::Quantized(format), entries, rows, pitch) }
+    }
+
     /// Elements of all of them; `None` beyond 2^64.
     pub(super) fn elements(&self) -> Option<u64> {
         self.entries.checked_mul(self.rows)?.checked_mul(self.columns)
@@ -35,6 +42,11 @@ impl Table {
     /// Elements from one row to the next.
     pub(super) fn row(&self) -> u64 {
         if self.operand.transposed { 1 } else { self.operand.ld }
+    }
+
+    /// Elements from the first to the last, with those between them that belong to nobody.
+    pub fn extent(&self) -> u64 {
+        self.end().map_or(0, |end| end.saturating_sub(self.operand.offset))
     }
 
     /// Elements from the start of the storage to the last; `None` if their bits pass 2^64.

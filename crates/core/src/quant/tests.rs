@@ -256,3 +256,30 @@ fn scales_beyond_their_type_are_refused_by_name() {
             if text.contains("i32") && text.contains("affine-4bit-g64-f32")
     ));
 }
+
+/// Rows whose codes would lie a multiple of 1 KiB apart have gaps of whole blocks, and others none.
+#[test]
+fn pitches() {
+    for (format, k, pitch) in [
+        ("affine-4bit-g64-f16", 2048, 2048 + 64),
+        ("affine-4bit-g64-f16", 14336, 14336 + 64),
+        ("affine-4bit-g64-f16", 2112, 2112),
+        ("affine-4bit-g64-f16", 1024, 1024),
+        ("affine-8bit-g64-f16", 1024, 1024 + 64),
+        ("mxfp4", 4096, 4096 + 64),
+        ("q8_0", 1024, 1024 + 32),
+        ("q4_k", 2048, 2048),
+        ("q8_0", 0, 0),
+        // No matrix has such rows, which its sizes say.
+        ("q8_0", 1025, 1025),
+        ("q8_0", u64::MAX / 1024 * 1024, u64::MAX / 1024 * 1024 + 32),
+    ] {
+        assert_eq!(format.parse::<QuantFormat>().unwrap().pitch(k), pitch, "{format} {k}");
+    }
+    for format in QuantFormat::all() {
+        for k in (0..200).map(|blocks| blocks * format.block()) {
+            let gap = format.pitch(k) - k;
+            assert!(gap.is_multiple_of(format.block()) && gap * 8 <= k, "{format} {k}");
+        }
+    }
+}

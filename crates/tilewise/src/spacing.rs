@@ -1,0 +1,79 @@
+//! The gaps between rows of quantized weights ([`QuantFormat::pitch`]).
+
+use crate::memory;
+use std::borrow::Cow;
+use tilewise_core::Result;
+use tilewise_core::quant::{Plane, QuantFormat};
+
+/// How the rows of a plane lie in storage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spacing {
+    /// Bytes of a row.
+    row: usize,
+    /// Bytes from the start of a row to the start of the next.
+    pitch: usize,
+}
+
+impl Spacing {
+    /// Bytes that just follow each other.
+    #[cfg(feature = "files")]
+    pub(crate) const NONE: Self = Spacing { row: 0, pitch: 0 };
+
+    /// Of each plane of weights with rows of `k`, `pitch` from row to row.
+    pub(crate) fn of_planes(format: QuantFormat, k: usize, pitch: usize) -> Vec<Self> {
+        let of = |plane: &Plane| {
+            let bytes = |weights| plane.bytes_of(format.block(), weights as u64) as usize;
+            Spacing { row: bytes(k), pitch: bytes(pitch) }
+        };
+        format.planes().iter().map(of).collect()
+    }
+
+    /// Bytes of a plane without gaps, `first` bytes of which came before, with a gap of zeros
+    /// behind each row that they end.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(crate) fn spread<'a>(&self, first: usize, mut bytes: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+        let Spacing { row, pitch } = *self;
+        if row == pitch {
+            return Ok(bytes.into());
+        }
+        let mut begun = first % row;
+        let gap = pitch - row;
+        let mut spread = memory::room(bytes.len() + (begun + bytes.len()) / row * gap)?;
+        while let Some(piece) = bytes.split_off(..(row - begun).min(bytes.len())) {
+            if piece.is_empty() {
+                break;
+            }
+            spread.extend_from_slice(piece);
+            begun += piece.len();
+            if begun == row {
+                spread.resize(spread.len() + gap, 0);
+                begun = 0;
+            }
+        }
+        Ok(spread.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_size_are_spread_as_the_whole() {
+        let spacing = Spacing { row: 3, pitch: 5 };
+        let spread = |first, bytes: &[u8]| spacing.spread(first, bytes).unwrap().into_owned();
+        let whole = [1, 2, 3, 0, 0, 4, 5, 6, 0, 0, 7, 8];
+        let bytes = [1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(spread(0, &bytes), whole);
+        for size in 1..=8 {
+            let pieces = (0..).step_by(size).zip(bytes.chunks(size));
+            let joined: Vec<u8> = pieces.flat_map(|(first, piece)| spread(first, piece)).collect();
+            assert_eq!(joined, whole, "{size}");
+        }
+        assert!(spread(0, &[]).is_empty());
+        let packed = Spacing { row: 3, pitch: 3 }.spread(1, &bytes).unwrap();
+        assert!(matches!(packed, Cow::Borrowed(same) if same == bytes));
+    }
+}
