@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         return;
     }
     let held = params.k / BLOCK;
-    // With the gap behind a row.
+    // With those in the gap behind a row, which are zeros.
     let width = params.b_ld / BLOCK;
     let blocks = params.entries * params.m * width;
     var words = vec2<u32>();
@@ -60,7 +60,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         }
         let line = number / width;
         let column = number % width;
+        var at = number * WORDS;
         if column >= held {
+            for (var j = 0u; j < WORDS; j += 1u) {
+                codes[at + j] = 0u;
+            }
             continue;
         }
         let block = place(line, column * BLOCK);
@@ -69,7 +73,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             atomicMax(&status[0], params.first_row + line + 1u);
         }
         words |= fit.numbers << vec2<u32>(i * (32u / BLOCKS));
-        var at = number * WORDS;
         var word = 0u;
         var filled = 0u;
         for (var j = 0u; j < BLOCK; j += 1u) {

@@ -345,6 +345,11 @@ pub fn quantizing() -> Vec<Quantizing> {
             case(Source::new(Format::Dense(DType::FLOATS[i % 3]), [2, 3, block], Data::Infinite));
             case(Source::new(Format::Dense(DType::F32), [1, 137, 2 * block], Data::Below(below)));
             case(Source::new(Format::Dense(DType::F32), [1, 70, block], Data::Below(127)));
+            // Rows with gaps between them.
+            let k = [1024, 2048].into_iter().find(|&k| format.pitch(k) > k);
+            if let Some(k) = k {
+                case(Source::new(Format::Dense(DType::F16), [2, 3, k as usize], Data::Weights));
+            }
         }
     }
     cases

@@ -119,16 +119,16 @@ impl Conversion {
         let mut expected = BTreeMap::new();
         let [entries, rows, columns] = case.weights.shape;
         let answer = case.expected(&stored.values);
+        let pitch = case.format.pitch(columns as u64) as usize;
         for (i, (role, plane)) in Role::B.planes().zip(case.format.planes()).enumerate() {
-            let bytes =
-                plane.bytes_of(case.format.block(), (entries * rows * columns) as u64) as usize;
-            held.insert(
-                role,
-                Held { bytes: vec![0xff; bytes.next_multiple_of(4)], elements: None },
-            );
+            let bytes = |elements| plane.bytes_of(case.format.block(), elements as u64) as usize;
+            let size = bytes(entries * rows * pitch).next_multiple_of(4);
+            held.insert(role, Held { bytes: vec![0xff; size], elements: None });
             if let Ok(planes) = &answer {
-                let mut bytes = planes[i].clone();
-                bytes.resize(bytes.len().next_multiple_of(4), 0);
+                let gap = vec![0; bytes(pitch) - bytes(columns)];
+                let rows = planes[i].chunks(bytes(columns));
+                let mut bytes: Vec<u8> = rows.flat_map(|row| [row, &gap].concat()).collect();
+                bytes.resize(size, 0);
                 expected.insert(role, bytes);
             }
         }
