@@ -145,29 +145,18 @@ const OPERANDS: &[OperandDef] = &[
         constants: half_constants,
         ..OperandDef::DEFAULT
     },
-    OperandDef {
-        file: "operand/affine.wgsl",
-        accepts: is_affine,
-        vector: 8,
-        loads: &[Load::Fours, Load::Eights],
-        element_bytes: 4,
-        decode: DECODE,
-        decode_to_panel: DECODE,
-        ..OperandDef::DEFAULT
-    },
+    affine(38.0, |format, _| is_affine_of(format, "3")),
+    affine(50.0, |format, _| is_affine_of(format, "5") || is_affine_of(format, "6")),
+    affine(DECODE, is_affine),
     fours("operand/mx.wgsl", 45.0, |format, _| format.is_of("mx")),
     fours("operand/gguf.wgsl", 30.0, |format, _| format.is_of("gguf")),
-    fours("operand/k45.wgsl", 50.0, |format, _| format.is_of("k45")),
+    fours("operand/k45.wgsl", 95.0, |format, _| format.is_of("k45")),
     fours("operand/q2_k.wgsl", 50.0, |format, _| format.is_of("q2_k")),
     fours("operand/q3_k.wgsl", 50.0, |format, _| format.is_of("q3_k")),
     fours("operand/q6_k.wgsl", 50.0, |format, _| format.is_of("q6_k")),
-    bytes("operand/affine_bytes.wgsl", [DECODE, 15.5], |format, _| {
-        is_one_of(format, is_affine_of_4_bits)
-    }),
-    bytes("operand/affine_bytes.wgsl", [DECODE, 27.0], |format, _| {
-        is_one_of(format, is_affine_of_8_bits)
-    }),
-    bytes("operand/gguf_bytes.wgsl", [DECODE, 12.0], |format, _| {
+    bytes("operand/affine_bytes.wgsl", [DECODE, 10.0], |format, _| is_affine_of(format, "4")),
+    bytes("operand/affine_bytes.wgsl", [DECODE, 16.5], |format, _| is_affine_of(format, "8")),
+    bytes("operand/gguf_bytes.wgsl", [DECODE, 10.0], |format, _| {
         is_one_of(format, |name| ["q4_0", "q4_1", "gguf-mxfp4"].contains(&name))
     }),
     bytes("operand/gguf_bytes.wgsl", [DECODE, 16.5], |format, _| {
@@ -176,17 +165,17 @@ const OPERANDS: &[OperandDef] = &[
     bytes("operand/k4_bytes.wgsl", [2.0 * DECODE, 38.0], |format, _| {
         is_one_of(format, |name| name == "q4_k")
     }),
-    bytes("operand/mx_bytes.wgsl", [2.0 * DECODE, 13.0], |format, _| {
+    bytes("operand/mx_bytes.wgsl", [2.0 * DECODE, 17.0], |format, _| {
         is_one_of(format, |name| name == "mxfp4")
     }),
 ];
 
-fn is_affine_of_4_bits(name: &str) -> bool {
-    name.starts_with("affine-4bit")
-}
-
-fn is_affine_of_8_bits(name: &str) -> bool {
-    name.starts_with("affine-8bit")
+/// Whether it is an affine format of so many bits.
+fn is_affine_of(format: Format, bits: &str) -> bool {
+    is_one_of(format, |name| {
+        let bits_and_more = name.strip_prefix("affine-").and_then(|rest| rest.strip_prefix(bits));
+        bits_and_more.is_some_and(|rest| rest.starts_with("bit"))
+    })
 }
 
 fn is_one_of(format: Format, names: impl Fn(&str) -> bool) -> bool {
@@ -214,6 +203,14 @@ const fn bytes(
         decode,
         decode_to_panel,
         ..OperandDef::DEFAULT
+    }
+}
+
+/// The loader of affine codes, eight at a time or four, and its operations of decoding into panels.
+const fn affine(decode_to_panel: f64, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
+    OperandDef {
+        loads: &[Load::Fours, Load::Eights],
+        ..fours("operand/affine.wgsl", decode_to_panel, accepts)
     }
 }
 

@@ -82,7 +82,10 @@ pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant, decode
     let rates = caps.rates();
     let weights = tiles(problem, variant) * f64::from(variant.bn) * problem.k as f64;
     let hidden = match variant.model {
-        Model::Tiles(shares) if !is_waited_for(problem, variant) => shares.decoded,
+        _ if decode == 0.0 => 0.0,
+        // Not only does nothing hide: half as much again is lost.
+        Model::Tiles(shares) if is_waited_for(problem, variant) => -shares.decoded / 2.0,
+        Model::Tiles(shares) => shares.decoded,
         _ => 0.0,
     };
     weights * (decode - hidden).max(0.0) / (rates.cores * rates.core_flops)

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use tilewise_core::caps::RECORDED;
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::prepare;
+use tilewise_core::plan::{Table, prepare};
 use tilewise_core::problem::{Copied, Dimension};
 use tilewise_core::{
     Activation, Axis, Bias, Caps, DType, Epilogue, Format, Gathered, Grouping, Operand, Plan,
@@ -51,7 +51,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
     };
     let four_bits = |entries, n, k| {
         let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
-        Operand::packed(Format::Quantized(format), entries, n, k).t()
+        Table::stored(format, entries, n, k).operand.t()
     };
     let quantized = |m, n, k| Problem { b: four_bits(1, n, k), ..f16(m, n, k) };
     let grouped = |groups, m, n, k| Problem {
@@ -268,9 +268,11 @@ fn prepared_operands() {
         })
     };
     let square = |dtype, size| Problem::dense(dtype, size, size, size);
-    let format = Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap());
-    let quantized =
-        Problem { b: Operand::packed(format, 1, 4096, 4096).t(), ..square(DType::BF16, 4096) };
+    let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
+    let stored = |entries| Table::stored(format, entries, 4096, 4096).operand.t();
+    let six_bits = QuantFormat::affine(6, 64, DType::F16).unwrap();
+    let of_six_bits = |entries| Table::stored(six_bits, entries, 4096, 4096).operand.t();
+    let quantized = Problem { b: stored(1), ..square(DType::BF16, 4096) };
     let some = |problem: &Problem| copies(problem, &h200()).map(|copy| copy.is_some());
     assert_eq!(some(&square(DType::F16, 4096)), [false; 2]);
     assert_eq!(some(&square(DType::F32, 4097)), [false; 2]);
@@ -303,11 +305,10 @@ fn prepared_operands() {
     }
 
     // Few rows read the codes of weights all the same. More read the copy, also where they are not
-    // packed without it.
+    // packed without it; but not where a tile decodes them for nothing.
     let weights = |m| Problem { b: quantized.b, ..Problem::dense(DType::F16, m, 4096, 4096) };
-    let b = Operand::packed(format, 8, 4096, 4096).t();
     let experts = Problem {
-        b,
+        b: stored(8),
         grouping: Grouping::RaggedM { groups: 8, first: 0, offset: 0, expected: None },
         ..weights(4096)
     };
@@ -317,8 +318,10 @@ fn prepared_operands() {
         (weights(16), false, false),
         (weights(64), false, true),
         (weights(512), false, true),
-        (weights(4096), true, true),
-        (experts, true, true),
+        (weights(4096), false, false),
+        (experts, false, false),
+        (Problem { b: of_six_bits(1), ..weights(4096) }, true, true),
+        (Problem { b: of_six_bits(8), ..experts }, true, true),
     ] {
         assert_eq!(some(&problem), [false, true]);
         let with = Problem { copies: copies(&problem, &h200()), ..problem };
@@ -409,10 +412,24 @@ fn tiles_by_rows_of_groups() {
 #[test]
 fn weights_of_groups_are_decoded_where_that_pays() {
     let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
-    let format = Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap());
-    for (rows, k, passes) in [(512, 2048, 1), (1024, 2048, 1), (4096, 2048, 2), (512, 4096, 2)] {
+    let four_bits = |k| {
+        let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
+        let stored = Table::stored(format, 64, 1408, k).operand.t();
+        let packed = Operand::packed(Format::Quantized(format), 64, 1408, k).t();
+        [stored, packed]
+    };
+    // Tiles wait for rows that lie a multiple of 2 KiB apart, as some in buffers of the caller's do.
+    let [stored, packed] = four_bits(4096);
+    for (rows, k, b, passes) in [
+        (512, 2048, four_bits(2048)[0], 1),
+        (4096, 2048, four_bits(2048)[0], 1),
+        (512, 4096, stored, 1),
+        (2048, 4096, stored, 1),
+        (128, 4096, packed, 1),
+        (1024, 4096, packed, 2),
+    ] {
         let problem = Problem {
-            b: Operand::packed(format, 64, 1408, k).t(),
+            b,
             grouping: Grouping::RaggedM { groups: 64, first: 0, offset: 0, expected: Some(rows) },
             ..Problem::dense(DType::F16, 64 * rows, 1408, k)
         };

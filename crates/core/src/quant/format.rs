@@ -156,7 +156,9 @@ pub trait Encoder: Sync {
 pub struct QuantFormat(&'static FormatDef);
 
 /// Bytes from row to row, a multiple of which is avoided.
-const MEETING: u64 = 1024;
+const MEETING: u64 = 512;
+/// Bytes of rows for which a gap is little.
+const LONG: u64 = 1024;
 /// Bytes of the gap that avoids it: a sector of memory.
 const GAP: u64 = 32;
 
@@ -241,14 +243,14 @@ impl QuantFormat {
     }
 
     /// Weights from the start of a row of `k` to the start of the next, as this library stores
-    /// them: `k`, or a little more. A tile reads many rows at a time. Rows that lie a multiple of 1
-    /// KiB apart would meet in few places of a GPU's first cache. Where those of the largest plane
-    /// do, a block or more of at least 32 bytes follows each row; but not in formats with blocks of
-    /// more than 64 bytes, which gain nothing.
+    /// them: `k`, or a little more. A tile reads many rows at a time. Rows that lie a multiple of
+    /// 512 bytes apart would meet in few places of a GPU's first cache. Where those of the largest
+    /// plane do, and have 1 KiB or more, blocks of at least 32 bytes follow each row; but not in
+    /// formats with blocks of more than 64 bytes, which gain nothing.
     pub fn pitch(self, k: u64) -> u64 {
         let block = self.planes().iter().map(|plane| plane.bytes).max().unwrap_or(0).max(1);
         let row = (k / self.block()).saturating_mul(block);
-        let meets = row > 0 && row.is_multiple_of(MEETING) && k.is_multiple_of(self.block());
+        let meets = row >= LONG && row.is_multiple_of(MEETING) && k.is_multiple_of(self.block());
         let gap = if meets && block <= 2 * GAP { GAP.div_ceil(block) } else { 0 };
         k.saturating_add(gap * self.block())
     }

@@ -257,12 +257,15 @@ fn scales_beyond_their_type_are_refused_by_name() {
     ));
 }
 
-/// Rows whose codes would lie a multiple of 1 KiB apart have gaps of whole blocks, and others none.
+/// Long rows whose codes would lie a multiple of 512 bytes apart have gaps of whole blocks, others
+/// none.
 #[test]
 fn pitches() {
     for (format, k, pitch) in [
         ("affine-4bit-g64-f16", 2048, 2048 + 64),
         ("affine-4bit-g64-f16", 14336, 14336 + 64),
+        ("affine-4bit-g64-f16", 3072, 3072 + 64),
+        ("affine-3bit-g64-f16", 4096, 4096 + 128),
         ("affine-4bit-g64-f16", 2112, 2112),
         ("affine-4bit-g64-f16", 1024, 1024),
         ("affine-8bit-g64-f16", 1024, 1024 + 64),
