@@ -418,7 +418,7 @@ fn weights_of_groups_are_decoded_where_that_pays() {
         let packed = Operand::packed(Format::Quantized(format), 64, 1408, k).t();
         [stored, packed]
     };
-    // Tiles wait for rows that lie a multiple of 2 KiB apart, as some in buffers of the caller's do.
+    // Tiles wait for rows that lie a multiple of 2 KiB apart, as they may in buffers of a caller.
     let [stored, packed] = four_bits(4096);
     for (rows, k, b, passes) in [
         (512, 2048, four_bits(2048)[0], 1),
