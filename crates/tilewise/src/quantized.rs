@@ -5,7 +5,6 @@ use crate::memory;
 use crate::spacing::Spacing;
 use crate::storage::{Bound, PackedCopy, Storage};
 use crate::tensor::Tensor;
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
@@ -100,29 +99,25 @@ impl QuantizedTensor {
                 "matrices of one tensor with the factors {a} and {b}"
             )));
         }
-        let plane = |plane: usize| match weights {
-            [only] => Cow::Borrowed(&only.planes()[plane][..]),
-            all => all.iter().flat_map(|w| &w.planes()[plane]).copied().collect(),
-        };
-        let planes: Vec<_> = (0..first.planes().len()).map(plane).collect();
         let shape = [weights.len(), first.n(), first.k()];
-        let made = Self::spread(context, first.format(), &shape, &planes)?;
+        let made = Self::spread(context, first.format(), &shape, weights)?;
         Ok(QuantizedTensor { factor: first.factor(), ..made })
     }
 
-    /// Weights from planes on the host without gaps, as long as they must be.
+    /// Weights of a shape from matrices of one format, with gaps between their rows.
     fn spread(
         context: &Context,
         format: QuantFormat,
         shape: &[usize],
-        planes: &[impl AsRef<[u8]>],
+        weights: &[Quantized],
     ) -> Result<Self> {
         let pitch = pitch(format, shape)?;
-        let spacings = Spacing::of_planes(format, matrices(shape)?[2], pitch);
-        let upload = |(plane, spacing): (_, &Spacing)| {
-            Storage::with_bytes(context, &spacing.spread(0, AsRef::as_ref(plane))?)
+        let upload = |(plane, spacing): (usize, Spacing)| {
+            let planes: Vec<_> = weights.iter().map(|w| &w.planes()[plane][..]).collect();
+            Storage::with_bytes(context, &spacing.spread_all(&planes)?)
         };
-        let planes = planes.iter().zip(&spacings).map(upload).collect::<Result<_>>()?;
+        let spacings = Spacing::of_planes(format, matrices(shape)?[2], pitch);
+        let planes = spacings.into_iter().enumerate().map(upload).collect::<Result<_>>()?;
         Self::of_planes(context, format, shape, pitch, planes)
     }
 
@@ -321,7 +316,7 @@ impl QuantizedTensor {
         }
         // Blocks lie along rows: a stack is quantized as one matrix.
         let made = quantize(weights, entries * n, k, format)?;
-        Self::spread(context, format, shape, made.planes())
+        Self::spread(context, format, shape, &[made])
     }
 
     /// The transpose, on the same memory. As the right operand of a product it stands for W itself:

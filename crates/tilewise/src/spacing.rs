@@ -33,26 +33,48 @@ impl Spacing {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub(crate) fn spread<'a>(&self, first: usize, mut bytes: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+    pub(crate) fn spread<'a>(&self, first: usize, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>> {
         let Spacing { row, pitch } = *self;
         if row == pitch {
             return Ok(bytes.into());
         }
+        let ended = (first % row + bytes.len()) / row;
+        let mut spread = memory::room(bytes.len() + ended * (pitch - row))?;
+        self.put(first, bytes, &mut spread);
+        Ok(spread.into())
+    }
+
+    /// The same of the planes of several matrices, one after the other.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(crate) fn spread_all<'a>(&self, planes: &[&'a [u8]]) -> Result<Cow<'a, [u8]>> {
+        if let [only] = planes {
+            return self.spread(0, only);
+        }
+        let bytes: usize = planes.iter().map(|plane| plane.len()).sum();
+        let rows = bytes.checked_div(self.row).unwrap_or(0);
+        let mut all = memory::room(bytes + rows * (self.pitch - self.row))?;
+        planes.iter().for_each(|plane| self.put(0, plane, &mut all));
+        Ok(all.into())
+    }
+
+    fn put(&self, first: usize, mut bytes: &[u8], to: &mut Vec<u8>) {
+        let Spacing { row, pitch } = *self;
+        if row == pitch {
+            return to.extend_from_slice(bytes);
+        }
         let mut begun = first % row;
-        let gap = pitch - row;
-        let mut spread = memory::room(bytes.len() + (begun + bytes.len()) / row * gap)?;
-        while let Some(piece) = bytes.split_off(..(row - begun).min(bytes.len())) {
-            if piece.is_empty() {
-                break;
-            }
-            spread.extend_from_slice(piece);
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at((row - begun).min(bytes.len()));
+            to.extend_from_slice(piece);
             begun += piece.len();
             if begun == row {
-                spread.resize(spread.len() + gap, 0);
+                to.resize(to.len() + pitch - row, 0);
                 begun = 0;
             }
+            bytes = rest;
         }
-        Ok(spread.into())
     }
 }
 
@@ -73,6 +95,9 @@ mod tests {
             assert_eq!(joined, whole, "{size}");
         }
         assert!(spread(0, &[]).is_empty());
+        let two = [&bytes[..6], &bytes[..3]];
+        let both = [1, 2, 3, 0, 0, 4, 5, 6, 0, 0, 1, 2, 3, 0, 0];
+        assert_eq!(spacing.spread_all(&two).unwrap()[..], both);
         let packed = Spacing { row: 3, pitch: 3 }.spread(1, &bytes).unwrap();
         assert!(matches!(packed, Cow::Borrowed(same) if same == bytes));
     }
