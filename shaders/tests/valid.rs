@@ -224,7 +224,7 @@ fn conversions(pass: &mut impl FnMut(Pass, &dyn std::fmt::Debug)) {
     }
     for (format, dtype) in QuantFormat::all().zip(DType::FLOATS.into_iter().cycle()) {
         let weights = Table::packed(Format::Dense(dtype), 2, 3, 2 * format.block());
-        let quantize = Quantize { weights, format };
+        let quantize = Quantize { weights, format, pitch: weights.columns };
         let passes = plan::quantize(&quantize, caps, &CONVERSIONS).unwrap_or_default();
         passes.into_iter().for_each(|own| pass(own, &quantize));
     }

@@ -133,7 +133,7 @@ pub struct Quantizing {
 impl Quantizing {
     /// The problem.
     pub fn problem(&self, weights: Table) -> Quantize {
-        Quantize { weights, format: self.format }
+        Quantize { weights, format: self.format, pitch: self.format.pitch(weights.columns) }
     }
 
     /// The bytes of the planes.

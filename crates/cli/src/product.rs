@@ -11,7 +11,7 @@ use tilewise::{Context, ContextOptions, Gemm, Tensor};
 use tilewise_core::convert::{decode, decode_f64, encode};
 use tilewise_core::kernel::{KernelDef, Language};
 use tilewise_core::plan::{Plan, UNUSED};
-use tilewise_core::problem::{DType, Grouping, Precision, Problem};
+use tilewise_core::problem::{DType, Format, Grouping, Operand, Precision, Problem};
 use tilewise_core::quant::Quantized;
 use tilewise_core::reference::Inputs;
 
@@ -132,7 +132,14 @@ impl Measured {
 
     /// Compares the result with the oracle; a failure if an element lies outside its bound.
     pub(crate) fn check(&self, inputs: &Inputs<'_>) -> Result<Checked> {
-        oracle::check(&self.problem, inputs, &wide(&self.array)?)
+        let Problem { n, k, b, .. } = self.problem;
+        // The oracle has the numbers of weights alone, without the gaps between rows on a device.
+        let b = match b.format {
+            Format::Dense(_) => b,
+            Format::Quantized(_) if b.batch_stride == 0 => Operand { ld: k, ..b },
+            Format::Quantized(_) => Operand { ld: k, batch_stride: n * k, ..b },
+        };
+        oracle::check(&Problem { b, ..self.problem }, inputs, &wide(&self.array)?)
     }
 
     /// The time, in milliseconds.

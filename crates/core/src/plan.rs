@@ -43,6 +43,7 @@ use crate::problem::{Precision, Problem};
 use peel::Peeled;
 use piece::{Piece, Step};
 use setup::Setup;
+use std::collections::HashSet;
 
 /// The choice.
 #[derive(Clone, Debug, PartialEq)]
@@ -241,9 +242,17 @@ fn planned(
 pub fn choices(problem: &Problem, caps: &Caps, library: &Library) -> Result<Vec<Choice>> {
     let (pieces, _) = ranges::cut(&check(problem)?, caps, library, None)?;
     let all = candidates(&pieces[0], caps, library, None);
-    let mut accepted: Vec<_> =
-        all.iter().filter_map(|c| Some(c.choice(c.verdict.as_ref().ok()?.cost))).collect();
+    let k = pieces[0].step(0).k;
+    // K is split at whole steps, so there may be fewer splits than were asked for.
+    let choice = |candidate: &Candidate| {
+        let choice = candidate.choice(candidate.verdict.as_ref().ok()?.cost);
+        let length = piece::split_length(k, choice.splits, candidate.variant.bk.into());
+        Some(Choice { splits: piece::splits_of(k, length), ..choice })
+    };
+    let mut accepted: Vec<_> = all.iter().filter_map(choice).collect();
     accepted.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let mut met = HashSet::new();
+    accepted.retain(|choice| met.insert(choice.to_string()));
     Ok(accepted)
 }
 

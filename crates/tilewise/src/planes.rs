@@ -1,7 +1,7 @@
 //! Quantized weights from planes that are there already, in memory or in buffers of the caller's.
 
 use crate::context::Context;
-use crate::quantized::{QuantizedTensor, matrices, sizes};
+use crate::quantized::{QuantizedTensor, matrices, pitch, sizes};
 use crate::spacing::Spacing;
 use crate::storage::Storage;
 use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
@@ -60,7 +60,7 @@ impl QuantizedTensor {
             )));
         }
         let copied = sources.iter().all(|source| matches!(source, PlaneSource::Bytes(_)));
-        let pitch = if copied { format.pitch(k as u64) as usize } else { k };
+        let pitch = if copied { pitch(context, format, shape)? } else { k };
         let mut planes = Vec::with_capacity(sources.len());
         let kinds = format.planes().iter().zip(Spacing::of_planes(format, k, pitch));
         for ((source, (plane, spacing)), size) in sources.iter().zip(kinds).zip(sizes) {

@@ -109,7 +109,9 @@ impl Quantize {
         let [entries, rows, columns] = sizes.map(|size| size as u64);
         let (operand, bound) = self.weights.operand("the weights", [0, 0, 0, stride])?;
         let weights = Table { operand, entries, rows, columns };
-        let quantize = plan::Quantize { weights, format: self.format }.checked()?;
+        // An output of another shape has another pitch.
+        let pitch = if out.k == columns { out.operand.ld } else { self.format.pitch(columns) };
+        let quantize = plan::Quantize { weights, format: self.format, pitch }.checked()?;
         self.context().same(&out.context, "the output")?;
         if out.factor != 1.0 || out.order.is_some() {
             let text = "quantizing into weights that have a factor or an order of columns";
@@ -120,10 +122,11 @@ impl Quantize {
                         QuantizedTensor::zeros makes them";
             return Err(Error::Misuse(text.into()));
         }
-        if out.part || out.table() != quantize.output() {
+        if out.part || out.is_transposed() || out.table() != quantize.output() {
             let (wanted, got) = (self.weights.shape(), out.shape());
+            let part = if out.part { "a part of larger weights, " } else { "" };
             return Err(Error::Shape(format!(
-                "the output must be all of {} {wanted:?}, it is {} {got:?}",
+                "the output must be weights of its own, {} {wanted:?}; it is {part}{} {got:?}",
                 self.format, out.format
             )));
         }
@@ -150,7 +153,7 @@ impl Quantize {
     }
 
     fn on_host(&self, out: &QuantizedTensor) -> Result<()> {
-        let (plan::Quantize { weights, format }, _) = self.bundle(out)?;
+        let (plan::Quantize { weights, format, pitch }, _) = self.bundle(out)?;
         let Table {
             operand: Operand { offset, ld, batch_stride, transposed, .. },
             entries,
@@ -171,8 +174,7 @@ impl Quantize {
         }
         // As one matrix, so that an error counts rows over all entries, as the device does.
         let made = quant::quantize(&elements, (entries * rows) as usize, columns as usize, format)?;
-        let pitch = self.format.pitch(columns) as usize;
-        let spacings = Spacing::of_planes(format, columns as usize, pitch);
+        let spacings = Spacing::of_planes(format, columns as usize, pitch as usize);
         for ((target, source), spacing) in out.planes.iter().zip(made.planes()).zip(spacings) {
             let spread = spacing.spread(0, source)?;
             let mut words = target.host_mut()?;

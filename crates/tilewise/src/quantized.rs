@@ -111,7 +111,7 @@ impl QuantizedTensor {
         shape: &[usize],
         weights: &[Quantized],
     ) -> Result<Self> {
-        let pitch = pitch(format, shape)?;
+        let pitch = pitch(context, format, shape)?;
         let upload = |(plane, spacing): (usize, Spacing)| {
             let planes: Vec<_> = weights.iter().map(|w| &w.planes()[plane][..]).collect();
             Storage::with_bytes(context, &spacing.spread_all(&planes)?)
@@ -128,7 +128,7 @@ impl QuantizedTensor {
     /// `Shape` for another shape, or a K that is not a multiple of [`QuantFormat::block`];
     /// `Overflow`, `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn zeros(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<Self> {
-        let pitch = pitch(format, shape)?;
+        let pitch = pitch(context, format, shape)?;
         let sizes = sizes(format, shape, pitch)?;
         let planes = sizes.into_iter().map(|bytes| Storage::zeros(context, bytes as u64));
         let planes = planes.collect::<Result<_>>()?;
@@ -208,7 +208,8 @@ impl QuantizedTensor {
     /// blocks.
     ///
     /// # Errors
-    /// `InvalidValue` with a row that cannot be stored, the last one, counted over all matrices;
+    /// `InvalidValue` with a row that cannot be stored, the last one, counted over all matrices of
+    /// the tensor that was quantized, also for a slice of it;
     /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub async fn check(&self) -> Result<()> {
         let Some(status) = &self.status else { return Ok(()) };
@@ -459,10 +460,14 @@ pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
     }
 }
 
-/// Weights from row to row of weights that the library stores.
-pub(crate) fn pitch(format: QuantFormat, shape: &[usize]) -> Result<usize> {
+/// Weights from row to row of weights that the library stores: with gaps, unless a buffer of the
+/// device would not hold them.
+pub(crate) fn pitch(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<usize> {
     let [.., k] = matrices(shape)?;
-    Ok(format.pitch(k as u64) as usize)
+    let pitch = format.pitch(k as u64) as usize;
+    let most = context.caps().max_buffer_bytes;
+    let fits = |sizes: Vec<usize>| sizes.into_iter().all(|bytes| bytes as u64 <= most);
+    Ok(if sizes(format, shape, pitch).is_ok_and(fits) { pitch } else { k })
 }
 
 /// Bytes of each plane of all matrices, with `pitch` weights from row to row.

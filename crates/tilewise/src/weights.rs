@@ -232,7 +232,7 @@ impl Weight {
         // A vector is one row; of more dimensions than a stack has, all but the last are rows.
         let (n, k) = tensor.matrix()?;
         let shape = if matches!(shape.len(), 2 | 3) { shape } else { &[n, k] };
-        let pitch = quantized::pitch(format, shape)?;
+        let pitch = quantized::pitch(context, format, shape)?;
         let sizes = quantized::sizes(format, shape, pitch)?;
         let spacings = Spacing::of_planes(format, k, pitch);
         let planes = load_planes(context, tensor, &sizes, &spacings, progress)?;

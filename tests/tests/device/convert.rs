@@ -67,7 +67,11 @@ fn stacks_are_cut_at_aligned_entries() {
         let [entries, rows, columns] = shape;
         let weights = Table::packed(Format::Dense(DType::BF16), entries, rows, columns);
         let (format, caps) = (QuantFormat::MXFP4, binding(limit));
-        let passes = plan::quantize(&plan::Quantize { weights, format }, &caps, &CONVERSIONS);
+        let passes = plan::quantize(
+            &plan::Quantize { weights, format, pitch: weights.columns },
+            &caps,
+            &CONVERSIONS,
+        );
         let Some(wanted) = wanted else {
             let bytes = entries * rows * columns * 2;
             let refused = Error::TooLarge {

@@ -7,7 +7,9 @@ use tilewise_core::caps::DeviceClass;
 use tilewise_core::quant::{Plane, dequantize};
 use tilewise_tests::case::Groups;
 use tilewise_tests::kernels::smallest;
-use tilewise_tests::{Case, Rng, Suite, all_kernels, contexts, floor, kernels, themes, turns};
+use tilewise_tests::{
+    Case, Rng, Suite, adapters, all_kernels, contexts, floor, kernels, themes, turns,
+};
 
 #[test]
 fn types_and_batches() {
@@ -306,6 +308,37 @@ fn gaps_of_outputs() {
             let dense = Tensor::upload(&context, &vec![1.0f32; 3 * k], &[3, k]).unwrap();
             let refused = Quantize::new(&dense, format).run_into(&slice);
             assert!(matches!(refused, Err(Error::Shape(_))), "{format}: {refused:?}");
+        }
+    }
+}
+
+/// Weights that a buffer of the device holds only without gaps have none.
+#[test]
+fn no_gaps_where_there_is_no_room() {
+    for adapter in adapters() {
+        let context = adapter.with_limits(|limits| {
+            limits.max_buffer_size = 1 << 20;
+            limits.max_storage_buffer_binding_size = 1 << 20;
+        });
+        let (n, k, format) = (1020, 1024, QuantFormat::Q8_0);
+        assert!(format.pitch(k as u64) as usize * n > 1 << 20);
+        let mut rng = Rng::new(19);
+        let weights = Quantized::sample(format, n, k, || rng.bits() as u32).unwrap();
+        let w = QuantizedTensor::upload(&context, &weights).unwrap();
+        assert!(w.read_blocking().unwrap() == [weights], "{}", adapter.name());
+        let numbers: Vec<f32> = (0..2 * k).map(|_| rng.number()).collect();
+        let dense = Tensor::upload(&context, &numbers, &[2, k]).unwrap();
+        let out = QuantizedTensor::zeros(&context, format, &[n, k]).unwrap().slice(0..2, 0..k);
+        assert!(matches!(
+            Quantize::new(&dense, format).run_into(&out.unwrap()),
+            Err(Error::Shape(text)) if text.contains("a part of larger weights")
+        ));
+        let small = Tensor::upload(&context, &vec![1.0f32; 250 * k], &[250, k]).unwrap();
+        for rows in [250, 1020] {
+            let out = QuantizedTensor::zeros(&context, format, &[rows, k]).unwrap();
+            let made = Quantize::new(&small, format).run_into(&out);
+            assert_eq!(made.is_ok(), rows == 250, "{made:?}");
+            assert!(Quantize::new(&small, format).run_into(&out.t()).is_err());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use tilewise_core::caps::RECORDED;
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::{Table, prepare};
+use tilewise_core::plan::{Forced, Table, choices, prepare};
 use tilewise_core::problem::{Copied, Dimension};
 use tilewise_core::{
     Activation, Axis, Bias, Caps, DType, Epilogue, Format, Gathered, Grouping, Operand, Plan,
@@ -437,4 +437,24 @@ fn weights_of_groups_are_decoded_where_that_pays() {
         assert_eq!(own.passes.len(), passes, "{rows} rows, K = {k}");
         assert_eq!(own.choice.unwrap().to_string(), "coop/128x128x32");
     }
+}
+
+/// Each choice can be forced by its name, also where K has fewer splits than were asked for.
+#[test]
+fn choices_can_be_forced() {
+    let b = Table::stored(QuantFormat::Q8_0, 1, 24, 320).operand.t();
+    let weights = Problem { b, ..Problem::dense(DType::F32, 1, 24, 320) };
+    let mut forced = 0;
+    for (name, caps) in RECORDED {
+        for problem in [weights, Problem::dense(DType::F16, 33, 24, 1100)] {
+            for choice in choices(&problem, &caps(), &tilewise_shaders::LIBRARY).unwrap() {
+                let named: Forced = choice.to_string().parse().unwrap();
+                let own = plan(&problem, &caps(), &tilewise_shaders::LIBRARY, Some(&named));
+                let met = own.and_then(|own| named.met_by(&own));
+                assert!(met.is_ok(), "{choice} on {name}: {met:?}");
+                forced += 1;
+            }
+        }
+    }
+    assert!(forced > 100, "{forced} choices");
 }

@@ -15,7 +15,8 @@ fn exact_weights(n: usize, k: usize) -> Vec<f32> {
 #[test]
 fn representable_weights_survive() {
     for adapter in adapters() {
-        for (m, n, k) in [(1, 1, 64), (3, 5, 192), (40, 70, 128)] {
+        // Rows of 2048 have gaps between them on a device.
+        for (m, n, k) in [(1, 1, 64), (3, 5, 192), (40, 70, 128), (2, 4, 2048)] {
             let (x, w) = (numbers(m * k, 1), exact_weights(n, k));
             let bench = Bench::new();
             bench.npy("x.npy", &[m, k], &x);
@@ -233,4 +234,28 @@ fn bad_weights() {
     let missing = bench.fail(1, "qmatmul x.npy q.safetensors#v -o y.npy --adapter cpu");
     assert!(missing.contains("no tensor is named \"v\"; the nearest of 1 is \"w\""), "{missing}");
     assert!(!bench.files().contains(&"y.npy".to_string()));
+}
+
+/// Stacks whose rows have gaps between them on a device, against the oracle.
+#[test]
+fn stacks_with_gaps() {
+    let (groups, n, k) = (3, 5, 1024);
+    for adapter in adapters() {
+        let bench = Bench::new();
+        bench.npy("x.npy", &[7, k], &numbers(7 * k, 1));
+        bench.npy("entries.npy", &[groups, 4, k], &numbers(groups * 4 * k, 2));
+        bench.npy("w.npy", &[groups, n, k], &numbers(groups * n * k, 3));
+        for (name, ends) in [("ends.npy", [2u32, 2, 7]), ("counts.npy", [4, 0, 1])] {
+            let bytes: Vec<u8> = ends.iter().flat_map(|end| end.to_le_bytes()).collect();
+            bench.npy_bytes(name, "<u4", &[groups], &bytes);
+        }
+        bench.succeed("quantize w.npy -o q.safetensors#w --format q8_0");
+        for line in [
+            "grouped x.npy q.safetensors#w --offsets ends.npy",
+            "grouped entries.npy q.safetensors#w --masked counts.npy",
+        ] {
+            let said = bench.succeed(&format!("{line} -o y.npy --adapter {adapter} --check"));
+            assert!(said.contains("within the bound"), "{said}");
+        }
+    }
 }

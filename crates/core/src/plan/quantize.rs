@@ -27,20 +27,23 @@ const WORD: u64 = 4;
 const GRANULE: u64 = 256;
 
 /// Dense weights \[entries, rows, columns\] and the format that they get, in planes that hold
-/// nothing else ([`Table::stored`]).
+/// nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Quantize {
     /// The weights.
     pub weights: Table,
     /// The format.
     pub format: QuantFormat,
+    /// Weights from row to row of the output, whole blocks, as many as it has columns or more.
+    pub pitch: u64,
 }
 
 impl Quantize {
     /// The quantized weights.
     pub fn output(&self) -> Table {
         let Table { entries, rows, columns, .. } = self.weights;
-        Table::stored(self.format, entries, rows, columns)
+        let format = Format::Quantized(self.format);
+        Table { columns, ..Table::packed(format, entries, rows, self.pitch) }
     }
 
     /// The same with strides that play no part set to 0.
@@ -49,12 +52,15 @@ impl Quantize {
     /// `Shape`, `Overflow`, `BufferTooSmall`, `Unsupported` where they cannot be quantized
     /// anywhere.
     pub fn checked(&self) -> Result<Self> {
-        let Quantize { weights, format } = *self;
+        let Quantize { weights, format, pitch } = *self;
         let (columns, block) = (weights.columns, format.block());
         if !columns.is_multiple_of(block) {
             return Err(Error::Shape(format!(
                 "K = {columns} is not a multiple of {block}, the block of {format}"
             )));
+        }
+        if pitch < columns || !pitch.is_multiple_of(block) {
+            return Err(Error::Shape(format!("{pitch} weights from row to row of {columns}")));
         }
         if let Format::Quantized(other) = weights.operand.format {
             return Err(Error::Unsupported(format!("weights in {other}, wanted f32, f16 or bf16")));
@@ -67,7 +73,7 @@ impl Quantize {
         }
         let weights = weights.checked("the weights")?;
         weights.elements().ok_or_else(|| Error::Overflow("weights of 2^64 elements".into()))?;
-        Ok(Quantize { weights, format })
+        Ok(Quantize { weights, format, pitch })
     }
 }
 
@@ -89,8 +95,7 @@ pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result
     })?;
     let mut passes = Vec::new();
     if quantize.weights.elements() != Some(0) {
-        let output = quantize.output();
-        let output = Table { columns: output.operand.ld, ..output };
+        let output = Table { columns: quantize.pitch, ..quantize.output() };
         let piece = Piece { weights: quantize.weights, output, first: 0 };
         cut(piece, caps, &mut |piece| {
             passes.push(pass(piece, encoder, quantize.format, caps, tools)?);

@@ -267,7 +267,7 @@ impl QuantFormat {
                 "K = {k} is not a multiple of {block}, the block of {self}"
             )));
         }
-        let overflow = || Error::Overflow(format!("a {self} matrix of {n} by {k} elements"));
+        let overflow = || Error::Overflow(format!("{self} weights of {n} by {k} elements"));
         let elements = n.checked_mul(k).ok_or_else(overflow)?;
         let bytes = |plane: &Plane| {
             (elements / block).checked_mul(plane.bytes as usize).ok_or_else(overflow)

@@ -58,6 +58,11 @@ impl Quantized {
         Ok(Quantized { factor, ..self })
     }
 
+    /// The weights `[n, k]`, row-major, computed in f32: as [`dequantize`].
+    pub fn dequantize(&self) -> Vec<f32> {
+        dequantize(self)
+    }
+
     /// The factor of the whole matrix; 1 for formats that have none.
     pub fn factor(&self) -> f32 {
         self.factor
