@@ -199,8 +199,8 @@ impl GroupOffsets {
                 {
                     let plural = if groups == 1 { "" } else { "s" };
                     return Err(Error::GroupOffsets(format!(
-                        "{count} offsets for {groups} group{plural} begin with 0, and these with \
-                         {start}"
+                        "{count} offsets for {groups} group{plural} must begin with 0; these begin \
+                         with {start}"
                     )));
                 }
                 Ok(1)

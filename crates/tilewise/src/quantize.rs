@@ -118,8 +118,8 @@ impl Quantize {
             return Err(Error::Unsupported(text.into()));
         }
         if out.constant {
-            let text = "writing to prepared weights, whose copy would not follow: give others, as \
-                        QuantizedTensor::zeros makes them";
+            let text = "writing to prepared weights, whose copy would not follow: quantize into \
+                        weights that QuantizedTensor::zeros makes";
             return Err(Error::Misuse(text.into()));
         }
         if out.part || out.is_transposed() || out.table() != quantize.output() {

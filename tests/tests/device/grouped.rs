@@ -230,7 +230,11 @@ fn ends_in_a_tensor() {
         assert_eq!(product(&with_start(0)), Ok(wanted.clone()));
         assert_eq!(product(&with_start(0).without_start().unwrap()), Ok(wanted));
         for (ends, kind, text) in [
-            (with_start(2).without_start(), "GroupOffsets", "begin with 0, and these with 2"),
+            (
+                with_start(2).without_start(),
+                "GroupOffsets",
+                "must begin with 0; these begin with 2",
+            ),
             (Ok(with_start(2)), "GroupOffsets", "4 offsets for 3 groups begin with 0"),
             (GroupOffsets::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
             (GroupOffsets::upload(&context, &[9]), "Shape", "1 group offset for 3 entries of B"),

@@ -16,8 +16,8 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 /// A layer of E experts, of which each token passes k:
 /// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
 ///
-/// Weights are stacks as PyTorch stores them, not their transposes
-/// ([`RightOperand::of_weights`](crate::RightOperand::of_weights)): gate and up \[E, F, H\] and down \[E, H, F\]:
+/// Weights are stacks as PyTorch stores them, gate and up \[E, F, H\] and down \[E, H, F\], and not
+/// their transposes ([`RightOperand::of_weights`](crate::RightOperand::of_weights)):
 /// tensors or quantized ([`QuantizedTensor`](crate::QuantizedTensor)), prepared or not, in any mix.
 /// The layer transposes tensors; [`PreparedTensor`](crate::PreparedTensor) says how to prepare
 /// such weights.

@@ -288,7 +288,7 @@ fn misfit(
     };
     let whose = match experts {
         Some(experts) if experts > 0 && shape.first() != Some(&experts) => {
-            ": that is how many experts the logits, or the weights before, have"
+            ": the logits, or the weights named before, have as many experts"
         }
         _ => "",
     };
