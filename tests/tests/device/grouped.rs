@@ -235,7 +235,7 @@ fn ends_in_a_tensor() {
                 "GroupOffsets",
                 "must begin with 0; these begin with 2",
             ),
-            (Ok(with_start(2)), "GroupOffsets", "4 offsets for 3 groups begin with 0"),
+            (Ok(with_start(2)), "GroupOffsets", "4 offsets for 3 groups must begin with 0"),
             (GroupOffsets::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
             (GroupOffsets::upload(&context, &[9]), "Shape", "1 group offset for 3 entries of B"),
             (GroupOffsets::from_tensor(&x), "Misuse", "group offsets in f32"),
