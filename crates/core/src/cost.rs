@@ -83,7 +83,7 @@ pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant, decode
     let weights = tiles(problem, variant) * f64::from(variant.bn) * problem.k as f64;
     let hidden = match variant.model {
         _ if decode == 0.0 => 0.0,
-        // Not only does nothing hide: half as much again is lost.
+        // Here nothing hides, and waiting costs half as many operations as hide elsewhere.
         Model::Tiles(shares) if is_waited_for(problem, variant) => -shares.decoded / 2.0,
         Model::Tiles(shares) => shares.decoded,
         _ => 0.0,

@@ -244,6 +244,7 @@ impl QuantizedTensor {
             return Err(Error::Misuse(text.into()));
         }
         let (n, k) = (self.n as usize, self.k as usize);
+        let lines = if k == 0 { 0 } else { self.n };
         let mut matrices = vec![Vec::new(); self.entries as usize];
         for (storage, plane) in self.planes.iter().zip(self.format.planes()) {
             let bytes = |weights: u64| plane.bytes_of(self.format.block(), weights);
@@ -252,7 +253,7 @@ impl QuantizedTensor {
             let read = storage.read(&self.context, first..end).await?;
             for (entry, planes) in (0..).zip(&mut matrices) {
                 let mut rows = memory::room(self.format.sizes(n, k)?[planes.len()])?;
-                for row in 0..if k > 0 { self.n } else { 0 } {
+                for row in 0..lines {
                     let at = bytes(entry * batch_stride + row * ld) as usize;
                     rows.extend_from_slice(&read[at..at + bytes(self.k) as usize]);
                 }

@@ -242,7 +242,8 @@ fn gaps_between_rows() {
                 .collect();
             let planes: Vec<_> = bytes.iter().map(|plane| PlaneSource::Bytes(plane)).collect();
             let shape = [entries, n, k];
-            // Half a row of codes lies no multiple of 1 KiB from the next.
+            // Rows half as long are too short for gaps.
+            assert_eq!(format.pitch(k as u64 / 2), k as u64 / 2);
             let halves = [entries, 2 * n, k / 2];
             let halves = QuantizedTensor::from_planes(&context, format, &halves, &planes).unwrap();
             let numbers = |w: &QuantizedTensor| {
