@@ -24,6 +24,9 @@ pub enum Model {
         start: f64,
         /// Seconds from a load of weights to their sums.
         step: f64,
+        /// Steps along K of an invocation whose loads are under way together. Where a core has
+        /// several workgroups, more steps slow down reading by the square root of their number.
+        together: f64,
         /// Operations of a weight.
         work: Work,
     },

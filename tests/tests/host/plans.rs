@@ -406,6 +406,26 @@ fn tiles_by_rows_of_groups() {
     }
 }
 
+/// Wide tiles spare the conversion of A where workgroups are many, and leave cores idle where they
+/// are few. A longer K has more invocations along it, as measured on an H200.
+#[test]
+fn tiles_of_single_rows() {
+    let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
+    let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
+    for (rows, [n, k], wanted) in [
+        (8, [1408, 2048], "dot/1x32x16"),
+        (64, [1408, 2048], "dot/1x64x8"),
+        (64, [2048, 1408], "dot/1x64x8"),
+        (64, [2048, 4096], "dot/1x64x32"),
+    ] {
+        let grouping = Grouping::RaggedM { groups: 64, first: 0, offset: 0, expected: Some(1) };
+        let b = Table::stored(format, 64, n, k).operand.t();
+        let problem = Problem { b, grouping, ..Problem::dense(DType::F16, rows, n, k) };
+        let own = plan(&problem, &h200(), &tilewise_shaders::LIBRARY, None).unwrap();
+        assert_eq!(own.choice.unwrap().to_string(), wanted, "{rows} rows, {n} x {k}");
+    }
+}
+
 /// With many rows to a group, a pass decodes weights of four bits before the product. Rows of codes
 /// that lie a multiple of 2 KiB apart need it sooner, as measured on an H200
 /// (benches/record/NOTES.md).

@@ -16,14 +16,10 @@ const GROUP: f64 = 32.0;
 /// Invocations that a core holds.
 const RESIDENT: f64 = 2048.0;
 
-/// Steps along K of an invocation whose loads are under way together. Where a core has several
-/// workgroups, more steps slow down reading by the square root of their number.
-const TOGETHER: f64 = 4.0;
-
 /// Reading and arithmetic overlap, if there are enough workgroups. Bringing A to workgroup memory,
 /// and adding the stripes, does not.
 pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
-    let (Model::Bytes { bandwidth, start, step, work }, Access::Bytes { stripes, .. }) =
+    let (Model::Bytes { bandwidth, start, step, together, work }, Access::Bytes { stripes, .. }) =
         (variant.model, variant.access)
     else {
         unreachable!("{}: {:?}", variant.name, variant.model);
@@ -45,7 +41,7 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     let along_k = problem.k.max(1) as f64 / (GROUP * stripes);
     let steps = along_k.ceil();
     let idle = steps / along_k;
-    let late = if tiles > rates.cores { (steps / TOGETHER).max(1.0).sqrt() } else { 1.0 };
+    let late = if tiles > rates.cores { (steps / together).max(1.0).sqrt() } else { 1.0 };
     let reading = (a + b * reads) * idle * late / (rates.bandwidth * bandwidth);
     let turns = (tiles / (rates.cores * (RESIDENT / threads).max(1.0))).max(1.0);
     let groups = columns / (threads / stripes * f64::from(variant.sums[1]));
