@@ -304,7 +304,7 @@ fn dot_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Rejec
         return Err(Reject("a group seldom fills its rows".into()));
     }
     match problem.rows_of_entry() {
-        m if m > 4 => Err(Reject(format!("M = {m}: each two rows would read all weights"))),
+        m if m > 4 => Err(Reject(format!("M = {m}: each row, or two, would read all weights"))),
         _ => Ok(()),
     }
 }
@@ -349,7 +349,7 @@ fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
     let grouping = problem.grouping;
     let looks = grouping.has_few_rows() && problem.m > 4 * u64::from(variant.bm);
     if !grouping.has_entries() || looks {
-        return Err(Reject("its workgroups are too short to look for their group".into()));
+        return Err(Reject("its workgroups have too little to do to look for their group".into()));
     }
     match problem.rows_of_entry() {
         m if m > 4 * u64::from(variant.bm) => {

@@ -8,7 +8,7 @@ use crate::progress;
 use std::ops::Range;
 use tilewise::moe::reference::Approx;
 use tilewise_core::problem::{DType, Grouping, Operand, Problem, Segment};
-use tilewise_core::reference::{Inputs, reference};
+use tilewise_core::reference::{Inputs, Mismatch, reference};
 
 /// Rows of C that are computed at a time: enough that gathering B once per block costs little
 /// beside the sums.
@@ -98,12 +98,12 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
 pub(crate) fn compare(expected: &Approx, computed: &Array) -> Result<Checked> {
     let columns = computed.shape.last().copied().unwrap_or(1).max(1);
     let numbers = product::wide(computed)?;
-    let error = expected.check(&numbers).map_err(|(at, value, error)| {
-        let got = numbers.get(at).copied().unwrap_or(f64::NAN);
-        let (row, column) = (at / columns, at % columns);
+    let error = expected.check(&numbers, computed.dtype).map_err(|wrong| {
+        let Mismatch { index, computed: got, expected, bound } = wrong;
+        let (row, column) = (index / columns, index % columns);
         Failure::Other(format!(
             "--check: the element in row {row}, column {column} of Y is {got:e}, expected \
-             {value:e} within {error:e}"
+             {expected:e} within {bound:e}"
         ))
     })?;
     let unbounded = expected.error.iter().filter(|error| error.is_infinite()).count() as u64;

@@ -367,10 +367,11 @@ impl Gemm {
         self.problems()?.iter().map(plan).collect()
     }
 
-    /// Every kernel that takes the product, and all of its [shards](crate::Shards), the cheapest by
-    /// estimate first (of the first shard). Kernels in MSL that the
-    /// device has refused are left out. Each name (`Choice::to_string()`) may be given to
-    /// [`kernel`](Self::kernel). Empty on the CPU executor.
+    /// Every kernel that may be of use for the product and all of its [shards](crate::Shards), the
+    /// cheapest by estimate first (of the first shard). Kernels in MSL that the device has refused
+    /// are left out. Each name (`Choice::to_string()`) may be given to [`kernel`](Self::kernel). So
+    /// may others that take the product slowly, such as kernels for few rows where it has many.
+    /// Empty on the CPU executor.
     ///
     /// # Errors
     /// As [`run`](Self::run).

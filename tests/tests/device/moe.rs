@@ -293,9 +293,8 @@ impl Operands {
         assert!(wanted.error.iter().all(|error| error.is_finite()), "{:?}", self.case);
         let got = wide(&y.read_f32_blocking().unwrap());
         let context = y.context();
-        if let Err((at, value, error)) = wanted.check(&got) {
-            let case = self.case;
-            panic!("{case:?}, {context:?}: {at} is {}, not {value} ± {error:e}", got[at]);
+        if let Err(wrong) = wanted.check(&got, y.dtype()) {
+            panic!("{:?}, {context:?}: {wrong}", self.case);
         }
     }
 }

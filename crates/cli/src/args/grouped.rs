@@ -57,7 +57,7 @@ pub(crate) struct GatherMatmulArgs {
     #[arg(long, value_name = "L")]
     pub(crate) lhs_indices: Option<Source>,
     /// The matrix of W for each row of Y [default: every matrix of W in its order]. As many as L,
-    /// or one of the two names a single index, which serves all
+    /// or one of the two names a single index, which serves all. An index beyond W is an error
     #[arg(long, value_name = "R")]
     pub(crate) rhs_indices: Option<Source>,
     /// R does not decrease, so that nothing is sorted

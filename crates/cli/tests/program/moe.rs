@@ -285,7 +285,10 @@ fn a_kernel_that_one_product_refuses() {
         let tail = format!("--top-k 2 -o y.npy --kernel rows --adapter {adapter}");
         for (weights, part) in [([w, q, q], "gate"), ([q, w, q], "up"), ([q, q, w], "down")] {
             let line = format!("moe x.npy l.npy {} {tail}", weights.join(" "));
-            bench.refuses(&line, &[&format!(": {part} of the experts: no loader for f32")]);
+            bench.refuses(
+                &line,
+                &[&format!(": {part} of the experts: no loader takes f32 as bytes")],
+            );
         }
     }
 }
@@ -340,6 +343,13 @@ fn products_by_index() {
             let both = "--lhs-indices l.npy --rhs-indices r.npy";
             let bits = run(&format!("w.npy {both}"), &all);
             assert_eq!(run(&format!("wt.npy --transpose-b {both}"), &all).len(), bits.len());
+            // What leaves the range of f16 is infinite, and nothing else.
+            let huge = numbers(M * k, 1).iter().map(|x| x.signum() * 3e4).collect::<Vec<_>>();
+            bench.npy("huge.npy", &[M, k], &huge);
+            let line = format!("gather-matmul huge.npy w.npy {both} -o y.npy --adapter {adapter}");
+            let report = bench.succeed(&format!("{line} --out-dtype f16 --check"));
+            assert!(report.contains("within the bound"), "{report}");
+            assert!(bench.read_npy("y.npy").1.iter().any(|y| y.is_infinite()));
             let sorted: Vec<f64> = order.iter().flat_map(|&i| all[i * n..][..n].to_vec()).collect();
             let lines = "w.npy --lhs-indices ls.npy --rhs-indices rs.npy";
             assert_eq!(run(lines, &sorted), run(&format!("{lines} --sorted"), &sorted));

@@ -35,7 +35,7 @@ impl Fetches {
     ) -> Result<Self, Reject> {
         if problem.k == 0 {
             return match variant.access {
-                Access::Bytes { .. } => Err(Reject("K is 0: there are no bytes".into())),
+                Access::Bytes { .. } => Err(Reject("K is 0: B has no codes to read".into())),
                 _ => Ok(Fetches::default()),
             };
         }
@@ -178,9 +178,15 @@ fn fetch(
         Role::B if as_bytes => o.provides(variant.access),
         _ => o.serves(side.operand.format, variant.access),
     };
-    if as_bytes && !side.along_k {
-        find(kit, caps, &side.operand, provides)?;
-        return Err(Reject(format!("{} is not stored along K", side.name)));
+    if as_bytes {
+        let format = side.operand.format;
+        find(kit, caps, &side.operand, provides).map_err(|own| match side.role {
+            Role::B => Reject(format!("no loader takes {format} as bytes")),
+            _ => own,
+        })?;
+        if !side.along_k {
+            return Err(Reject(format!("{} is not stored along K", side.name)));
+        }
     }
     let Access::Words(Words { unit, depth, .. }) = variant.access else {
         if decoded && side.role == Role::B && !as_bytes {

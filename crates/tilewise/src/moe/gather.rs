@@ -161,7 +161,7 @@ impl GatherMatmul {
         self.planned()?.0.problems()
     }
 
-    /// Every kernel that takes the product, as [`Gemm::choices`](crate::Gemm::choices).
+    /// Every kernel that may be of use, as [`Gemm::choices`](crate::Gemm::choices).
     ///
     /// # Errors
     /// As [`run`](Self::run).

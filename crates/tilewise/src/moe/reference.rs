@@ -3,7 +3,7 @@
 
 use super::Scoring;
 use crate::ops::{Binary, Unary};
-use tilewise_core::reference::{Inputs, reference};
+use tilewise_core::reference::{Inputs, Mismatch, Reference, reference};
 use tilewise_core::{Activation, DType, Format, Operand, Precision, Problem};
 
 /// Relative distance between neighbours of f32.
@@ -51,27 +51,15 @@ impl Approx {
         Approx { error, ..self }
     }
 
-    /// The largest error of computed numbers as a fraction of what is admitted, or the first number
-    /// that is wrong: where it is, what was expected, and the error that is admitted.
+    /// Compares computed numbers of a type, as [`Reference::check`] does: the largest error as a
+    /// fraction of what is admitted.
     ///
     /// # Errors
-    /// As said.
-    pub fn check(&self, computed: &[f64]) -> Result<f64, (usize, f64, f64)> {
-        let mut worst = 0f64;
-        let wanted = self.value.iter().zip(&self.error);
-        for (at, (&got, (&value, &error))) in computed.iter().zip(wanted).enumerate() {
-            let off = (got - value).abs();
-            if !(error.is_infinite() || off <= error) {
-                return Err((at, value, error));
-            }
-            if off > 0.0 && error.is_finite() {
-                worst = worst.max(off / error);
-            }
-        }
-        match computed.len() == self.value.len() {
-            true => Ok(worst),
-            false => Err((computed.len().min(self.value.len()), f64::NAN, 0.0)),
-        }
+    /// The first number that is wrong.
+    pub fn check(&self, computed: &[f64], dtype: DType) -> Result<f64, Mismatch> {
+        let Approx { value, error: bound } = self.clone();
+        let written = vec![true; value.len()];
+        Reference { value, bound, written }.check(computed, dtype)
     }
 }
 

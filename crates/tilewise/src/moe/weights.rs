@@ -287,7 +287,7 @@ fn misfit(
         _ => format!("{f}, {h}"),
     };
     let whose = match experts {
-        Some(experts) if experts > 0 && shape.first() != Some(&experts) => {
+        Some(experts) if experts > 0 && shape.len() == 3 && shape[0] != experts => {
             ": the logits, or the weights named before, have as many experts"
         }
         _ => "",

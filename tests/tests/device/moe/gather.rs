@@ -98,7 +98,7 @@ fn rows_and_matrices_by_index() -> Result<()> {
             let unsorted = gather_matmul(&x, w.clone(), lhs.as_ref(), &rhs);
             let y = unsorted.run()?;
             let got = wide(&y.read_f32_blocking()?);
-            let worst = wanted.check(&got);
+            let worst = wanted.check(&got, y.dtype());
             assert!(worst.is_ok(), "{seed}, {context:?}: {worst:?} of {got:?}");
             let bits = y.read_bytes_blocking()?;
             assert_eq!(unsorted.run()?.read_bytes_blocking()?, bits);
