@@ -104,8 +104,8 @@ pub(crate) struct Execution {
     /// GPU, else cpu]
     #[arg(long, value_name = "NAME|cpu")]
     pub(crate) adapter: Option<String>,
-    /// Use this kernel whatever the planner would choose (`tilewise info` lists them); the CPU
-    /// executor has one of its own
+    /// Use this kernel whatever the planner would choose (`tilewise info` lists them). The CPU
+    /// executor uses its own
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
     /// Compare with an oracle computed in f64, and fail if an element lies outside its error bound
