@@ -12,6 +12,7 @@ files![
     "schedule/tile.wgsl",
     "schedule/all_rows.wgsl",
     "schedule/batched.wgsl",
+    "schedule/indexed.wgsl",
     "schedule/masked_rows.wgsl",
     "schedule/nested.wgsl",
     "schedule/ragged.wgsl",

@@ -349,7 +349,7 @@ fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
     let grouping = problem.grouping;
     let looks = grouping.has_few_rows() && problem.m > 4 * u64::from(variant.bm);
     if !grouping.has_entries() || looks {
-        return Err(Reject("finding the group takes its short workgroups too long".into()));
+        return Err(Reject("its short workgroups were slower with groups of rows".into()));
     }
     match problem.rows_of_entry() {
         m if m > 4 * u64::from(variant.bm) => {

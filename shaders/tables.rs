@@ -354,6 +354,12 @@ const SCHEDULES: &[ScheduleDef] = &[
         ..BATCHED
     },
     ScheduleDef {
+        file: "schedule/indexed.wgsl",
+        extents: &["schedule/split_k.wgsl"],
+        serves: |grouping| matches!(grouping, Grouping::Indexed { .. }),
+        ..BATCHED
+    },
+    ScheduleDef {
         extents: &["schedule/list_known.wgsl"],
         serves: |grouping| grouping.list_sizes().is_some(),
         spares_idle: true,

@@ -92,6 +92,8 @@ fn problems() -> Vec<Problem> {
         all.push(grouped);
         let gathered = Some(Gathered { rows: 96, offset: 0, step: 1, len: 96 });
         all.push(Problem { gathered, ..grouped });
+        let indexed = Grouping::Indexed { groups: 3, rows: 96, offset: 0 };
+        all.push(Problem { grouping: indexed, ..grouped });
         let mut many = grouped;
         many.grouping = Grouping::RaggedM { groups: 90, first: 0, offset: 0, expected: None };
         many.b = Operand::packed(Format::Dense(dtype), 90, 128, 64);

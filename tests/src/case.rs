@@ -75,6 +75,8 @@ pub enum Form {
     /// The same of the transposes, as segments of the columns of B: what is named here is the
     /// transposed product.
     Columns,
+    /// Rows of A, each with one of so many entries of B, which the numbers name.
+    Indexed(usize),
     /// The first rows of each entry of a batch; the numbers count them.
     Masked,
     /// Ranges of K, each with an entry of C, with cumulative ends.
@@ -231,7 +233,8 @@ impl Case {
             // Planned as such.
             problem.k = 0;
         }
-        let of_rows = self.groups.is_some() && matches!(self.form, Form::Rows | Form::Columns);
+        let of_rows = self.groups.is_some()
+            && matches!(self.form, Form::Rows | Form::Columns | Form::Indexed(_));
         let ragged_along_m = of_rows && self.a.transposed;
         let divided = |place: Place, along_k| place.dtype == DType::BF16 && along_k;
         let divided = divided(self.a, !self.a.transposed) || divided(self.b, self.b.transposed);
@@ -283,6 +286,14 @@ impl Case {
     pub fn masked(self, counts: Vec<u32>) -> Self {
         let case = self.batch(counts.len());
         Case { groups: Some(Groups { ends: counts, on_device: true }), form: Form::Masked, ..case }
+    }
+
+    /// With an entry of B for each row, of so many.
+    pub fn indexed(self, indices: Vec<u32>, entries: usize) -> Self {
+        let [_, n, k] = self.size;
+        let size = [indices.len(), n, k];
+        let groups = Some(Groups { ends: indices, on_device: true });
+        Case { size, groups, form: Form::Indexed(entries), ..self }
     }
 
     /// Over ranges of K.
@@ -363,8 +374,10 @@ impl Case {
 
     /// Entries of B.
     pub fn entries(&self) -> Count {
-        if let Form::Listed(_) = self.form {
-            return 1.into();
+        match self.form {
+            Form::Listed(_) => return 1.into(),
+            Form::Indexed(entries) => return entries.into(),
+            _ => {}
         }
         self.groups.as_ref().map_or(self.count(), |groups| groups.ends.len().into())
     }

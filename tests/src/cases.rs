@@ -450,6 +450,10 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
             let case = Case { groups, ..Case::new(size, F32) };
             cases.push(case.kernel(format!("{}+k2", kernel.name)));
         }
+        // And of both splits of seven rows that name their entries.
+        let rows = Case::new([0, 6, 2 * kernel.variant.bk as usize + 1], F32);
+        let rows = rows.indexed((0..7).map(|row| row % 3).collect(), 3);
+        cases.push(rows.kernel(format!("{}+k2", kernel.name)));
     }
     // And of a list of seven products.
     if table.0[0].kit.schedule(Grouping::Listed { groups: 1, offset: 0, sizes: None }).is_some() {
@@ -473,7 +477,8 @@ pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
         .schedule(Grouping::Masked { entries: 1, offset: 0, expected: None })
         .is_some();
     let forms = themes::large_forms().into_iter();
-    let forms = forms.filter(move |case| wgsl || case.form == Form::AlongK);
+    let forms =
+        forms.filter(move |case| wgsl || matches!(case.form, Form::AlongK | Form::Indexed(_)));
     let forms = forms.chain(wgsl.then(themes::large_gathered).into_iter().flatten());
     let cases = themes::large().into_iter().chain(forms).map(|case| case.kernel(table.floor()));
     (

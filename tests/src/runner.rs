@@ -288,6 +288,9 @@ pub(crate) fn problem(case: &Case) -> Problem {
                     Form::Rows | Form::Columns => {
                         Grouping::RaggedM { groups, first: 0, offset, expected: None }
                     }
+                    Form::Indexed(entries) => {
+                        Grouping::Indexed { groups: entries as u64, rows: groups, offset }
+                    }
                     Form::Masked => {
                         let expected = case.expected_rows.map(|rows| rows as u64);
                         Grouping::Masked { entries: groups, offset, expected }
@@ -355,9 +358,8 @@ fn execute(
     let (_, matrices) = case.left();
     let matrices = batch.filter(|_| case.gathered.is_none()).map(|_| matrices);
     let a_view = place(&case.a).view(&a.upload(context)?, matrices, a_shape)?;
-    let b_batch = case.groups.as_ref().map_or(batch, |groups| Some(groups.ends.len().into()));
+    let b_batch = batch.or(case.groups.as_ref().map(|_| case.entries())).filter(|_| !listed);
     let right_bytes = b;
-    let b_batch = if listed { None } else { b_batch };
     let b_view = place(&case.b).view(&b.upload(context)?, b_batch, b_shape)?;
     let inside = |weights: QuantizedTensor| {
         let ([rows, columns], margin) = (weights_shape(case), case.margin());
@@ -422,14 +424,13 @@ fn execute(
         (Some(ends), Form::Columns) => {
             Gemm::ragged_n(RightOperand::of_weights(right), &left.t(), &offsets(ends)?)
         }
+        (Some(indices), Form::Indexed(_)) => Gemm::indexed(left, right, indices),
         (Some(counts), Form::Masked) => Gemm::masked(left, right, counts),
         (Some(ends), Form::AlongK) => Gemm::ragged_k(left, b, &offsets(ends)?),
         (Some(numbers), Form::Listed(_)) => {
             let shape = [numbers.elem_count() / LISTED as usize, LISTED as usize];
             let list = match &case.groups {
-                Some(groups) if !groups.on_device => {
-                    ProductList::upload(context, &groups.shapes())?
-                }
+                Some(own) if !own.on_device => ProductList::upload(context, &own.shapes())?,
                 _ => ProductList::from_tensor(&numbers.reshape(&shape)?, [m, n, k])?,
             };
             let list = if case.aligned { list.aligned() } else { list };

@@ -9,7 +9,7 @@ mod groups;
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
 use crate::{Adapter, Case, Data, Entries, Place, floor, one_of_each, quant_formats};
-pub use forms::{aligned_lists, along_k, large_forms, listed, lists, masked};
+pub use forms::{aligned_lists, along_k, indexed, large_forms, listed, lists, masked};
 pub use gated::gates;
 pub use gathered::{gathered, large_gathered};
 pub use groups::{bad_ends, ends, grouped, in_shards, lanes};

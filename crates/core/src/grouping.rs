@@ -33,6 +33,16 @@ pub enum Grouping {
         /// rows are taken to choose their groups at random. Estimates alone depend on it.
         expected: Option<u64>,
     },
+    /// Row i of A and C is multiplied by entry `indices[i]` of B. The indices are u32, on the
+    /// device. A row whose index is no entry is a product with K = 0.
+    Indexed {
+        /// Number of entries of B.
+        groups: u64,
+        /// Number of indices, one for each row.
+        rows: u64,
+        /// The place of the first index in its storage.
+        offset: u64,
+    },
     /// A batch of which entry g has the first `counts[g]` of the M rows. The counts are u32, on the
     /// device; one beyond M counts as M. Rows from the count on are left untouched.
     Masked {
@@ -90,7 +100,7 @@ impl Grouping {
     /// Entries of B: the batch, or the number of groups.
     pub const fn entries(self, batch: u64) -> u64 {
         match self {
-            Grouping::RaggedM { groups, .. } => groups,
+            Grouping::RaggedM { groups, .. } | Grouping::Indexed { groups, .. } => groups,
             _ => batch,
         }
     }
@@ -106,7 +116,18 @@ impl Grouping {
 
     /// Whether A, C and the residual have an entry for each of B. Otherwise the groups share one.
     pub const fn has_entries(self) -> bool {
-        !matches!(self, Grouping::RaggedM { .. })
+        !matches!(self, Grouping::RaggedM { .. } | Grouping::Indexed { .. })
+    }
+
+    /// Whether each workgroup looks for its entry of B among the groups of rows.
+    pub const fn is_searched(self) -> bool {
+        matches!(self, Grouping::RaggedM { .. })
+    }
+
+    /// Whether a piece of the product may have some entries of B alone: a row whose entry is in
+    /// another piece would be taken for one that has none.
+    pub const fn may_cut_entries(self) -> bool {
+        !matches!(self, Grouping::Indexed { .. })
     }
 
     /// Whether the rows of an entry of B are few beside M, so that each entry is read by few tiles.
@@ -118,7 +139,7 @@ impl Grouping {
     pub const fn batch(self) -> Option<u64> {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => None,
-            Grouping::RaggedM { .. } => Some(1),
+            Grouping::RaggedM { .. } | Grouping::Indexed { .. } => Some(1),
             Grouping::Masked { entries, .. } => Some(entries),
             Grouping::RaggedK { groups, .. } | Grouping::Listed { groups, .. } => Some(groups),
         }
@@ -167,10 +188,11 @@ impl Grouping {
     }
 
     /// Tiles of `bm` rows along the `m` rows of an entry, at most: each group may end in one that
-    /// is not full, and none is without a row.
+    /// is not full, and none is without a row. Rows with an entry each have a tile each.
     pub fn tiles_m(self, m: u64, bm: u64) -> u64 {
         match self {
             Grouping::RaggedM { groups, .. } => m.min(m.div_ceil(bm) + groups),
+            Grouping::Indexed { .. } => m,
             _ => m.div_ceil(bm),
         }
     }
@@ -192,6 +214,7 @@ impl Grouping {
                 let last = (bm - 1) as f64 / 2.0;
                 met * ((self.expected_rows(m) + last) / bm as f64).max(1.0)
             }
+            Grouping::Indexed { .. } => m as f64,
             _ => (self.expected_m(m).div_ceil(bm) * batch) as f64,
         };
         tiles_m * n.div_ceil(bn) as f64
@@ -217,7 +240,7 @@ impl Grouping {
             Grouping::RaggedM { groups, expected: Some(rows), .. } => {
                 (m as f64 / rows.max(1) as f64).min(groups as f64)
             }
-            Grouping::RaggedM { groups, .. } => {
+            Grouping::RaggedM { groups, .. } | Grouping::Indexed { groups, .. } => {
                 let groups = groups.max(1) as f64;
                 groups * (1.0 - (1.0 - 1.0 / groups).powf(m as f64))
             }
@@ -225,9 +248,10 @@ impl Grouping {
         }
     }
 
-    /// Rows that meet an entry of B which has rows.
+    /// Rows that meet an entry of B which has rows, in one tile or in several one after the other.
     pub fn expected_rows(self, m: u64) -> f64 {
         match self {
+            Grouping::Indexed { .. } => 1.0,
             Grouping::RaggedM { .. } => m as f64 / self.expected_entries(m, 1).max(1.0),
             _ => self.expected_m(m) as f64,
         }
@@ -239,6 +263,7 @@ impl Grouping {
             Grouping::Batched | Grouping::Nested { .. } => None,
             Grouping::RaggedM { groups, first, .. } => Some(first.saturating_add(groups)),
             Grouping::RaggedK { groups, .. } => Some(groups),
+            Grouping::Indexed { rows, .. } => Some(rows),
             Grouping::Masked { entries, .. } => Some(entries),
             Grouping::Listed { groups, sizes, .. } => {
                 let tables = if sizes.is_some() { ListSizes::TABLES } else { 0 };
@@ -258,13 +283,15 @@ impl Grouping {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => 0,
             Grouping::RaggedM { offset, .. }
+            | Grouping::Indexed { offset, .. }
             | Grouping::RaggedK { offset, .. }
             | Grouping::Listed { offset, .. }
             | Grouping::Masked { offset, .. } => offset,
         }
     }
 
-    /// Ends of groups of equal size, or counts of all rows, for a measurement.
+    /// Ends of groups of equal size, counts of all rows, or indices of all entries in turn, for a
+    /// measurement.
     pub fn even_ends(self, m: u64, k: u64) -> Vec<u32> {
         let even =
             |groups, size| (1..=groups).map(|group| (group * size / groups) as u32).collect();
@@ -273,6 +300,9 @@ impl Grouping {
             Grouping::Batched | Grouping::Nested { .. } | Grouping::Listed { .. } => Vec::new(),
             Grouping::RaggedM { groups, first, .. } => {
                 [vec![0; first as usize], even(groups, m)].concat()
+            }
+            Grouping::Indexed { groups, rows, .. } => {
+                (0..rows).map(|row| (row % groups.max(1)) as u32).collect()
             }
             Grouping::Masked { entries, .. } => {
                 vec![self.expected_m(m) as u32; entries as usize]
@@ -298,7 +328,9 @@ impl Grouping {
     pub(crate) fn cut(&mut self, batch: &mut u64, entries: u64) {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => *batch = entries,
-            Grouping::RaggedM { groups, .. } => *groups = entries,
+            Grouping::RaggedM { groups, .. } | Grouping::Indexed { groups, .. } => {
+                *groups = entries
+            }
             Grouping::Masked { entries: own, .. }
             | Grouping::RaggedK { groups: own, .. }
             | Grouping::Listed { groups: own, .. } => {
@@ -309,7 +341,8 @@ impl Grouping {
 
     /// The segments of a product of `m` rows and a depth of `k`, in their order; `numbers` are the
     /// ends, or the counts of rows. An end below the one before it, or beyond the last row (or all
-    /// of K), is clamped, and so is a count; a group without an end has no rows.
+    /// of K), is clamped, and so is a count; a group without an end has no rows, nor has a row
+    /// without an index.
     pub fn segments(self, [m, k]: [u64; 2], batch: u64, numbers: &[u32]) -> Vec<Segment> {
         let number = |group: u64| {
             numbers.get((self.offset() + group) as usize).map(|&number| u64::from(number))
@@ -323,10 +356,22 @@ impl Grouping {
         for before in 0..self.first() {
             next(before, m);
         }
+        if let Grouping::Indexed { groups, .. } = self {
+            let of_row = |row| {
+                let group = number(row)?;
+                let k = if group < groups { 0..k } else { 0..0 };
+                let group = if group < groups { group } else { 0 };
+                Some(Segment { entry: 0, group, rows: row..row + 1, k })
+            };
+            return (0..m).filter_map(of_row).collect();
+        }
         let segment = |group: u64| {
             let whole = Segment { entry: group, group, rows: 0..m, k: 0..k };
             match self {
-                Grouping::Batched | Grouping::Nested { .. } | Grouping::Listed { .. } => whole,
+                Grouping::Batched
+                | Grouping::Nested { .. }
+                | Grouping::Listed { .. }
+                | Grouping::Indexed { .. } => whole,
                 Grouping::RaggedM { .. } => {
                     Segment { entry: 0, rows: next(self.first() + group, m), ..whole }
                 }
@@ -341,12 +386,14 @@ impl Grouping {
 }
 
 impl fmt::Display for Grouping {
-    /// `batch`, `nested`, `groups`, `masked`, `ranges`, `list`: its name in a class of problems.
+    /// `batch`, `nested`, `groups`, `indexed`, `masked`, `ranges`, `list`: its name in a class of
+    /// problems.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Grouping::Batched => "batch",
             Grouping::Nested { .. } => "nested",
             Grouping::RaggedM { .. } => "groups",
+            Grouping::Indexed { .. } => "indexed",
             Grouping::Masked { .. } => "masked",
             Grouping::RaggedK { .. } => "ranges",
             Grouping::Listed { .. } => "list",
@@ -402,6 +449,17 @@ mod tests {
         let ragged = Grouping::RaggedK { groups: 3, offset: 0 };
         let range = |k| (0..9, k);
         assert_eq!(segments(ragged, &[5, 3, 8]), [range(0..5), range(5..5), range(5..7)]);
+    }
+
+    #[test]
+    fn rows_name_their_entries() {
+        let grouping = Grouping::Indexed { groups: 3, rows: 4, offset: 1 };
+        assert_eq!(grouping.operands().next(), Some((Role::Offsets, 5)));
+        let segments = grouping.segments([4, 7], 1, &[99, 2, 0, 3, u32::MAX]);
+        let own = |group, row, k| Segment { entry: 0, group, rows: row..row + 1, k };
+        assert_eq!(segments, [own(2, 0, 0..7), own(0, 1, 0..7), own(0, 2, 0..0), own(0, 3, 0..0)]);
+        assert_eq!([1, 16].map(|bm| grouping.tiles_m(4, bm)), [4, 4]);
+        assert_eq!(grouping.expected_tiles([4, 5], 1, [16, 3]), 8.0);
     }
 
     #[test]

@@ -12,6 +12,7 @@ files![
     "header.metal",
     "schedule/tile.metal",
     "schedule/batched.metal",
+    "schedule/indexed.metal",
     "schedule/ragged.metal",
     "schedule/ragged_k.metal",
     "operand/absent.metal",

@@ -184,43 +184,24 @@ const fn store(file: &'static str, accepts: fn(DType, &Caps) -> bool, bytes: u64
 }
 
 const SCHEDULES: &[ScheduleDef] = &[
-    ScheduleDef {
-        file: "schedule/batched.metal",
-        extents: &[],
-        bases: None,
-        serves: |grouping| matches!(grouping, Grouping::Batched),
-        lanes: false,
-        table: None,
-        spares_idle: false,
-        strides: false,
-        powers: &[],
-        wanted: None,
-        has_params: false,
-    },
-    ScheduleDef {
-        file: "schedule/ragged.metal",
-        extents: &[],
-        bases: None,
-        serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
-        lanes: false,
-        table: None,
-        spares_idle: false,
-        strides: false,
-        powers: &[],
-        wanted: None,
-        has_params: false,
-    },
-    ScheduleDef {
-        file: "schedule/ragged_k.metal",
-        extents: &[],
-        bases: None,
-        serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
-        lanes: false,
-        table: None,
-        spares_idle: false,
-        strides: false,
-        powers: &[],
-        wanted: None,
-        has_params: false,
-    },
+    schedule("schedule/batched.metal", |grouping| matches!(grouping, Grouping::Batched)),
+    schedule("schedule/ragged.metal", |grouping| matches!(grouping, Grouping::RaggedM { .. })),
+    schedule("schedule/indexed.metal", |grouping| matches!(grouping, Grouping::Indexed { .. })),
+    schedule("schedule/ragged_k.metal", |grouping| matches!(grouping, Grouping::RaggedK { .. })),
 ];
+
+const fn schedule(file: &'static str, serves: fn(Grouping) -> bool) -> ScheduleDef {
+    ScheduleDef {
+        file,
+        extents: &[],
+        bases: None,
+        serves,
+        lanes: false,
+        table: None,
+        spares_idle: false,
+        strides: false,
+        powers: &[],
+        wanted: None,
+        has_params: false,
+    }
+}

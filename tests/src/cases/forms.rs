@@ -12,6 +12,7 @@ use tilewise_core::{Access, Grouping};
 pub fn forms(table: Table) -> Vec<Case> {
     let kernels = table.one_of_each();
     let mut cases = themes::on(&kernels, &themes::masked());
+    cases.extend(themes::on(&kernels, &themes::indexed()));
     let lists = themes::listed(&themes::lists());
     cases.extend(themes::on(&kernels[..1], &lists));
     cases.extend(themes::on(&kernels[1..], &lists[..5]));
@@ -24,6 +25,10 @@ pub fn forms(table: Table) -> Vec<Case> {
         let case = Case::new(size, [DType::F32, DType::F32, DType::F16]).masked(vec![9, 0, 4]);
         let name = format!("{}+k2", kernel.name);
         let case = case.kernel(name.clone());
+        cases.extend([case.clone(), case.odd()]);
+        let [_, n, k] = size;
+        let case = Case::new([0, n, k], [DType::F32, DType::F32, DType::F16]);
+        let case = case.indexed(vec![1, 2, 0, 9], 3).kernel(name.clone());
         cases.extend([case.clone(), case.odd()]);
         // Words that rows of many groups share, the last row or all of them beyond their ends.
         let case = Case::new([9, 7, size[2]], [DType::F32, DType::F32, DType::BF16]).kernel(name);

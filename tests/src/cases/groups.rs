@@ -170,6 +170,13 @@ pub fn group_edges(table: Table) -> Vec<Case> {
                 Case { size: [rows + 1, size[1] - 1, size[2] + 1], ..case }.odd()
             });
         }
+        // Rows that name their entries: of the types of its unit, and of any.
+        let own = kernel.variant.unit().map(|unit| unit.matrix.operands);
+        let types = [i, i + 1].map(|t| own.unwrap_or(DType::FLOATS[t % 3]));
+        let [bn, bk] = [kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
+        let case = Case::new([0, bn + 4, bk + 12], [types[0], types[1], DType::F32]);
+        let case = case.layout([false, i % 2 == 0]).indexed(vec![1, 3, 0, 1, 2], 3);
+        cases.push(case.kernel(&kernel.name));
     }
     cases
 }

@@ -222,8 +222,10 @@ fn splits() -> Vec<Case> {
         cases.push(Case {
             a: case.a.entries(Entries::Apart(3)),
             b: case.b.entries(Entries::Apart(1)),
-            ..case
+            ..case.clone()
         });
+        let rows = Case { batch: None, ..case };
+        cases.push(rows.indexed(vec![1, 0, 2, 1], 2));
     }
     let name = "msl-gemv/32x1";
     let k = 2 * variant(name).bk as usize + 5;
@@ -267,6 +269,7 @@ fn groups() -> Vec<Case> {
         // Fewer rows than a tile has, after a group of none: a tile of the empty group would end
         // before it begins.
         cases.push(Case { groups: ragged(&[0, 3]), ..case(3) });
+        cases.push(case(0).indexed(vec![2, 0, 3, 1, u32::MAX, 2], 3));
     }
     // Ranges of K, over several tiles of several entries: right ends, and others.
     let oblong = "msl-gemm/64x32x32";
@@ -380,7 +383,9 @@ fn numbers() -> Vec<Case> {
 
 /// Products in pieces.
 fn pieces() -> Vec<Case> {
-    let ranges = themes::large_forms().into_iter().filter(|case| case.form == Form::AlongK);
+    let ranges = themes::large_forms()
+        .into_iter()
+        .filter(|case| matches!(case.form, Form::AlongK | Form::Indexed(_)));
     let cases = themes::large().into_iter().filter(|case| case.quantized.is_none()).chain(ranges);
     let (groups, others): (Vec<_>, Vec<_>) = cases.partition(|case| case.groups.is_some());
     // Those of a long K take seconds.
@@ -391,7 +396,9 @@ fn pieces() -> Vec<Case> {
 
 /// More threadgroups than a dimension of the grid has.
 fn wide() -> Vec<Case> {
+    let rows = Case::new([0, 3, 40], F32).indexed((0..7).map(|row| row % 3).collect(), 3);
     vec![
+        rows.kernel(format!("{GEMM}+k2")),
         Case::new([100, 150, 3], F32).kernel(GEMM),
         Case::new([150, 60, 3], F32).kernel(GEMM).batch(2),
         Case::new([3, 220, 40], F32).kernel(format!("{GEMM}+k2")),

@@ -38,6 +38,43 @@ pub fn masked() -> Vec<Case> {
     cases
 }
 
+/// Rows that name their entries of B: none, one, many, some twice, all the same, some that are no
+/// entry.
+pub fn indexed() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let indices = [
+        vec![],
+        vec![2],
+        vec![1, 0, 2, 1, 4, 1, 3],
+        vec![5, 0, u32::MAX, 4, 1 << 31],
+        vec![3; 9],
+        (0..40).map(|row| row * 7 % 6).collect(),
+    ];
+    for (i, indices) in indices.iter().enumerate() {
+        let types = [DType::F32, DType::FLOATS[i % 3], DType::FLOATS[(i + 1) % 3]];
+        let case = Case::new([0, 22, 12], types).layout(LAYOUTS[i % 4]);
+        let case = case.indexed(indices.clone(), 5);
+        cases.push(case.clone());
+        cases.push(Case { size: [indices.len(), 21, 13], ..case.clone() }.odd());
+        cases.push(Case {
+            bias: Some(([Axis::N, Axis::M][i % 2], Place::odd(types[1]))),
+            beta: -1.5,
+            residual: Some(Place::odd(DType::F32)),
+            ..case.clone()
+        });
+        // The first row twice, one beyond the last, and the others.
+        let rows: Vec<_> = (0..indices.len() as u32).map(|row| row.saturating_sub(1)).collect();
+        cases.push(
+            case.clone().layout([false, i % 2 == 0]).gathered(indices.len().max(2) - 1, &rows),
+        );
+        for format in QuantFormat::kinds().into_iter().skip(i).step_by(6) {
+            let size = [indices.len(), 7, 2 * format.block() as usize];
+            cases.push(Case { quantized: Some(format), size, ..case.clone() });
+        }
+    }
+    cases
+}
+
 /// Sums over ranges of 40 elements of K, of which some begin inside every step and some are empty.
 pub fn along_k(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     let mut cases = Vec::new();
@@ -214,5 +251,8 @@ pub fn large_forms() -> Vec<Case> {
     // Workgroups are counted in each piece.
     let case = Case::new([600, 4, 2], [DType::F32; 3]).masked(vec![300, 7, 600]);
     cases.push(Case { expected_rows: Some(3), ..case });
+    // Rows in pieces, which name entries all of which each piece binds.
+    let indices = (0..90).map(|row| row * 7 % 5).collect();
+    cases.push(Case::new([0, 6, 20], [DType::F32; 3]).indexed(indices, 4));
     cases
 }

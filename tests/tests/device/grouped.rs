@@ -33,6 +33,11 @@ fn bad_ends_on_the_device() {
 
 /// Batches of which each entry has as many rows as the device says, also more than there are.
 #[test]
+fn indexed() {
+    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::indexed(), 3));
+}
+
+#[test]
 fn masked() {
     Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::masked(), 3));
 }

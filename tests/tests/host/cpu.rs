@@ -56,6 +56,7 @@ fn quantized_and_grouped() {
     check(themes::quantized());
     check(themes::grouped(&themes::ends(), false));
     check(themes::masked());
+    check(themes::indexed());
     check(themes::gathered());
     check(themes::along_k(&themes::ends(), false));
     check(themes::along_k(&themes::bad_ends(), true));

@@ -165,6 +165,14 @@ fn problems() -> Vec<(&'static str, Problem)> {
                 ..masked(64, 1024, 2048, 1024)
             },
         ),
+        (
+            "64 experts of 4 bits, rows name theirs",
+            Problem {
+                grouping: Grouping::Indexed { groups: 64, rows: 8, offset: 0 },
+                b: four_bits(64, 1408, 2048),
+                ..f16(8, 1408, 2048)
+            },
+        ),
         ("eight experts, slopes of weights", along_k(8, 2048, 1024, 1024)),
         ("64 experts, slopes of weights, bf16", of_bf16(along_k(64, 1408, 2048, 8192))),
         ("a list, aligned", listed(DType::F16, 4, 1024, 8)),

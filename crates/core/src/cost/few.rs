@@ -88,7 +88,7 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
     // left the core's cache by then.
     let kept = if along_k { (CORE_CACHE / in_flight).min(1.0).powf(EVICTED) } else { 1.0 };
     let asked = in_flight * rates.cores / if along_k { ALONG_K } else { ACROSS_K };
-    let share = if problem.grouping.has_entries() { 1.0 } else { GROUPS };
+    let share = if problem.grouping.is_searched() { GROUPS } else { 1.0 };
     let reading = read / (kept * asked.min(READING * share * rates.bandwidth));
     let work = 2.0 * tiles * f64::from(variant.bm * variant.bn) * problem.k as f64;
     let loads = (rows + cols) / (rows * cols);

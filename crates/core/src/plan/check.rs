@@ -232,6 +232,12 @@ fn grouped(problem: &Problem) -> Result<()> {
         }
         _ => {}
     }
+    if let Grouping::Indexed { groups, rows, .. } = *grouping
+        && (rows < problem.m || groups == 0 && problem.m > 0)
+    {
+        let m = problem.m;
+        return Err(Error::Shape(format!("{rows} indices of {groups} entries of B for {m} rows")));
+    }
     if grouping.is_listed() {
         return listed(problem);
     }

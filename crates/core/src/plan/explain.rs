@@ -128,6 +128,8 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
             Grouping::Listed { .. } => out.push_str(" of products of a list"),
             _ => {}
         }
+    } else if let Grouping::Indexed { groups, .. } = problem.grouping {
+        let _ = write!(out, "  entries of B by index, of {groups}");
     } else {
         let groups = problem.entries();
         let _ = write!(out, "  {groups} group{} of rows", if groups == 1 { "" } else { "s" });

@@ -16,7 +16,7 @@ use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Kit, Library, Unit, Variant};
 use crate::nested;
-use crate::problem::{Dimension, Grouping, Problem};
+use crate::problem::{Dimension, Grouping, Operand, Problem};
 use crate::role::Role;
 
 /// Passes beyond which a plan is of no use to anybody.
@@ -103,7 +103,11 @@ impl Cutter<'_> {
         let Excess { operand, bytes, dimension: Some(dimension), .. } = excess else {
             return Err(self.error(&excess));
         };
-        let is_whole = dimension == Dimension::K && !self.whole.has_whole_k();
+        let is_whole = match dimension {
+            Dimension::K => !self.whole.has_whole_k(),
+            Dimension::Entries => !self.whole.may_cut_entries(),
+            Dimension::M | Dimension::N => false,
+        };
         if is_whole || self.whole.is_listed() {
             return Err(self.error(&excess));
         }
@@ -154,12 +158,7 @@ impl Cutter<'_> {
             let mut step = piece.step(index);
             let problem = step;
             for (role, operand, strides) in step.operands() {
-                let end = span(&problem, role, operand, &strides).unwrap_or(u64::MAX);
-                let Window { elements, .. } = window(operand, end, self.caps);
-                let block = operand.format.block();
-                let planes =
-                    operand.format.planes().iter().map(|plane| plane.bytes_of(block, elements));
-                let bytes = planes.max().unwrap_or(0);
+                let (elements, bytes) = bound(&problem, role, operand, &strides, self.caps);
                 if too_large(bytes, elements) {
                     // A range of M or of K has rows from anywhere in their matrix.
                     let gathered = role == Role::A && problem.gathered.is_some();
@@ -284,6 +283,29 @@ impl Cutter<'_> {
             u32::MAX
         ))
     }
+}
+
+/// Elements of an operand that a product binds, and bytes of the largest of its planes.
+fn bound(
+    problem: &Problem,
+    role: Role,
+    operand: &Operand,
+    strides: &[(Dimension, u64); 3],
+    caps: &Caps,
+) -> (u64, u64) {
+    let end = span(problem, role, operand, strides).unwrap_or(u64::MAX);
+    let Window { elements, .. } = window(operand, end, caps);
+    let block = operand.format.block();
+    let planes = operand.format.planes().iter().map(|plane| plane.bytes_of(block, elements));
+    (elements, planes.max().unwrap_or(0))
+}
+
+/// Bytes of the largest binding of an operand, if the product is not cut.
+pub(super) fn bytes_bound(problem: &Problem, role: Role, caps: &Caps) -> u64 {
+    let mut own = *problem;
+    let mut operands = own.operands().filter(|(other, ..)| *other == role);
+    let found = operands.next();
+    found.map_or(0, |(_, operand, strides)| bound(problem, role, operand, &strides, caps).1)
 }
 
 /// The operand whose packing asks for more than a binding holds, or, the larger of two, for more

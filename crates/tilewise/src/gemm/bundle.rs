@@ -105,7 +105,7 @@ impl Gemm {
             RightOperand::Shards(_) => 3,
         };
         let rank = match &self.groups {
-            Some(Groups::Rows { .. }) => 2,
+            Some(Groups::Rows { .. } | Groups::Indexed(_)) => 2,
             Some(Groups::AlongK(_)) => 3,
             _ => rank.max(self.a.shape().len()),
         };
@@ -208,6 +208,7 @@ impl Gemm {
         let ([a_name, b_name], turned) = (self.names(), self.is_turned());
         let (batch, [m, n, k]) = self.sizes()?;
         let (nested, entries) = batch.grouping()?;
+        let groups = self.groups_of_rows()?;
         let (mut buffers, mut beside_c) = (Buffers::default(), false);
         // Where an operand is no tensor, all of its buffer counts.
         let mut add = |role: Role,
@@ -234,7 +235,7 @@ impl Gemm {
         let b = match &self.b {
             RightOperand::Dense(b) => {
                 let own = b.batch(2);
-                let strides = match self.rows() {
+                let strides = match groups {
                     Some(_) => [0, 0, 0, own[1].1 as u64],
                     None => batch.shared(b_name, own)?,
                 };
@@ -247,7 +248,7 @@ impl Gemm {
                 for (role, bound) in planes {
                     add(role, b_name, &w.context, bound, None)?;
                 }
-                match self.rows() {
+                match groups {
                     Some(_) => operand,
                     None => {
                         let own = [(1, 0), (w.entries as usize, operand.batch_stride as usize)];
@@ -283,15 +284,12 @@ impl Gemm {
             None => None,
         };
         let mut grouping = None;
-        if let Some(groups) = &self.groups {
-            let (name, numbers) = groups.numbers();
+        if let Some(form) = &self.groups {
+            let (name, numbers) = form.numbers();
             let (operand, bound) = numbers.vector([0; 4]);
             add(Role::Offsets, name, numbers.context(), bound, None)?;
-            let (count, before) = match self.rows() {
-                Some(ends) => self.groups_of(ends)?,
-                None => (entries, 0),
-            };
-            grouping = Some(groups.grouping(operand.offset + before, count));
+            let (count, before) = groups.unwrap_or((entries, 0));
+            grouping = Some(form.grouping(operand.offset + before, count));
         }
         let c = match c {
             Some(c) => {
@@ -343,16 +341,18 @@ impl Gemm {
             beside_c,
         };
         // Entries of B that meet groups of rows are no batch.
-        let mut problem = if self.rows().is_some() { problem } else { problem.collapsed() };
+        let mut problem = if groups.is_some() { problem } else { problem.collapsed() };
         problem.grouping = grouping.unwrap_or(problem.grouping);
         Ok(Bundle { problem, buffers })
     }
 
-    /// The ends of groups of rows, if it has such groups, and the first of them.
-    pub(super) fn rows(&self) -> Option<(&GroupOffsets, usize)> {
+    /// How many entries of B meet rows of one A, if several do, and how many numbers lie before
+    /// the first that counts.
+    fn groups_of_rows(&self) -> Result<Option<(u64, u64)>> {
         match &self.groups {
-            Some(Groups::Rows { ends, first, .. }) => Some((ends, *first)),
-            _ => None,
+            Some(Groups::Rows { ends, first, .. }) => self.groups_of((ends, *first)).map(Some),
+            Some(Groups::Indexed(_)) => Ok(Some((self.right()?.0[1] as u64, 0))),
+            _ => Ok(None),
         }
     }
 
@@ -379,8 +379,8 @@ impl Gemm {
         };
         let fits = (1..=3).contains(&shape.len()) && shape.last() == Some(&length);
         let own = if fits { bias.batch(1) } else { [(1, 0); 2] };
-        match self.rows() {
-            Some(ends) => match (own, self.groups_of(ends)?.0) {
+        match self.groups_of_rows()? {
+            Some((groups, _)) => match (own, groups) {
                 ([(1, _), (1, _)], _) if fits => Ok([0; 4]),
                 ([(1, _), (size, stride)], groups) if fits && size as u64 == groups => {
                     Ok([0, 0, 0, stride as u64])

@@ -6,6 +6,8 @@ use crate::list::ProductList;
 use crate::offsets::{self, GroupOffsets};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
+#[cfg(feature = "custom-kernels")]
+use tilewise_core::plan::by_index;
 use tilewise_core::{Axis, Error, Grouping, Result};
 
 impl Gemm {
@@ -29,6 +31,46 @@ impl Gemm {
     /// ```
     pub fn grouped(a: &Tensor, b: impl Into<RightOperand>, offsets: &GroupOffsets) -> Self {
         Gemm::along(Axis::M, a, b.into(), offsets)
+    }
+
+    /// A product in which each row names its matrix: row i of the output is row i of A \[M,K\]
+    /// times entry `indices[i]` of B \[entries,K,N\] (or of weights \[entries,N,K\]). It is for few
+    /// rows, of which few share a matrix, as those of one token: nothing is sorted, and each row
+    /// reads its matrix by itself. [`moe::gather_matmul`](crate::moe::gather_matmul) takes any
+    /// number of rows.
+    ///
+    /// `indices` is a vector of u32, one for each row, at any place of a tensor; the device reads
+    /// it when it computes. A row whose index is no entry is a product with K = 0: zeros, or
+    /// beta·C, and the rest of the epilogue, with the bias of the first entry. One binding of the
+    /// device must hold B, and [shards](crate::Shards) are refused.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?; // one token
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 1.0, 10.0, 10.0], &[2, 2, 1])?; // [entries, K, N]
+    /// let experts = Tensor::upload(&ctx, &[1u32, 0, 7], &[3])?; // there is no expert 7
+    /// let rows = Tensor::upload(&ctx, &[0u32; 3], &[3])?; // all are of the same token
+    /// let y = Gemm::indexed(&x, &w, &experts).gather_rows(&rows).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [30.0, 3.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn indexed(a: &Tensor, b: impl Into<RightOperand>, indices: &Tensor) -> Self {
+        Gemm { groups: Some(Groups::Indexed(indices.clone())), ..Gemm::new(a, b) }
+    }
+
+    /// Whether this is an [indexed](Self::indexed) product that the planner computes so
+    /// ([`by_index`]).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), for the operands.
+    #[cfg(feature = "custom-kernels")]
+    pub(crate) fn is_by_index(&self) -> Result<bool> {
+        Ok(!matches!(self.b, RightOperand::Shards(_))
+            && by_index(&self.bundle(None)?.problem, self.context().caps()))
     }
 
     /// A product with groups along N: columns `offsets[g-1] .. offsets[g]` (from 0 on for g = 0) of
@@ -115,7 +157,7 @@ impl Gemm {
         match &mut self.groups {
             Some(Groups::Rows { ends, .. }) => ends.expected = Some(rows as u64),
             Some(Groups::Masked { expected, .. }) => *expected = Some(rows as u64),
-            Some(Groups::AlongK(_) | Groups::Listed(_)) | None => {}
+            Some(Groups::Indexed(_) | Groups::AlongK(_) | Groups::Listed(_)) | None => {}
         }
         self
     }
@@ -157,6 +199,8 @@ pub(super) enum Groups {
     /// Rows of A and C, one group after the other, from a group on. Or columns of B and C: then
     /// the product is computed as its transpose, of Bᵀ and Aᵀ.
     Rows { ends: GroupOffsets, first: usize, along: Axis },
+    /// Rows of A and C, and the entry of B for each.
+    Indexed(Tensor),
     /// The first rows of each entry of a batch, and how many they are expected to be.
     Masked { counts: Tensor, expected: Option<u64> },
     /// Ranges of K, one after the other.
@@ -170,6 +214,7 @@ impl Groups {
     pub(super) fn numbers(&self) -> (&'static str, &Tensor) {
         match self {
             Groups::Rows { ends, .. } | Groups::AlongK(ends) => ("group offsets", &ends.tensor),
+            Groups::Indexed(indices) => ("indices of entries", indices),
             Groups::Masked { counts, .. } => ("row counts", counts),
             Groups::Listed(list) => ("the list of products", &list.numbers),
         }
@@ -201,6 +246,28 @@ impl Groups {
                 // Rows by index are as many as the indices.
                 let own = *along == Axis::N || a.shape()[0] == m;
                 within(ends, m, if own { whose } else { "the product has" }, lines)?;
+                Ok(Batch::entries(1))
+            }
+            Groups::Indexed(indices) => {
+                offsets::vector_of_u32("indices of entries", indices)?;
+                let (shape, rows) = (a.shape(), indices.elem_count());
+                if shape.len() != 2 || b[0] != 1 {
+                    return Err(Error::Shape(format!(
+                        "a product by indices takes A [M,K] and B [entries,K,N]; A has shape \
+                         {shape:?}, B a batch of {}×{}",
+                        b[0], b[1]
+                    )));
+                }
+                if rows != m {
+                    return Err(Error::Shape(format!(
+                        "{rows} indices of entries for {m} rows; there is one for each row"
+                    )));
+                }
+                if b[1] == 0 && m > 0 {
+                    return Err(Error::Shape(format!(
+                        "{m} rows name entries of B, which has none"
+                    )));
+                }
                 Ok(Batch::entries(1))
             }
             Groups::Masked { counts, .. } => {
@@ -242,6 +309,9 @@ impl Groups {
     /// With the first number at `offset` of their storage.
     pub(super) fn grouping(&self, offset: u64, groups: u64) -> Grouping {
         match self {
+            Groups::Indexed(indices) => {
+                Grouping::Indexed { groups, rows: indices.elem_count() as u64, offset }
+            }
             Groups::Rows { ends, first, .. } => {
                 let (first, expected) = (*first as u64, ends.expected);
                 Grouping::RaggedM { groups, first, offset, expected }

@@ -1,0 +1,47 @@
+// Schedule: each row of A and C names its entry of B, by an index on the device. A tile has one
+// row. A row whose index is no entry is a product with K = 0, so that nothing outside B is read
+// whatever the buffer holds.
+//
+// Rows come first in the order of tiles: those that name the same entry read the same columns of
+// it together, from the cache. A pass may compute a range of the rows only; its rows count from
+// there, the indices in the buffer do not.
+// needs: BN Owner Tile k_range params
+// provides: c_entries entry_indices entry_of owner schedule
+
+@group(0) @binding(6) var<storage, read> entry_indices: array<u32>;
+
+// The entry of B that a row names; beyond those there are, it may be any number.
+fn entry_of(row: u32) -> u32 {
+    return entry_indices[params.row_offset + params.first_row + row];
+}
+
+fn schedule(id: u32, thread: u32) -> Tile {
+    var tile = Tile();
+    let grid = params.m * params.tiles_n;
+    tile.split = id / grid;
+    if tile.split >= params.splits {
+        return tile;
+    }
+    tile.live = true;
+    tile.row = id % params.m;
+    tile.row_end = tile.row + 1u;
+    tile.col = id % grid / params.m * BN;
+    tile.group = owner(0u, tile.row).group;
+    if entry_of(tile.row) < params.entries {
+        let k = k_range(tile.group, tile.split);
+        tile.k = k.x;
+        tile.k_end = k.y;
+    }
+    return tile;
+}
+
+// Which entry of B a row of C belongs to: the first, if it names none.
+fn owner(batch: u32, row: u32) -> Owner {
+    let entry = entry_of(row);
+    return Owner(select(0u, entry, entry < params.entries), true);
+}
+
+// Entries of C.
+fn c_entries() -> u32 {
+    return 1u;
+}
