@@ -15,6 +15,7 @@ mod layer;
 pub mod reference;
 mod routes;
 mod routing;
+mod slots;
 mod weights;
 mod work;
 

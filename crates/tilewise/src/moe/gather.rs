@@ -34,7 +34,9 @@ pub struct GatherMatmul {
 /// gives each token the product with its k matrices, \[tokens, k, N\].
 ///
 /// Rows are sorted by matrix, each matrix is multiplied by its rows at once, and the rows return to
-/// their places: all on the device, and with the same bits in whatever order they come. An index
+/// their places: all on the device, and with the same bits in whatever order they come. Where few
+/// rows share a matrix, as those of one token, each reads its own
+/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing is sorted. An index
 /// beyond `x` stands for a row of zeros, whose products with numbers of `w` that are not finite may
 /// be 0 or NaN; one beyond `w` gives a row of zeros.
 ///
@@ -233,11 +235,7 @@ impl GatherMatmul {
     /// Indices as a vector, once they are broadcast.
     fn vector(&self, work: &mut Work<'_, '_>, indices: &Tensor, shape: &[usize]) -> Result<Tensor> {
         let all = indices.broadcast_to(shape)?;
-        if let Ok(vector) = all.reshape(&[all.elem_count()]) {
-            return Ok(vector);
-        }
-        let copy = work.copied(&all)?;
-        copy.reshape(&[all.elem_count()])
+        all.reshape(&[all.elem_count()]).or_else(|_| work.vector(&all))
     }
 
     /// The row of x for each index, as a vector. Absent: row i for index i.
@@ -253,6 +251,28 @@ impl GatherMatmul {
                 let every = Tensor::upload(x.context(), &every, own)?;
                 self.vector(work, &every, shape).map(Some)
             }
+        }
+    }
+
+    /// The product without sorting, if that is how it is computed.
+    fn by_index(&self, x: &Tensor, rhs: &Tensor, lhs: Option<&Tensor>) -> Result<Option<Gemm>> {
+        if !(x.has_whole_rows() && rhs.is_contiguous()) || self.w.shape_of_b()[0] == 0 {
+            return Ok(None);
+        }
+        let gemm = self.of_rows(Gemm::indexed(x, self.w.clone(), rhs), lhs);
+        Ok(gemm.is_by_index()?.then_some(gemm))
+    }
+
+    /// The product of rows by index, or of all rows in their order, as it was asked for.
+    fn of_rows(&self, gemm: Gemm, rows: Option<&Tensor>) -> Gemm {
+        let gemm = gemm.precision(self.precision);
+        let gemm = match rows {
+            Some(rows) => gemm.gather_rows(rows),
+            None => gemm,
+        };
+        match &self.kernel {
+            Some(kernel) => gemm.kernel(&**kernel),
+            None => gemm,
         }
     }
 
@@ -275,6 +295,17 @@ impl GatherMatmul {
         let x = &flat(x, self.matrix())?;
         let rhs = &self.vector(work, rhs, &shape)?;
         let lhs = self.rows(work, &shape)?;
+        if let Some(gemm) = self.by_index(x, rhs, lhs.as_ref())? {
+            let beside = |own: &Tensor| RightOperand::from(own).lies_beside("", y).is_ok();
+            if y.has_whole_rows()
+                && [Some(x), Some(rhs), lhs.as_ref()].into_iter().flatten().all(beside)
+            {
+                return work.product(&gemm, y);
+            }
+            let apart = Tensor::zeros(context, y.dtype(), &[count, n])?;
+            work.product(&gemm, &apart)?;
+            return work.op(&ops::copy(&apart), y);
+        }
         let starts = words(experts + 1)?;
         let order = match self.sorted {
             true => {
@@ -313,15 +344,7 @@ impl GatherMatmul {
         };
         // Rows of no matrix stay zeros.
         let sorted = Tensor::zeros(context, y.dtype(), &[count, n])?;
-        let gemm = Gemm::grouped(&a, w.clone(), &ends).precision(self.precision);
-        let gemm = match &rows {
-            Some(rows) => gemm.gather_rows(rows),
-            None => gemm,
-        };
-        let gemm = match &self.kernel {
-            Some(kernel) => gemm.kernel(&**kernel),
-            None => gemm,
-        };
+        let gemm = self.of_rows(Gemm::grouped(&a, w.clone(), &ends), rows.as_ref());
         work.product(&gemm, &sorted)?;
         match &order {
             Some(order) => work.op(&ops::scatter(&sorted, order, count), y),

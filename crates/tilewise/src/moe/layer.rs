@@ -2,7 +2,8 @@
 
 use super::routes::{Routes, chosen_sizes};
 use super::routing::{Router, Routing};
-use super::weights::{Gated, Hidden, Rows, Ways};
+use super::slots::Slots;
+use super::weights::{Gated, Hidden, Of, Rows, Ways};
 use super::work::{Work, encode, planned, record, submit};
 use crate::cache::lock;
 use crate::gemm::Gemm;
@@ -34,6 +35,9 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 /// the other ([`Gemm::gated_by`](crate::Gemm::gated_by)). Numbers between the products are rounded
 /// to the type of x; the weighted sum is f32, in the order of the slots ([`Routing`]). So the same
 /// inputs on the same device give the same bits.
+///
+/// Where few rows share an expert, as those of one token, each row names its own
+/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing sorts them.
 ///
 /// The last product does not multiply by the weights of slots. That would round each row once more
 /// before the sum, which reads all rows anyway. Rows of experts are not padded to blocks: schedules
@@ -93,6 +97,7 @@ struct Sizes {
 struct Memory {
     sizes: Sizes,
     routing: Routing,
+    slots: Slots,
     /// A row for each slot: the experts' output, and before it their input, where that is copied.
     rows: Tensor,
     hidden: Hidden,
@@ -348,13 +353,33 @@ impl MoeLayer {
         }
         // On the CPU the numbers must stay until the call is done.
         let mut kept = lock(&self.memory);
-        let Memory { routing, rows, hidden, shared, .. } = self.memory(&mut kept, x, sizes)?;
-        let routing = match routes {
-            Routes::Logits(logits) => {
+        let Memory { routing, slots, rows, hidden, shared, .. } =
+            self.memory(&mut kept, x, sizes)?;
+        // Where few rows share an expert, each names its own, and nothing sorts them.
+        let slots = slots.narrow(tokens)?;
+        let slots = match slots {
+            Some(slots) if self.is_by_index(x, &routing, &slots, &hidden)? => Some(slots),
+            _ => None,
+        };
+        let routing = match (routes, &slots) {
+            (Routes::Logits(logits), None) => {
                 self.router.work(work, logits, &routing)?;
                 routing
             }
-            Routes::Chosen { weights, experts } => routing.chosen(work, weights, experts)?,
+            (Routes::Logits(logits), Some(_)) => {
+                let outs = [&routing.weights, &routing.experts];
+                work.pair(&self.router.choose(logits), outs)?;
+                routing
+            }
+            (Routes::Chosen { weights, experts }, None) => {
+                routing.chosen(work, weights, experts)?
+            }
+            (Routes::Chosen { weights, experts }, Some(_)) => routing.of_slots(weights, experts),
+        };
+        let names = work.vector(&routing.experts)?;
+        let (tokens_of_rows, places, of) = match &slots {
+            Some(slots) => (&slots.tokens, &slots.places, Of::Named(&names)),
+            None => (&routing.tokens, &routing.places, Of::Sorted(&routing.offsets)),
         };
         // Shared experts read whole rows.
         let whole_x = match self.shared {
@@ -362,22 +387,21 @@ impl MoeLayer {
             _ => None,
         };
         let x = whole_x.as_ref().unwrap_or(x);
-        let all = Rows { x, indices: None, ends: None };
-        let ends = Some(&routing.offsets);
-        let mut own = Rows { indices: Some(&routing.tokens), ends, ..all };
+        let all = Rows { x, indices: None, of: Of::Tokens };
+        let mut own = Rows { x, indices: Some(tokens_of_rows), of };
         // Copied once for both products, if one needs that.
         if experts.copies(&own, ways, &hidden)? {
-            work.op(&ops::gather(x, &routing.tokens), &rows)?;
-            own = Rows { x: &rows, indices: None, ends };
+            work.op(&ops::gather(x, tokens_of_rows), &rows)?;
+            own = Rows { x: &rows, indices: None, of };
         }
         let inner = experts.first(work, &own, ways, &hidden)?;
-        experts.last(work, &Rows { x: &inner, indices: None, ends }, ways, 0.0, &rows)?;
+        experts.last(work, &Rows { x: &inner, indices: None, of }, ways, 0.0, &rows)?;
         // The shared experts read x before the sum is written, since y may be x.
         let inner = match (&self.shared, &shared) {
             (Some(own), Some(hidden)) => Some((own, own.first(work, &all, ways, hidden)?)),
             _ => None,
         };
-        let sum = ops::combine(&rows, &routing.places, &routing.weights);
+        let sum = ops::combine(&rows, places, &routing.weights);
         let Some((own, inner)) = inner else { return work.op(&sum, y) };
         // Products write rows without gaps, and add to a sum in f32 or in the type of x.
         let dtype = if y.dtype() == DType::F32 { DType::F32 } else { x.dtype() };
@@ -389,6 +413,19 @@ impl MoeLayer {
         work.op(&sum, out)?;
         own.last(work, &Rows { x: &inner, ..all }, ways, 1.0, out)?;
         whole.map_or(Ok(()), |whole| work.op(&ops::copy(&whole), y))
+    }
+
+    /// Whether rows in the order of their slots are computed so.
+    fn is_by_index(
+        &self,
+        x: &Tensor,
+        routing: &Routing,
+        slots: &Slots,
+        hidden: &Hidden,
+    ) -> Result<bool> {
+        let names = routing.experts.reshape(&[routing.experts.elem_count()])?;
+        let rows = Rows { x, indices: Some(&slots.tokens), of: Of::Named(&names) };
+        self.experts.are_by_index(&rows, &self.ways, hidden)
     }
 
     /// Memory for a call: what is kept, if that will do, or new, which is kept instead.
@@ -411,6 +448,7 @@ impl MoeLayer {
         let memory = Memory {
             sizes,
             routing,
+            slots: Slots::new(context, tokens, experts, k)?,
             rows: Tensor::zeros(context, dtype, &[count, h])?,
             hidden: self.experts.hidden(context, dtype, [count, f])?,
             shared: match (&self.shared, shared) {
@@ -430,6 +468,7 @@ impl Memory {
         Ok(Memory {
             sizes: Sizes { tokens, ..self.sizes },
             routing: self.routing.narrow(tokens)?,
+            slots: self.slots.clone(),
             rows: self.rows.narrow(0, 0, count)?,
             hidden: self.hidden.narrow(count)?,
             shared: self.shared.as_ref().map(|hidden| hidden.narrow(tokens)).transpose()?,

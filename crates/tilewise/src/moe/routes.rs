@@ -36,7 +36,8 @@ pub enum Routes {
     Chosen {
         /// What the output of each expert is multiplied by: floats \[T, k\].
         weights: Tensor,
-        /// u32 \[T, k\]. An expert from E on adds nothing: another layer may have it.
+        /// u32 \[T, k\]. An expert from E on adds nothing, if its weight is finite: another layer
+        /// may have it.
         experts: Tensor,
     },
 }

@@ -322,7 +322,12 @@ impl Routing {
     ) -> Result<Self> {
         let groups = self.offsets.count() - 1;
         work.pair(&ops::group(experts, groups), [&self.offsets.tensor, &self.slots])?;
-        Ok(Routing { weights: weights.clone(), experts: experts.clone(), ..self })
+        Ok(self.of_slots(weights, experts))
+    }
+
+    /// With these weights and experts of slots; nothing is sorted.
+    pub(super) fn of_slots(self, weights: &Tensor, experts: &Tensor) -> Self {
+        Routing { weights: weights.clone(), experts: experts.clone(), ..self }
     }
 
     /// For fewer tokens, on the same memory.

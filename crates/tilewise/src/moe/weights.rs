@@ -172,6 +172,24 @@ impl Gated {
         }
     }
 
+    /// Whether the planner computes all products of rows that name their experts, and of what
+    /// becomes of them, without sorting these.
+    pub(super) fn are_by_index(
+        &self,
+        rows: &Rows<'_>,
+        ways: &Ways,
+        hidden: &Hidden,
+    ) -> Result<bool> {
+        if !rows.x.has_whole_rows() {
+            return Ok(false);
+        }
+        let (gate, up) = self.products(rows, ways, hidden);
+        let inner = Rows { x: &hidden.second, indices: None, ..*rows };
+        let down = ways.product(&inner, &self.down);
+        let mut all = [Some(gate), up, Some(down)].into_iter().flatten();
+        all.try_fold(true, |all, gemm| Ok(all && gemm.is_by_index()?))
+    }
+
     /// Whether rows by index must be copied before a product that they go into.
     pub(super) fn copies(&self, rows: &Rows<'_>, ways: &Ways, hidden: &Hidden) -> Result<bool> {
         if !rows.x.has_whole_rows() {
@@ -201,18 +219,32 @@ impl Gated {
     }
 }
 
-/// What goes into a product: the rows of x, or those by index, of all tokens or of each expert.
+/// What goes into a product: the rows of x, or those by index.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub(super) x: &'a Tensor,
     pub(super) indices: Option<&'a Tensor>,
-    pub(super) ends: Option<&'a GroupOffsets>,
+    pub(super) of: Of<'a>,
+}
+
+/// Whose rows they are.
+#[derive(Clone, Copy)]
+pub(super) enum Of<'a> {
+    /// All of one layer.
+    Tokens,
+    /// Sorted by expert; those of each end there.
+    Sorted(&'a GroupOffsets),
+    /// Each of the expert that it names.
+    Named(&'a Tensor),
 }
 
 impl Rows<'_> {
     /// Says which weights no kernel takes.
     fn named<T>(&self, part: &str, result: Result<T>) -> Result<T> {
-        let whose = if self.ends.is_some() { "the experts" } else { "the shared experts" };
+        let whose = match self.of {
+            Of::Tokens => "the shared experts",
+            Of::Sorted(_) | Of::Named(_) => "the experts",
+        };
         result.map_err(|error| match error {
             Error::NoKernel(why) => Error::NoKernel(format!("{part} of {whose}: {why}")),
             other => other,
@@ -222,11 +254,12 @@ impl Rows<'_> {
 
 impl Ways {
     /// x·wᵀ.
-    fn product(&self, &Rows { x, indices, ends }: &Rows<'_>, w: &RightOperand) -> Gemm {
+    fn product(&self, &Rows { x, indices, of }: &Rows<'_>, w: &RightOperand) -> Gemm {
         let b = RightOperand::of_weights(w.clone());
-        let gemm = match ends {
-            Some(ends) => Gemm::grouped(x, b, ends),
-            None => Gemm::new(x, b),
+        let gemm = match of {
+            Of::Tokens => Gemm::new(x, b),
+            Of::Sorted(ends) => Gemm::grouped(x, b, ends),
+            Of::Named(experts) => Gemm::indexed(x, b, experts),
         };
         let gemm = gemm.precision(self.precision);
         let gemm = match indices {

@@ -33,6 +33,15 @@ impl Work<'_, '_> {
         Ok(copy)
     }
 
+    /// All elements as a vector without gaps: a view, or a copy.
+    pub(super) fn vector(&mut self, x: &Tensor) -> Result<Tensor> {
+        let count = [x.elem_count()];
+        match x.is_contiguous() {
+            true => x.reshape(&count),
+            false => self.copied(x)?.reshape(&count),
+        }
+    }
+
     pub(super) fn pair<K: PairOperation>(
         &mut self,
         pair: &Pair<K>,

@@ -1,0 +1,40 @@
+//! Rows in the order of the slots of tokens, where nothing sorts them.
+
+use crate::context::Context;
+use crate::tensor::Tensor;
+use tilewise_core::Result;
+
+/// The rows of so many tokens, one for each slot.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    /// The token of each row: u32 \[tokens · k\].
+    pub(super) tokens: Tensor,
+    /// The row of each slot: u32 \[tokens, k\].
+    pub(super) places: Tensor,
+}
+
+impl Slots {
+    /// For tokens with k slots each: as many as [`by_index`](tilewise_core::plan::by_index) may
+    /// have rows for, which is two for an expert at the most.
+    pub(super) fn new(context: &Context, tokens: usize, experts: usize, k: usize) -> Result<Self> {
+        let tokens = tokens.min(2 * experts / k.max(1));
+        let rows = 0..(tokens * k) as u32;
+        let own: Vec<u32> = rows.clone().map(|row| row / k as u32).collect();
+        Ok(Slots {
+            tokens: Tensor::upload(context, &own, &[own.len()])?,
+            places: Tensor::upload(context, &rows.collect::<Vec<_>>(), &[tokens, k])?,
+        })
+    }
+
+    /// Those of the first tokens, if there are so many.
+    pub(super) fn narrow(&self, tokens: usize) -> Result<Option<Self>> {
+        let &[most, k] = self.places.shape() else { return Ok(None) };
+        if tokens > most {
+            return Ok(None);
+        }
+        Ok(Some(Slots {
+            tokens: self.tokens.narrow(0, 0, tokens * k)?,
+            places: self.places.narrow(0, 0, tokens)?,
+        }))
+    }
+}
