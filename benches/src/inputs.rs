@@ -5,7 +5,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-use crate::shapes::{Experts, Part, Place, Shape, Sharing};
+use crate::shapes::{Experts, Part, Place, Shape, Sharing, shuffled};
 use expected::{Expected, Sources, expected};
 pub(crate) use storage::random;
 use storage::{Pool, Values, Weights};
@@ -45,6 +45,8 @@ pub struct Operands {
 enum Groups {
     None,
     Rows(GroupOffsets),
+    /// The group of each row.
+    Indexed(Tensor),
     /// Counts, and how many rows they are expected to be.
     Masked(Tensor, Option<usize>),
     AlongK(GroupOffsets),
@@ -220,6 +222,9 @@ impl Groups {
             None | Some(Sharing::Even | Sharing::Zipf) => {
                 Groups::Rows(GroupOffsets::upload(ctx, numbers)?)
             }
+            Some(Sharing::Indexed) => {
+                Groups::Indexed(Tensor::upload(ctx, numbers, &[numbers.len()])?)
+            }
             Some(Sharing::Masked(rows)) => {
                 Groups::Masked(Tensor::upload(ctx, numbers, &[numbers.len()])?, rows)
             }
@@ -241,22 +246,6 @@ fn listed(Part { mnk, places }: &Part) -> ProductShape {
     ProductShape { m, n, k, a, lda, b, ldb, c, ldc }
 }
 
-/// The numbers below `count`, each once, neighbours far apart.
-fn shuffled(count: usize) -> Vec<u32> {
-    let shares = |step: usize| {
-        let (mut one, mut other) = (count, step);
-        while other > 0 {
-            (one, other) = (other, one % other);
-        }
-        one > 1
-    };
-    let mut step = count * 5 / 8;
-    while step > 1 && shares(step) {
-        step -= 1;
-    }
-    (0..count).map(|i| (i * step.max(1) % count) as u32).collect()
-}
-
 impl Operands {
     /// The product of one of the sets, by the kernel of this name, or by the planner's choice.
     pub fn product(&self, set: usize, kernel: Option<&str>) -> Gemm {
@@ -272,6 +261,7 @@ impl Operands {
         let gemm = match (&self.groups, b) {
             (Groups::None, b) => Gemm::new(a, b),
             (Groups::Rows(ends), b) => Gemm::grouped(a, b, ends),
+            (Groups::Indexed(indices), b) => Gemm::indexed(a, b, indices),
             (Groups::Masked(counts, rows), b) => {
                 let gemm = Gemm::masked(a, b, counts);
                 rows.iter().fold(gemm, |gemm, rows| gemm.expect_rows(*rows))

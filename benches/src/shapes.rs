@@ -4,6 +4,7 @@ mod experts;
 mod groups;
 mod parts;
 
+pub(crate) use experts::shuffled;
 pub use experts::{Experts, Sharing};
 pub use groups::{DEFAULT, GROUPS, Group};
 
@@ -252,7 +253,8 @@ impl Shape {
         let Shape { experts, batch, prepared, quantized, gathered, gated, .. } = *self;
         let sharing = experts.map(|experts| experts.sharing);
         let listed = sharing == Some(Sharing::Halves);
-        let one_a = matches!(sharing, None | Some(Sharing::Even | Sharing::Zipf));
+        let one_a =
+            matches!(sharing, None | Some(Sharing::Even | Sharing::Zipf | Sharing::Indexed));
         let whole_b = listed || sharing == Some(Sharing::AlongK);
         let why = if experts.is_some() && (batch > 1 || prepared == PREPARED[0]) {
             "experts have no batch, and their rows are not prepared"
@@ -330,8 +332,13 @@ impl Shape {
     pub fn bytes(&self) -> f64 {
         let element = self.dtype.bytes() as f64;
         let (indices, outputs) = (f64::from(self.gathered) * 4.0, 1.0 + f64::from(self.gated));
-        let each = self.sizes().into_iter().map(|[m, n, k]| {
-            let b = if m == 0 { 0.0 } else { self.b_bytes([n, k]) };
+        // After so many rows, all experts have been named.
+        let named = match self.experts {
+            Some(Experts { count, sharing: Sharing::Indexed }) => count,
+            _ => usize::MAX,
+        };
+        let each = self.sizes().into_iter().enumerate().map(|(i, [m, n, k])| {
+            let b = if m == 0 || i >= named { 0.0 } else { self.b_bytes([n, k]) };
             let [m, n, k] = [m, n, k].map(|size| size as f64);
             m * (indices + element * (k + outputs * n)) + b
         });
@@ -410,6 +417,8 @@ mod tests {
             ("e3", m * n * k, m * k + 3.0 * k * n + m * n),
             // Of 64 experts, 10 have rows.
             ("e64", m * n * k, m * k + 10.0 * k * n + m * n),
+            ("indexed64", m * n * k, m * k + 10.0 * k * n + m * n),
+            ("indexed3", m * n * k, m * k + 3.0 * k * n + m * n),
             ("masked3", 3.0 * m * n * k, 3.0 * (m * k + k * n + m * n)),
             ("masked3-2", 3.0 * 2.0 * n * k, 3.0 * (2.0 * k + k * n + 2.0 * n)),
             ("masked3-0", 0.0, 0.0),

@@ -5,6 +5,7 @@ use clap::Parser;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tilewise::moe::{Router, Routing};
+use tilewise::planner::Grouping;
 use tilewise::wgpu::ComputePass;
 use tilewise::{
     Activation, Context, ContextOptions, DType, Error, Gemm, MoeLayer, QuantFormat, Quantized,
@@ -13,9 +14,10 @@ use tilewise::{
 
 /// Times layers like Mixtral's (8 experts of 4096×14336, 2 to a token) and Qwen's (64 of 2048×1408,
 /// 8 to a token), and prints medians: of the whole layer; of its three products, as the layer
-/// records them; of the steps around these: routing (scores, the largest, the sort by expert), the
-/// copy of rows where a kernel of a product cannot take them by index, and the weighted sum. All
-/// are measured, products and other steps both by themselves and one after the other.
+/// records them; of the steps around these: routing (scores, the largest, and the sort by expert,
+/// if rows are sorted), the copy of rows where a kernel of a product cannot take them by index, and
+/// the weighted sum. All are measured, products and other steps both by themselves and one after
+/// the other.
 #[derive(Parser)]
 #[command(name = "experts")]
 struct Args {
@@ -176,6 +178,9 @@ struct Layer<'a> {
     weights: &'a [QuantizedTensor; 3],
     router: Router,
     routing: Routing,
+    /// The token of each row and the row of each slot, where rows name their experts and nothing
+    /// sorts them.
+    unsorted: Option<[Tensor; 2]>,
     x: &'a Tensor,
     logits: &'a Tensor,
     /// Rows of x in the order of the experts, where a product cannot take them by index.
@@ -197,8 +202,16 @@ impl<'a> Layer<'a> {
         let (ctx, tokens, router) = (x.context(), x.shape()[0], Router::new(k));
         let zeros = |rows: usize, columns: usize| Tensor::zeros(ctx, DType::F16, &[rows, columns]);
         let [_, f, h] = gate.shape()[..] else { unreachable!("a stack") };
+        let layer = MoeLayer::new(gate, up, down, k);
+        let by_index =
+            matches!(layer.plans(x, logits)?[0].problem.grouping, Grouping::Indexed { .. });
+        let slots: Vec<u32> = (0..(tokens * k) as u32).collect();
+        let own: Vec<u32> = slots.iter().map(|slot| slot / k as u32).collect();
+        let unsorted =
+            [Tensor::upload(ctx, &own, &[tokens * k])?, Tensor::upload(ctx, &slots, &[tokens, k])?];
         let mut layer = Layer {
-            layer: MoeLayer::new(gate, up, down, k),
+            layer,
+            unsorted: by_index.then_some(unsorted),
             routing: router.run(logits)?,
             router,
             weights,
@@ -211,37 +224,54 @@ impl<'a> Layer<'a> {
         };
         // Kernels that do not compile are replaced by then.
         layer.run(&[Step::Gate, Step::Up])?;
-        if layer.gate().plan()?.copies_rows || layer.up().plan()?.copies_rows {
+        if layer.gate()?.plan()?.copies_rows || layer.up()?.plan()?.copies_rows {
             layer.rows = Some(zeros(tokens * k, h)?);
         }
         Ok(layer)
     }
 
+    /// The token of each row, and the row of each slot.
+    fn slots(&self) -> [&Tensor; 2] {
+        let sorted = || [&self.routing.tokens, &self.routing.places];
+        self.unsorted.as_ref().map_or_else(sorted, <[_; 2]>::each_ref)
+    }
+
+    /// Rows by the weights of their experts.
+    fn product(&self, rows: &Tensor, weights: &QuantizedTensor) -> Result<Gemm> {
+        let Routing { experts, offsets, .. } = &self.routing;
+        Ok(match self.unsorted {
+            Some(_) => Gemm::indexed(rows, weights, &experts.reshape(&[experts.elem_count()])?),
+            None => Gemm::grouped(rows, weights, offsets),
+        })
+    }
+
     /// The rows of the tokens of each expert by its weights, as the layer has them.
-    fn first(&self, weights: &QuantizedTensor) -> Gemm {
-        let Routing { tokens, offsets, .. } = &self.routing;
+    fn first(&self, weights: &QuantizedTensor) -> Result<Gemm> {
         match &self.rows {
-            Some(rows) => Gemm::grouped(rows, weights, offsets),
-            None => Gemm::grouped(self.x, weights, offsets).gather_rows(tokens),
+            Some(rows) => self.product(rows, weights),
+            None => Ok(self.product(self.x, weights)?.gather_rows(self.slots()[0])),
         }
     }
 
-    fn gate(&self) -> Gemm {
+    fn gate(&self) -> Result<Gemm> {
         self.first(&self.weights[0])
     }
 
-    fn up(&self) -> Gemm {
-        self.first(&self.weights[1]).gated_by(&self.hidden[0], Activation::Silu)
+    fn up(&self) -> Result<Gemm> {
+        Ok(self.first(&self.weights[1])?.gated_by(&self.hidden[0], Activation::Silu))
     }
 
     fn record(&self, step: Step, pass: &mut ComputePass<'_>) -> Result<()> {
-        let (Routing { tokens, places, weights, offsets, .. }, [first, second]) =
-            (&self.routing, &self.hidden);
+        let (Routing { weights, experts, .. }, [first, second]) = (&self.routing, &self.hidden);
+        let [tokens, places] = self.slots();
         match step {
             Step::Whole => self.layer.record(pass, self.x, self.logits, &self.y),
-            Step::Gate => self.gate().record(pass, first),
-            Step::Up => self.up().record(pass, second),
-            Step::Down => Gemm::grouped(second, &self.weights[2], offsets).record(pass, &self.out),
+            Step::Gate => self.gate()?.record(pass, first),
+            Step::Up => self.up()?.record(pass, second),
+            Step::Down => self.product(second, &self.weights[2])?.record(pass, &self.out),
+            Step::Routing if self.unsorted.is_some() => {
+                self.router.choose(self.logits).record(pass, [weights, experts])
+            }
             Step::Routing => self.router.record(pass, self.logits, &self.routing),
             Step::Gather => match &self.rows {
                 Some(rows) => ops::gather(self.x, tokens).record(pass, rows),

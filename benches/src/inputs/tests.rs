@@ -43,6 +43,8 @@ fn forms_are_told_apart() {
     let upload = |numbers: &[u32]| Tensor::upload(&ctx, numbers, &[numbers.len()]).unwrap();
     let ends = |numbers: &[u32]| GroupOffsets::upload(&ctx, numbers).unwrap();
     for (name, wrong) in [
+        ("4x6x16:f16:indexed3", Groups::Indexed(upload(&[0, 1, 2, 1]))),
+        ("5x6x16:indexed9:gathered", Groups::Indexed(upload(&[0, 5, 1, 6, 3]))),
         ("7x6x16:masked3-4", Groups::Masked(upload(&[5, 5, 5]), Some(4))),
         ("7x6x16:TN:f16:masked3-4", Groups::Masked(upload(&[4, 4, 7]), Some(4))),
         ("7x6x16:masked1-4", Groups::Masked(upload(&[5]), Some(4))),

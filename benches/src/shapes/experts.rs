@@ -19,6 +19,8 @@ pub enum Sharing {
     Even,
     /// Some of the rows, the i-th 1/i of the first's: `zipf64`.
     Zipf,
+    /// The rows name them, neighbours those far apart, until all are named: `indexed64`.
+    Indexed,
     /// A matrix of A of which so many rows count: `masked64-32`; all of them in `masked64`.
     Masked(Option<usize>),
     /// A range of K, all as long: `ragged-k64`.
@@ -32,9 +34,10 @@ pub enum Sharing {
 pub(super) const HALVINGS: usize = 4;
 
 /// Each with its name. That of one begins with another's nowhere.
-const NAMES: [(&str, Sharing); 5] = [
+const NAMES: [(&str, Sharing); 6] = [
     ("e", Sharing::Even),
     ("zipf", Sharing::Zipf),
+    ("indexed", Sharing::Indexed),
     ("masked", Sharing::Masked(None)),
     ("ragged-k", Sharing::AlongK),
     ("list", Sharing::Halves),
@@ -72,13 +75,17 @@ impl fmt::Display for Experts {
 
 impl Experts {
     /// The numbers of the groups in a product of these sizes: the ends of their rows, or of their
-    /// ranges of K; the counts of their rows; none for products of a list.
+    /// ranges of K; the group of each row; the counts of their rows; none for products of a list.
     pub fn numbers(self, [m, _, k]: [usize; 3]) -> Vec<u32> {
         let even = |_| 1.0;
         match self.sharing {
             Sharing::Even => self.ends(m, even),
             Sharing::Zipf => self.ends(m, |i| 1.0 / (i + 1) as f64),
             Sharing::AlongK => self.ends(k, even),
+            Sharing::Indexed => {
+                let all = shuffled(self.count);
+                (0..m).map(|row| all[row % self.count]).collect()
+            }
             Sharing::Masked(rows) => vec![rows.unwrap_or(m) as u32; self.count],
             Sharing::Halves => Vec::new(),
         }
@@ -114,6 +121,22 @@ impl Experts {
     }
 }
 
+/// The numbers below `count`, each once, neighbours far apart.
+pub(crate) fn shuffled(count: usize) -> Vec<u32> {
+    let shares = |step: usize| {
+        let (mut one, mut other) = (count, step);
+        while other > 0 {
+            (one, other) = (other, one % other);
+        }
+        one > 1
+    };
+    let mut step = count * 5 / 8;
+    while step > 1 && shares(step) {
+        step -= 1;
+    }
+    (0..count).map(|i| (i * step.max(1) % count) as u32).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +146,7 @@ mod tests {
         let of = |name: &str, m, k| name.parse::<Experts>().unwrap().numbers([m, 1, k]);
         assert_eq!(of("e4", 10, 1), [2, 5, 7, 10]);
         assert_eq!(of("zipf3", 11, 1), [6, 9, 11]);
+        assert_eq!(of("indexed5", 7, 1), [0, 3, 1, 4, 2, 0, 3]);
         assert_eq!(of("ragged-k2", 1, 9), [4, 9]);
         assert_eq!(of("masked3", 7, 1), [7, 7, 7]);
         assert_eq!(of("masked2-5", 7, 1), [5, 5]);

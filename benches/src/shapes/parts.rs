@@ -70,6 +70,14 @@ impl Shape {
                 };
                 ranges.enumerate().map(part).collect()
             }
+            Some(Experts { sharing: Sharing::Indexed, .. }) => {
+                let [a, _, c] = entry(0).places;
+                let part = |(row, &group): (usize, &u32)| Part {
+                    mnk: [1, n, k],
+                    places: [a.from(row, 0), entry(group as usize).places[1], c.from(row, 0)],
+                };
+                numbers.iter().enumerate().map(part).collect()
+            }
             Some(Experts { sharing: Sharing::Masked(_), .. }) => {
                 let part = |(group, &rows): (usize, &u32)| Part {
                     mnk: [rows as usize, n, k],
@@ -113,9 +121,16 @@ impl Shape {
     /// The storage of A, B and C for so many groups: entries, rows and columns.
     pub(crate) fn storage(&self, groups: usize) -> [[usize; 3]; 3] {
         let ([m, n, k], batch) = (self.mnk, self.batch);
+        // Of rows that name theirs there are more numbers, or fewer.
+        let groups = match self.experts {
+            Some(Experts { count, sharing: Sharing::Indexed }) => count,
+            _ => groups,
+        };
         match self.experts.map(|experts| experts.sharing) {
             None if groups == 0 => [[batch, m, k], [batch, k, n], [batch, m, n]],
-            None | Some(Sharing::Even | Sharing::Zipf) => [[1, m, k], [groups, k, n], [1, m, n]],
+            None | Some(Sharing::Even | Sharing::Zipf | Sharing::Indexed) => {
+                [[1, m, k], [groups, k, n], [1, m, n]]
+            }
             Some(Sharing::Masked(_)) => [[groups, m, k], [groups, k, n], [groups, m, n]],
             Some(Sharing::AlongK) => [[1, m, k], [1, k, n], [groups, m, n]],
             Some(Sharing::Halves) => {
@@ -166,6 +181,7 @@ impl Shape {
             Sharing::Even | Sharing::Zipf => {
                 Grouping::RaggedM { groups, first: 0, offset, expected: None }
             }
+            Sharing::Indexed => Grouping::Indexed { groups, rows: m, offset },
             Sharing::Masked(rows) => {
                 Grouping::Masked { entries: groups, offset, expected: rows.map(|rows| rows as u64) }
             }

@@ -50,6 +50,7 @@ fn groups_have_every_form() {
         ("30x40x32:NT:f32", "zipf3", "gathered:gated"),
         ("30x40x32:NT:f16:q8_0", "e3", "gathered"),
         ("30x40x32:NN:f16", "", "gathered"),
+        ("30x40x32:NT:f16:q8_0", "indexed3", "gated"),
         ("30x40x32:NN:f16", "masked3-7", "gated"),
         ("30x40x70:TN:f16", "ragged-k3", ""),
         ("32x40x16:TT:f32", "list4", ""),
