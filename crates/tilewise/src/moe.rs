@@ -6,8 +6,9 @@
 //!   takes experts that are chosen already as well ([`Routes`]).
 //! - [`gather_matmul`] multiplies rows that indices name by matrices that indices name.
 //!
-//! [`ops::combine`](crate::ops::combine) is the sum, [`Gemm::grouped`](crate::Gemm::grouped) the
-//! product.
+//! [`ops::combine`](crate::ops::combine) is the sum. The product is
+//! [`Gemm::grouped`](crate::Gemm::grouped), or, for few rows,
+//! [`Gemm::indexed`](crate::Gemm::indexed).
 
 mod gather;
 mod layer;

@@ -240,9 +240,10 @@ impl Shards {
 
     /// The error where shards are not taken.
     pub(crate) fn refused(&self, what: &str) -> Error {
+        let (count, end) = (self.parts.len(), if self.parts.len() == 1 { "" } else { "s" });
         Error::Unsupported(format!(
-            "{what} in {} shards; grouped, masked and gathered products and layers take them",
-            self.parts.len()
+            "{what} in {count} shard{end}; grouped and masked products, gather_matmul and layers \
+             take them"
         ))
     }
 }

@@ -256,6 +256,9 @@ impl Gemm {
                     }
                 }
             }
+            RightOperand::Shards(shards) if matches!(self.groups, Some(Groups::Indexed(_))) => {
+                return Err(shards.refused(b_name));
+            }
             RightOperand::Shards(_) => {
                 return Err(Error::Misuse(format!(
                     "{b_name} in shards has a problem and a plan for each: problems(), plans()"

@@ -34,15 +34,20 @@ impl Gemm {
     }
 
     /// A product in which each row names its matrix: row i of the output is row i of A \[M,K\]
-    /// times entry `indices[i]` of B \[entries,K,N\] (or of weights \[entries,N,K\]). It is for few
-    /// rows, of which few share a matrix, as those of one token: nothing is sorted, and each row
-    /// reads its matrix by itself. [`moe::gather_matmul`](crate::moe::gather_matmul) takes any
-    /// number of rows.
+    /// times entry `indices[i]` of B \[entries,K,N\] (or of weights \[entries,N,K\]). With
+    /// [`gather_rows`](Self::gather_rows), row i of A is the one that it takes for row i. A bias
+    /// may be \[entries,N\]: each row adds that of its entry.
     ///
-    /// `indices` is a vector of u32, one for each row, at any place of a tensor; the device reads
-    /// it when it computes. A row whose index is no entry is a product with K = 0: zeros, or
-    /// beta·C, and the rest of the epilogue, with the bias of the first entry. One binding of the
-    /// device must hold B, and [shards](crate::Shards) are refused.
+    /// It is for few rows, of which few share a matrix, as those of one token: nothing is sorted,
+    /// and each row reads its matrix by itself. `moe::gather_matmul` takes any number of rows, and
+    /// computes so up to about two rows for each matrix that is named.
+    ///
+    /// `indices` is a vector of u32 without gaps, one for each row of the product, at any place of
+    /// a tensor; the device reads it when it computes. A row whose index is no entry is a product
+    /// with K = 0: zeros, or beta·C, and the rest of the epilogue, with the bias of the first
+    /// entry. One binding of the device must hold B; otherwise [`run`](Self::run) gives `TooLarge`.
+    /// It gives `Shape` for rows without any entry of B, and `Unsupported` for
+    /// [shards](crate::Shards).
     ///
     /// ```
     /// use tilewise::{Context, Gemm, Tensor};
@@ -71,6 +76,12 @@ impl Gemm {
     pub(crate) fn is_by_index(&self) -> Result<bool> {
         Ok(!matches!(self.b, RightOperand::Shards(_))
             && by_index(&self.bundle(None)?.problem, self.context().caps()))
+    }
+
+    /// Whether the product may be computed into `c`, as far as its place and strides go.
+    #[cfg(feature = "custom-kernels")]
+    pub(crate) fn may_write(&self, c: &Tensor) -> bool {
+        self.bundle(Some(&self.as_matrix(c))).is_ok()
     }
 
     /// A product with groups along N: columns `offsets[g-1] .. offsets[g]` (from 0 on for g = 0) of

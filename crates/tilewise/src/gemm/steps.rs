@@ -6,7 +6,8 @@ use tilewise_core::{Activation, Axis, Error, Result};
 
 impl Gemm {
     /// Adds a vector \[N\] to every row. In a batched product it may be \[inner,N\] or
-    /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped one \[groups,N\]. It
+    /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped one \[groups,N\], in an
+    /// [indexed](Self::indexed) one \[entries,N\]. It
     /// replaces the bias of an earlier call.
     pub fn bias(self, bias: &Tensor) -> Self {
         self.bias_along(bias, Axis::N)

@@ -179,7 +179,7 @@ impl GatherMatmul {
         self.planned()?.0.explain()
     }
 
-    /// The grouped product, of sorted rows, and its plans.
+    /// The product of sorted rows, or of rows that name their matrices, and its plans.
     fn planned(&self) -> Result<(Gemm, Vec<Plan>)> {
         let y = self.zeros()?;
         Ok(planned(|work| self.work(work, &y))?.remove(0))
@@ -254,15 +254,6 @@ impl GatherMatmul {
         }
     }
 
-    /// The product without sorting, if that is how it is computed.
-    fn by_index(&self, x: &Tensor, rhs: &Tensor, lhs: Option<&Tensor>) -> Result<Option<Gemm>> {
-        if !(x.has_whole_rows() && rhs.is_contiguous()) || self.w.shape_of_b()[0] == 0 {
-            return Ok(None);
-        }
-        let gemm = self.of_rows(Gemm::indexed(x, self.w.clone(), rhs), lhs);
-        Ok(gemm.is_by_index()?.then_some(gemm))
-    }
-
     /// The product of rows by index, or of all rows in their order, as it was asked for.
     fn of_rows(&self, gemm: Gemm, rows: Option<&Tensor>) -> Gemm {
         let gemm = gemm.precision(self.precision);
@@ -294,12 +285,14 @@ impl GatherMatmul {
         let y = &flat(y, [count, n])?;
         let x = &flat(x, self.matrix())?;
         let rhs = &self.vector(work, rhs, &shape)?;
+        let rhs = &work.vector(rhs)?;
         let lhs = self.rows(work, &shape)?;
-        if let Some(gemm) = self.by_index(x, rhs, lhs.as_ref())? {
-            let beside = |own: &Tensor| RightOperand::from(own).lies_beside("", y).is_ok();
-            if y.has_whole_rows()
-                && [Some(x), Some(rhs), lhs.as_ref()].into_iter().flatten().all(beside)
-            {
+        let by_index = |x: &Tensor| self.of_rows(Gemm::indexed(x, w.clone(), rhs), lhs.as_ref());
+        if experts > 0 && by_index(x).is_by_index()? {
+            let whole = if x.has_whole_rows() { x.clone() } else { work.copied(x)? };
+            let gemm = by_index(&whole);
+            // Not where y overlaps an operand, shares the buffer of indices, or has other strides.
+            if gemm.may_write(y) {
                 return work.product(&gemm, y);
             }
             let apart = Tensor::zeros(context, y.dtype(), &[count, n])?;

@@ -180,9 +180,6 @@ impl Gated {
         ways: &Ways,
         hidden: &Hidden,
     ) -> Result<bool> {
-        if !rows.x.has_whole_rows() {
-            return Ok(false);
-        }
         let (gate, up) = self.products(rows, ways, hidden);
         let inner = Rows { x: &hidden.second, indices: None, ..*rows };
         let down = ways.product(&inner, &self.down);

@@ -37,7 +37,12 @@ fn cases() -> Vec<Case> {
         plain(None, &[3, 1, 1, 0, 3, 2, 0, 0, 1]),
         plain(Some(&twice), &many),
         plain(Some(&[]), &[]),
+        // Few rows, which are not sorted.
         plain(Some(&[8]), &[2]),
+        plain(Some(&[8, 9, 0, 8]), &[2, 0, 4, 2]),
+        Case { weights: "affine-4bit-g64-f16", size: [128, 6], ..plain(Some(&[3, 5]), &[3, 1]) },
+        Case { dtype: DType::BF16, weights: "q8_0", size: [64, 9], ..plain(Some(&[1]), &[9]) },
+        Case { sharded: true, ..plain(Some(&[7, 2]), &[0, 3]) },
         Case { sharded: true, ..plain(Some(&far), &[0, 4, 1, 2, 2, 3, 1 << 31]) },
         plain(Some(&far), &[0, 4, 1, u32::MAX, 2, 3, 1 << 31]),
         Case {
@@ -167,6 +172,32 @@ fn indices_of_any_shape() -> Result<()> {
         let sorted = gather_matmul(&of(&[3, 1]), &stack, Some(&lhs), &rhs).run()?;
         assert_eq!(sorted.shape(), [2, 3, 1]);
         assert_eq!(sorted.read_blocking::<f32>()?, [3.0, 30.0, 300.0, 1.0, 10.0, 100.0]);
+    }
+    Ok(())
+}
+
+/// Into x itself, and beside the indices in one buffer: of few rows, which are not sorted, and of
+/// more.
+#[test]
+fn outputs_in_an_arena() -> Result<()> {
+    for context in contexts() {
+        let stack = upload(&context, DType::F32, &[1.0, 10.0, 100.0], &[3, 1, 1]);
+        for rows in [2, 9] {
+            let all: Vec<u32> = (0..256).map(|at| (at + 1) % 3).collect();
+            let arena = indices(&context, &all);
+            let x = upload(&context, DType::F32, &vec![2.0; rows], &[rows, 1]);
+            let product = gather_matmul(&x, &stack, None, &arena.narrow(0, 0, rows)?);
+            let wanted: Vec<f32> =
+                all[..rows].iter().map(|&at| 2.0 * 10f32.powi(at as i32)).collect();
+            if let Some((buffer, start)) = arena.buffer() {
+                let (buffer, shape) = (buffer.clone(), [rows, 1]);
+                let y = Tensor::from_buffer(&context, buffer, start + 512, DType::F32, &shape)?;
+                product.run_into(&y)?;
+                assert_eq!(y.read_blocking::<f32>()?, wanted, "{rows}");
+            }
+            product.run_into(&x)?;
+            assert_eq!(x.read_blocking::<f32>()?, wanted, "{rows}");
+        }
     }
     Ok(())
 }
