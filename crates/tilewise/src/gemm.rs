@@ -243,10 +243,12 @@ impl Gemm {
     /// Computes into `c`, which may be a view whose elements have a place each. The work is
     /// submitted, not waited for.
     ///
-    /// # Errors As [`run`](Self::run), and `Aliased` when `c` overlaps an operand, or shares a
-    /// buffer with quantized weights, group offsets, row counts or indices of entries; `Misuse`
-    /// when `c` is of another type than [`out_dtype`](Self::out_dtype), is a [prepared
-    /// tensor](crate::PreparedTensor) or a view of one, or [`c`](Self::c) was called, too.
+    /// # Errors
+    /// As [`run`](Self::run), and `Aliased` when `c` overlaps an operand, or shares a buffer with
+    /// quantized weights, group offsets, row counts or indices of entries; `Misuse` when `c` is of
+    /// another type than [`out_dtype`](Self::out_dtype), is a
+    /// [prepared tensor](crate::PreparedTensor) or a view of one, or [`c`](Self::c) was called,
+    /// too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),

@@ -7,13 +7,21 @@ if index < blocks {
     let row = index / per_row;
     let i = index % per_row * 4u;
     let count = min(4u, y_shape[1] - i);
+    let terms = select(0u, places_shape[1], entries > 0u);
     var sum = V();
-    for (var j = 0u; j < places_shape[1]; j++) {
-        let place = places[row * places_strides[0] + j * places_strides[1]];
-        if place < entries {
-            let weight = weights_load(row * weights_strides[0] + j * weights_strides[1]);
-            sum += weight * x_get(place * x_strides[0], i, x_strides[1], count);
+    for (var first = 0u; first < terms; first += 4u) {
+        // All loads are under way before the first number is added: a place whose row is not there,
+        // or that is none, reads another row, whose numbers are left out.
+        var rows: array<V, 4>;
+        for (var j = 0u; j < 4u; j += 1u) { //unroll
+            let at = min(first + j, terms - 1u);
+            let place = places[row * places_strides[0] + at * places_strides[1]];
+            let weight = weights_load(row * weights_strides[0] + at * weights_strides[1]);
+            let start = min(place, entries - 1u) * x_strides[0];
+            let term = weight * x_get(start, i, x_strides[1], count);
+            rows[j] = select(V(), term, first + j < terms && place < entries);
         }
+        sum = sum + rows[0] + rows[1] + rows[2] + rows[3];
     }
     y_put(row * y_strides[0], i, y_strides[1], count, sum);
 }
