@@ -188,7 +188,7 @@ impl Grouping {
     }
 
     /// Tiles of `bm` rows along the `m` rows of an entry, at most: each group may end in one that
-    /// is not full, and none is without a row. Rows with an entry each have a tile each.
+    /// is not full, and none is without a row. Rows that name their entries have a tile each.
     pub fn tiles_m(self, m: u64, bm: u64) -> u64 {
         match self {
             Grouping::RaggedM { groups, .. } => m.min(m.div_ceil(bm) + groups),
@@ -248,7 +248,7 @@ impl Grouping {
         }
     }
 
-    /// Rows that meet an entry of B which has rows, in one tile or in several one after the other.
+    /// Rows that meet an entry of B which has rows; one, where each row names its own.
     pub fn expected_rows(self, m: u64) -> f64 {
         match self {
             Grouping::Indexed { .. } => 1.0,

@@ -37,7 +37,7 @@ mod tests {
         let most = |groups| (1..999).take_while(|&rows| is_by_index(rows, groups, 8)).last();
         assert_eq!([1, 2, 8, 64, 128].map(most), [2, 3, 13, 102, 204].map(Some));
         assert!(is_by_index(0, 8, 8) && !is_by_index(0, 0, 8));
-        // 64 × 8 KiB · 128 are 64 MiB, and the default limit is 128 MiB.
+        // 64 matrices of 64×16,384 take 128 MiB, the default limit.
         assert_eq!([4096, 16_384, 16_385].map(|n| is_by_index(8, 64, n)), [true, true, false]);
         assert!(!by_index(&Problem::dense(DType::F16, 8, 8, 64), &caps));
     }

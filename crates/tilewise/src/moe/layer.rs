@@ -376,10 +376,10 @@ impl MoeLayer {
             }
             (Routes::Chosen { weights, experts }, Some(_)) => routing.of_slots(weights, experts),
         };
-        let names = work.vector(&routing.experts)?;
-        let (tokens_of_rows, places, of) = match &slots {
-            Some(slots) => (&slots.tokens, &slots.places, Of::Named(&names)),
-            None => (&routing.tokens, &routing.places, Of::Sorted(&routing.offsets)),
+        let names = slots.as_ref().map(|_| work.vector(&routing.experts)).transpose()?;
+        let (tokens_of_rows, places, of) = match (&slots, &names) {
+            (Some(slots), Some(names)) => (&slots.tokens, &slots.places, Of::Named(names)),
+            _ => (&routing.tokens, &routing.places, Of::Sorted(&routing.offsets)),
         };
         // Shared experts read whole rows.
         let whole_x = match self.shared {
