@@ -310,7 +310,7 @@ fn other_forms_that_do_not_fit() {
         let (stack, row_major) = (zeros(&[2, 7, 9]), zeros(&[7, 5]));
         let columns = |a: &Tensor, b: &Tensor| Gemm::ragged_n(a, b, &ends(&[1, 5]));
         for (gemm, kind, words) in [
-            (Gemm::new(&x, &shards), "Unsupported", ["B in 2 shards", "grouped, masked"]),
+            (Gemm::new(&x, &shards), "Unsupported", ["B in 2 shards", "grouped and masked"]),
             (
                 Gemm::grouped(&x, &shards, &ends(&[5])),
                 "Shape",
@@ -339,6 +339,19 @@ fn other_forms_that_do_not_fit() {
                 "Shape",
                 ["the transpose of C", "[5, 7]"],
             ),
+            (Gemm::indexed(&x, zeros(&[2, 9, 7]), &numbers(4)), "Shape", ["4 indices", "5 rows"]),
+            (
+                Gemm::indexed(&x, zeros(&[2, 9, 7]), &zeros(&[5])),
+                "Misuse",
+                ["indices of entries in f32", "u32"],
+            ),
+            (
+                Gemm::indexed(&zeros(&[3, 5, 9]), zeros(&[2, 9, 7]), &numbers(3)),
+                "Shape",
+                ["[3, 5, 9]", "A [M,K]"],
+            ),
+            (Gemm::indexed(&x, &shards, &numbers(5)), "Unsupported", ["B in 2 shards", "layers"]),
+            (Gemm::indexed(&x, zeros(&[0, 9, 7]), &numbers(5)), "Shape", ["5 rows", "none"]),
             (Gemm::masked(&a, &b, &numbers(2)), "Shape", ["2 row counts", "batch of 3"]),
             (Gemm::masked(&a, &b, &zeros(&[3])), "Misuse", ["row counts in f32", "u32"]),
             (

@@ -7,6 +7,7 @@ mod routing;
 
 use tilewise::moe::reference::{Choice, Ffn, Layer, Stack};
 use tilewise::moe::{Router, Scoring};
+use tilewise::planner::Grouping;
 use tilewise::{
     Activation, Context, DType, MoeLayer, Precision, QuantizedTensor, Result, RightOperand, Shards,
     Tensor,
@@ -332,6 +333,13 @@ fn calls_are_alike() -> Result<()> {
             // Rows whose elements do not follow each other are copied.
             let turned = x.t().contiguous()?.t();
             assert_eq!(bits(&layer.forward(&turned, &logits)?), wanted);
+            // The rows of one token are not sorted.
+            let one = [&x, &logits].map(|all| all.narrow(0, 0, 1).unwrap());
+            let named = |[x, logits]: [&Tensor; 2]| {
+                let grouping = layer.plans(x, logits).unwrap()[0].problem.grouping;
+                matches!(grouping, Grouping::Indexed { .. })
+            };
+            assert!(named(one.each_ref()) && !named([&x, &logits]));
             // Fewer tokens on the same memory, and again all of them.
             let few = [&x, &logits].map(|all| all.narrow(0, 2, 4).unwrap());
             let fresh = operands.layer(&context).forward(&few[0], &few[1])?;

@@ -47,7 +47,8 @@ impl Gemm {
     /// with K = 0: zeros, or beta·C, and the rest of the epilogue, with the bias of the first
     /// entry. One binding of the device must hold B; otherwise [`run`](Self::run) gives `TooLarge`.
     /// It gives `Shape` for rows without any entry of B, and `Unsupported` for
-    /// [shards](crate::Shards).
+    /// [shards](crate::Shards). The output, a residual and a gate run along their rows, not along
+    /// their columns.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, Tensor};

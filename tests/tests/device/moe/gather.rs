@@ -3,6 +3,7 @@
 use super::{Held, numbers, upload, wide};
 use tilewise::moe::gather_matmul;
 use tilewise::moe::reference::{Approx, Types, product};
+use tilewise::planner::Grouping;
 use tilewise::{Context, DType, Precision, Result, RightOperand, Tensor};
 use tilewise_tests::{Rng, contexts};
 
@@ -187,6 +188,8 @@ fn outputs_in_an_arena() -> Result<()> {
             let arena = indices(&context, &all);
             let x = upload(&context, DType::F32, &vec![2.0; rows], &[rows, 1]);
             let product = gather_matmul(&x, &stack, None, &arena.narrow(0, 0, rows)?);
+            let grouping = product.plans()?[0].problem.grouping;
+            assert_eq!(matches!(grouping, Grouping::Indexed { .. }), rows == 2, "{grouping:?}");
             let wanted: Vec<f32> =
                 all[..rows].iter().map(|&at| 2.0 * 10f32.powi(at as i32)).collect();
             if let Some((buffer, start)) = arena.buffer() {
