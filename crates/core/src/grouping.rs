@@ -341,8 +341,8 @@ impl Grouping {
 
     /// The segments of a product of `m` rows and a depth of `k`, in their order; `numbers` are the
     /// ends, or the counts of rows. An end below the one before it, or beyond the last row (or all
-    /// of K), is clamped, and so is a count; a group without an end has no rows, nor has a row
-    /// without an index.
+    /// of K), is clamped, and so is a count; a group without an end has no rows, and
+    /// a row without an index no entry.
     pub fn segments(self, [m, k]: [u64; 2], batch: u64, numbers: &[u32]) -> Vec<Segment> {
         let number = |group: u64| {
             numbers.get((self.offset() + group) as usize).map(|&number| u64::from(number))
@@ -356,22 +356,16 @@ impl Grouping {
         for before in 0..self.first() {
             next(before, m);
         }
-        if let Grouping::Indexed { groups, .. } = self {
-            let of_row = |row| {
-                let group = number(row)?;
-                let k = if group < groups { 0..k } else { 0..0 };
-                let group = if group < groups { group } else { 0 };
-                Some(Segment { entry: 0, group, rows: row..row + 1, k })
-            };
-            return (0..m).filter_map(of_row).collect();
-        }
         let segment = |group: u64| {
             let whole = Segment { entry: group, group, rows: 0..m, k: 0..k };
             match self {
-                Grouping::Batched
-                | Grouping::Nested { .. }
-                | Grouping::Listed { .. }
-                | Grouping::Indexed { .. } => whole,
+                Grouping::Batched | Grouping::Nested { .. } | Grouping::Listed { .. } => whole,
+                Grouping::Indexed { groups, .. } => {
+                    let named = number(group).filter(|entry| *entry < groups);
+                    let k = if named.is_some() { 0..k } else { 0..0 };
+                    let row = group;
+                    Segment { entry: 0, group: named.unwrap_or(0), rows: row..row + 1, k }
+                }
                 Grouping::RaggedM { .. } => {
                     Segment { entry: 0, rows: next(self.first() + group, m), ..whole }
                 }
@@ -381,7 +375,8 @@ impl Grouping {
                 Grouping::RaggedK { .. } => Segment { k: next(group, k), ..whole },
             }
         };
-        (0..self.entries(batch)).map(segment).collect()
+        let count = if let Grouping::Indexed { .. } = self { m } else { self.entries(batch) };
+        (0..count).map(segment).collect()
     }
 }
 

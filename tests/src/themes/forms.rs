@@ -64,9 +64,8 @@ pub fn indexed() -> Vec<Case> {
         });
         // The first row twice, one beyond the last, and the others.
         let rows: Vec<_> = (0..indices.len() as u32).map(|row| row.saturating_sub(1)).collect();
-        cases.push(
-            case.clone().layout([false, i % 2 == 0]).gathered(indices.len().max(2) - 1, &rows),
-        );
+        let stored = rows.len().max(3) - 2;
+        cases.push(case.clone().layout([false, i % 2 == 0]).gathered(stored, &rows));
         for format in QuantFormat::kinds().into_iter().skip(i).step_by(6) {
             let size = [indices.len(), 7, 2 * format.block() as usize];
             cases.push(Case { quantized: Some(format), size, ..case.clone() });

@@ -2,9 +2,9 @@
 // row. A row whose index is no entry is a product with K = 0, so that nothing outside B is read
 // whatever the buffer holds.
 //
-// Rows come first in the order of tiles: those that name the same entry read the same columns of
-// it together, from the cache. A pass may compute a range of the rows only; its rows count from
-// there, the indices in the buffer do not.
+// Tiles of the same columns follow one another, row by row. So rows that name one entry read its
+// columns together, from the cache. A pass may compute a range of the rows only; its rows count
+// from there, the indices in the buffer do not.
 // needs: INLINE Params Tile
 // provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries entry_indices schedule
 // constants: BN OFFSETS_SLOT

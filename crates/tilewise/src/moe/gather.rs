@@ -1,6 +1,6 @@
 //! Rows that indices name, times matrices that indices name.
 
-use super::work::{Work, encode, planned, record, submit};
+use super::work::{Work, asked, encode, planned, record, submit};
 use crate::gemm::Gemm;
 use crate::offsets::GroupOffsets;
 use crate::ops;
@@ -254,19 +254,6 @@ impl GatherMatmul {
         }
     }
 
-    /// The product of rows by index, or of all rows in their order, as it was asked for.
-    fn of_rows(&self, gemm: Gemm, rows: Option<&Tensor>) -> Gemm {
-        let gemm = gemm.precision(self.precision);
-        let gemm = match rows {
-            Some(rows) => gemm.gather_rows(rows),
-            None => gemm,
-        };
-        match &self.kernel {
-            Some(kernel) => gemm.kernel(&**kernel),
-            None => gemm,
-        }
-    }
-
     fn work(&self, work: &mut Work<'_, '_>, y: &Tensor) -> Result<()> {
         let Sizes { shape, count, experts, n, .. } = self.sizes()?;
         let (GatherMatmul { x, w, rhs, .. }, context) = (self, self.x.context());
@@ -284,10 +271,11 @@ impl GatherMatmul {
         w.lies_beside("w", y)?;
         let y = &flat(y, [count, n])?;
         let x = &flat(x, self.matrix())?;
-        let rhs = &self.vector(work, rhs, &shape)?;
-        let rhs = &work.vector(rhs)?;
+        let rhs = &work.vector(&rhs.broadcast_to(&shape)?)?;
         let lhs = self.rows(work, &shape)?;
-        let by_index = |x: &Tensor| self.of_rows(Gemm::indexed(x, w.clone(), rhs), lhs.as_ref());
+        let as_asked =
+            |gemm, rows: Option<&Tensor>| asked(gemm, self.precision, rows, self.kernel.as_ref());
+        let by_index = |x: &Tensor| as_asked(Gemm::indexed(x, w.clone(), rhs), lhs.as_ref());
         if experts > 0 && by_index(x).is_by_index()? {
             let whole = if x.has_whole_rows() { x.clone() } else { work.copied(x)? };
             let gemm = by_index(&whole);
@@ -337,7 +325,7 @@ impl GatherMatmul {
         };
         // Rows of no matrix stay zeros.
         let sorted = Tensor::zeros(context, y.dtype(), &[count, n])?;
-        let gemm = self.of_rows(Gemm::grouped(&a, w.clone(), &ends), rows.as_ref());
+        let gemm = as_asked(Gemm::grouped(&a, w.clone(), &ends), rows.as_ref());
         work.product(&gemm, &sorted)?;
         match &order {
             Some(order) => work.op(&ops::scatter(&sorted, order, count), y),

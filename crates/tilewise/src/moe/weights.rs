@@ -1,6 +1,6 @@
 //! The weights of gated layers: function(x·gateᵀ) ∘ (x·upᵀ), times downᵀ.
 
-use super::work::Work;
+use super::work::{Work, asked};
 use crate::context::Context;
 use crate::gemm::Gemm;
 use crate::offsets::GroupOffsets;
@@ -258,15 +258,7 @@ impl Ways {
             Of::Sorted(ends) => Gemm::grouped(x, b, ends),
             Of::Named(experts) => Gemm::indexed(x, b, experts),
         };
-        let gemm = gemm.precision(self.precision);
-        let gemm = match indices {
-            Some(indices) => gemm.gather_rows(indices),
-            None => gemm,
-        };
-        match &self.kernel {
-            Some(kernel) => gemm.kernel(&**kernel),
-            None => gemm,
-        }
+        asked(gemm, self.precision, indices, self.kernel.as_ref())
     }
 }
 

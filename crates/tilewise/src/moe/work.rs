@@ -4,8 +4,9 @@ use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
 use crate::ops::{self, Op, Operation, Pair, PairOperation};
 use crate::tensor::Tensor;
-use tilewise_core::Result;
+use std::sync::Arc;
 use tilewise_core::plan::Plan;
+use tilewise_core::{Precision, Result};
 
 /// Where operations go.
 pub(super) enum Work<'w, 'p> {
@@ -65,6 +66,24 @@ impl Work<'_, '_> {
                 Ok(())
             }
         }
+    }
+}
+
+/// A product as it is asked for: how exact, of which rows, and by which kernel.
+pub(super) fn asked(
+    gemm: Gemm,
+    precision: Precision,
+    rows: Option<&Tensor>,
+    kernel: Option<&Arc<str>>,
+) -> Gemm {
+    let gemm = gemm.precision(precision);
+    let gemm = match rows {
+        Some(rows) => gemm.gather_rows(rows),
+        None => gemm,
+    };
+    match kernel {
+        Some(kernel) => gemm.kernel(&**kernel),
+        None => gemm,
     }
 }
 
