@@ -216,7 +216,8 @@ fn experts() -> Vec<String> {
 }
 
 /// Masked entries and ranges of K, small and as slopes of experts' weights; few rows of many beside
-/// as many of as many; rows by index and gates; Triton's cubes, and a thousand.
+/// as many of as many; rows by index and gates; Triton's cubes, and a thousand; the rows of one
+/// token, which name their experts.
 fn groups() -> Vec<String> {
     let small = each(&["f32", "f16"], &["TN", "NN"], |dtype, layout| match *layout {
         "TN" => format!("128x128x8192:TN:{dtype}:ragged-k64"),
@@ -236,7 +237,9 @@ fn groups() -> Vec<String> {
     let lists = each(&["f32", "f16"], &[4, 1000], |dtype, products| {
         format!("1024x1024x1024:{dtype}:list{products}")
     });
-    [small, slopes.to_vec(), owned(&masked), extras, lists].concat()
+    let named = ["1408x2048", "14336x4096"]
+        .map(|nk| format!("8x{nk}:NT:f16:affine-4bit-g64-f16:indexed64"));
+    [small, slopes.to_vec(), owned(&masked), extras, lists, named.to_vec()].concat()
 }
 
 fn squares(sides: &[usize]) -> Vec<String> {
