@@ -1,21 +1,41 @@
 // Sums of operands whose lines were divided by powers of two when they were packed for a matrix
 // unit (mainloop/scale.wgsl, mainloop/split.wgsl): of one operand, or of both.
-// needs: C_STEP Tile a_power b_power params
-// provides: restored
+// needs: C_STEP MATRICES_M MATRICES_N PARTS SIZE SUBGROUPS_M TOGETHER Tile a_power b_power4 params
+// provides: Scales restored scales_of
 
-// The sums of a row, from a column on, of the operands as they were before. Both factors of a
-// power are about its root, so that f32 has what lies between where it has the result. Powers fill
-// whole fours, as columns do that are stored together.
-fn restored(tile: Tile, row: u32, col: u32, sums: vec4<f32>) -> vec4<f32> {
-    // Elements beyond an edge have no powers, and are not stored.
-    if row >= tile.row_end || col >= params.n {
-        return sums;
+// The powers of an invocation's elements, by their matrices. Each is a word with two factors, its
+// halves.
+struct Scales {
+    rows: array<u32, MATRICES_M * PARTS>,
+    columns: array<vec4<u32>, MATRICES_N>,
+}
+
+// For an invocation whose first element has this row and column. Beyond an edge, where nothing is
+// stored, those at the edge are read.
+fn scales_of(tile: Tile, row: u32, col: u32) -> Scales {
+    var scales: Scales;
+    for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
+        for (var part = 0u; part < PARTS; part += 1u) { //unroll
+            let x = row + i * SUBGROUPS_M * SIZE + part * (TOGETHER / SIZE);
+            scales.rows[i * PARTS + part] =
+                a_power(tile.batch, min(x, tile.row_end - 1u), params.m);
+        }
     }
-    let of_row = a_power(tile.batch, row, params.m);
-    var all = sums;
-    for (var i = 0u; i < C_STEP; i += 1u) {
-        let both = of_row * b_power(tile.group, col + i, params.n);
-        all[i] = all[i] * both.x * both.y;
+    for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
+        let x = min(col + j * SIZE, params.n - 1u);
+        let columns = b_power4(tile.group, x, params.n);
+        scales.columns[j] = select(columns, vec4<u32>(columns[x % 4u]), C_STEP == 1u);
     }
-    return all;
+    return scales;
+}
+
+// The sums of a part of matrix (i, j), of the operands as they were before. Both factors of a power
+// are about its root, so that f32 has what lies between where it has the result.
+fn restored(scales: Scales, i: u32, j: u32, part: u32, sums: vec4<f32>) -> vec4<f32> {
+    let row = scales.rows[i * PARTS + part];
+    let columns = scales.columns[j];
+    let low = bitcast<f32>(row << 16u) * bitcast<vec4<f32>>(columns << vec4<u32>(16u));
+    let high =
+        bitcast<f32>(row & 0xffff0000u) * bitcast<vec4<f32>>(columns & vec4<u32>(0xffff0000u));
+    return sums * low * high;
 }

@@ -8,8 +8,8 @@
 // units").
 // needs: A_FETCHES A_K_CONTIGUOUS A_Matrix A_Words B_FETCHES B_PART B_SPAN B_Words C_Matrix C_STEP
 //        Element SIZE Sum VECTOR a_base a_fetch a_matrix a_put b_base b_fetch b_fetch_all b_matrix
-//        b_put b_put_all linear_id params restored schedule store
-// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS LOOPS MATRICES_M MATRICES_N PAD
+//        b_put b_put_all linear_id params restored scales_of schedule store
+// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS LOOPS MATRICES_M MATRICES_N PAD PARTS
 //        PART_AHEAD PLACES RANGES SHARED STEP SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES
 //        THREADS TOGETHER main shown shown_at step_of step_within subtile_barrier within
 
@@ -58,6 +58,8 @@ const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 const ELEMENTS: u32 = SIZE * SIZE;
 // The subgroups of a subtile store so many of them at a time.
 const TOGETHER: u32 = SUBGROUPS_K * SUBGROUP * C_STEP;
+// So a matrix has so many parts.
+const PARTS: u32 = (ELEMENTS + TOGETHER - 1u) / TOGETHER;
 const_assert CHAIN % (AHEAD * BK) == 0u;
 // Whether AHEAD slices share the loads of codes. Of a row a slice has 32 bytes of 4-bit codes, and
 // memory is slow at such short pieces; AHEAD slices have more. Each load then has B_PART steps of
@@ -243,6 +245,10 @@ fn main(
         }
     }
 
+    // Where the invocation's elements lie in a part. What they are multiplied by is loaded at once:
+    // a load between two stores would be waited for.
+    let own = (k_subgroup * SUBGROUP + lane) * C_STEP;
+    let scales = scales_of(tile, tile.row + m_at + own / SIZE, tile.col + n_at + own % SIZE);
     for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
         // Parts without rows are left out; all invocations agree.
         if LOOPS == 1u || i * SUBGROUPS_M * SIZE < rows_left {
@@ -262,20 +268,19 @@ fn main(
                     }
                     subtile_barrier();
                 }
-                for (var part = 0u; part < ELEMENTS; part += TOGETHER) {
-                    let at = part + (k_subgroup * SUBGROUP + lane) * C_STEP;
-                    if TOGETHER > ELEMENTS && at >= ELEMENTS {
-                        break;
+                for (var part = 0u; part < PARTS; part += 1u) { //unroll
+                    let at = part * TOGETHER + own;
+                    if TOGETHER <= ELEMENTS || at < ELEMENTS {
+                        // The places of a subtile lie SUBTILES matrices apart. (`subtile` is found
+                        // anew: else NVIDIA's driver makes 4096³ of bf16 3% slower.)
+                        var sum = shown_at(subgroup % SUBTILES * ELEMENTS + at);
+                        for (var other = 1u; other < PLACES; other += 1u) {
+                            sum += shown_at((other * SUBTILES + subtile) * ELEMENTS + at);
+                        }
+                        let row = tile.row + m_at + i * SUBGROUPS_M * SIZE + at / SIZE;
+                        let col = tile.col + n_at + j * SIZE + at % SIZE;
+                        store(tile, row, col, C_STEP, restored(scales, i, j, part, sum));
                     }
-                    // The places of a subtile lie SUBTILES matrices apart. (`subtile` is found
-                    // anew: else NVIDIA's driver makes 4096³ of bf16 3% slower.)
-                    var sum = shown_at(subgroup % SUBTILES * ELEMENTS + at);
-                    for (var other = 1u; other < PLACES; other += 1u) {
-                        sum += shown_at((other * SUBTILES + subtile) * ELEMENTS + at);
-                    }
-                    let row = tile.row + m_at + i * SUBGROUPS_M * SIZE + at / SIZE;
-                    let col = tile.col + n_at + j * SIZE + at % SIZE;
-                    store(tile, row, col, C_STEP, restored(tile, row, col, sum));
                 }
                 subtile_barrier();
             }

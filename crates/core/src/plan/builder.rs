@@ -19,6 +19,9 @@ const LANES: u64 = 32;
 /// WGSL reads planes of scales and the like as words.
 const WORD: u64 = 4;
 
+/// Mainloops read powers of two four at a time.
+const FOUR_POWERS: u64 = 4 * WORD;
+
 /// The steps of the epilogue that a pass takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
@@ -134,7 +137,7 @@ impl Builder {
             let constants = vec![("X_POWERS", role.binding()), ("X_EACH", each)];
             self.part(file, Some(side.name), constants);
         }
-        self.packed(role, false, packing.from, place, WORD);
+        self.packed(role, false, packing.from, place, FOUR_POWERS);
     }
 
     /// A or B by its axes.
