@@ -67,6 +67,7 @@ files![
     "operand/q3_k.wgsl",
     "operand/q6_k.wgsl",
     "operand/single.wgsl",
+    "operand/slabs.wgsl",
     "operand/to_floats.wgsl",
     "operand/to_panel.wgsl",
     "operand/to_words.wgsl",

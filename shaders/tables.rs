@@ -28,6 +28,7 @@ pub static KIT: Kit = Kit {
     fours: Some("operand/fours.wgsl"),
     axes: "operand/axes.wgsl",
     lines: "operand/lines.wgsl",
+    slabs: Some("operand/slabs.wgsl"),
     gathered: Some("operand/gathered.wgsl"),
     block: Some("operand/block.wgsl"),
     pair: Some("operand/pair.wgsl"),

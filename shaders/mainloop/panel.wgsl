@@ -2,7 +2,7 @@
 // into workgroup memory. It keeps the direction of the storage: lines along K or along the tile,
 // PAD elements apart so that the rows of a matrix lie in different memory banks.
 // needs: AHEAD BK Element PAD RANGES THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_SPAN X_TILE X_Words
-//        params step_of step_within within x_elements x_line x_words
+//        params step_of step_within within x_at x_elements x_line x_words
 // provides: X_ALONG_K X_FETCHES X_LD X_LINES X_LOADS X_PART X_ROW_MAJOR X_WIDTH x_fetch x_fetch_all
 //        x_matrix x_panel x_place x_place_all x_put x_put_all
 
@@ -53,8 +53,9 @@ fn x_fetch(
         if i < loads {
             let place = x_place(thread + i * THREADS);
             if X_K_CONTIGUOUS {
-                fetched[i] = x_words(base + x_line(min(x + place.x, last)) * params.x_ld
-                    + step_within(k + step_of(place.y), k_end, X_SPAN));
+                let line = x_line(min(x + place.x, last));
+                let step = step_within(k + step_of(place.y), k_end, X_SPAN);
+                fetched[i] = x_words(base + x_at(line, step, params.x_ld));
             } else {
                 fetched[i] = x_words(base
                     + step_within(k + step_of(place.x), k_end, 1u) * params.x_ld

@@ -3,13 +3,14 @@
 // number to TOP. The powers are stored too: the mainloop multiplies its sums by those of both. All
 // of it is integer arithmetic on the bits of numbers.
 //
-// A workgroup takes a strip of rows or columns twice: first it finds their largest numbers. Here
-// params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides
-// of the copy, and tiles_m counts the strips of an entry.
-// needs: TOP X_Eight X_K_CONTIGUOUS before_last params row_end x_load8 x_widen8
+// A workgroup takes a strip of rows or columns twice: first it finds their largest numbers. An
+// invocation keeps the first vectors that it loads for the second time. Here params.m is the
+// operand's extent along the axis that is not K, c_ld and c_batch are the strides of the copy, and
+// tiles_m counts the strips of an entry.
+// needs: TOP X_Eight X_K_CONTIGUOUS X_SLAB before_last params row_end x_at x_load8 x_widen8
 // provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP Sharing THREADS VECTOR Vector X_POWERS
-//        find_powers further inside is_unwanted largest line_of loaded magnitude packed place_of
-//        powers significand_of store_powers upper_half_of vector_at x_powers
+//        find_powers further inside is_unwanted largest line_of loaded loaded_from magnitude packed
+//        place_of powers significand_of store_powers upper_half_of vector_at x_powers
 
 const STRIP: u32 = 4u; //param
 const THREADS: u32 = 256u; //param
@@ -83,7 +84,8 @@ fn is_unwanted(entry: u32, strip: u32) -> bool {
 
 // Where the copy has it.
 fn place_of(sharing: Sharing, vector: Vector) -> u32 {
-    return (sharing.to + vector.line * params.c_ld + vector.at) / VECTOR;
+    let ld = select(params.c_ld, X_SLAB * params.m, X_SLAB != 0u);
+    return (sharing.to + x_at(vector.line, vector.at, ld)) / VECTOR;
 }
 
 // Which row or column of the strip has element j of an invocation's vectors.
@@ -115,19 +117,42 @@ fn significand_of(magnitude: u32) -> vec2<i32> {
     return vec2<i32>(i32(magnitude >> 23u), i32(0x800000u | (magnitude & 0x7fffffu)));
 }
 
-// Finds the largest number of every row or column of the strip, and by that its power of two.
-fn find_powers(base: u32, sharing: Sharing, strip: u32, thread: u32) {
+// AHEAD vectors of an invocation, from number i on.
+fn loaded_from(
+    base: u32,
+    sharing: Sharing,
+    strip: u32,
+    thread: u32,
+    i: u32,
+) -> array<X_Eight, AHEAD> {
+    var vectors: array<X_Eight, AHEAD>;
+    for (var j = 0u; j < AHEAD; j += 1u) { //unroll
+        vectors[j] = loaded(base, sharing, vector_at(strip, thread, i + j));
+    }
+    return vectors;
+}
+
+// Finds the largest number of every row or column of the strip, and by that its power of two. Gives
+// the invocation's first vectors.
+fn find_powers(
+    base: u32,
+    sharing: Sharing,
+    strip: u32,
+    thread: u32,
+) -> array<X_Eight, AHEAD> {
+    let first = loaded_from(base, sharing, strip, thread, 0u);
+    var vectors = first;
     var most = array<vec4<u32>, 2>();
-    for (var i = 0u; inside(sharing, vector_at(strip, thread, i)); i += AHEAD) {
-        var vectors: array<X_Eight, AHEAD>;
-        for (var j = 0u; j < AHEAD; j += 1u) { //unroll
-            vectors[j] = loaded(base, sharing, vector_at(strip, thread, i + j));
-        }
+    for (var i = AHEAD; ; i += AHEAD) {
         for (var j = 0u; j < AHEAD; j += 1u) { //unroll
             let numbers = x_widen8(vectors[j]);
             most[0] = max(most[0], magnitude(numbers[0]));
             most[1] = max(most[1], magnitude(numbers[1]));
         }
+        if !inside(sharing, vector_at(strip, thread, i)) {
+            break;
+        }
+        vectors = loaded_from(base, sharing, strip, thread, i);
     }
     if X_K_CONTIGUOUS {
         let four = max(most[0], most[1]);
@@ -146,6 +171,7 @@ fn find_powers(base: u32, sharing: Sharing, strip: u32, thread: u32) {
         powers[thread] = significand_of(magnitude).x - TOP;
     }
     workgroupBarrier();
+    return first;
 }
 
 // The upper half of the bits of 2^power in f32; the lower one is 0.

@@ -3,43 +3,48 @@
 // than f16, so numbers down to 2^-29 of the largest lose nothing. Smaller ones are subnormal in
 // f16. They are cut off, but not to zero: their products with an infinity are infinite. (Where the
 // largest is an infinity or a NaN, so are all sums.)
-// needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight find_powers inside is_unwanted line_of
-//        linear_id loaded packed params place_of powers significand_of store_powers sharing_of
+// needs: AHEAD INFINITE STRIP THREADS VECTOR find_powers inside is_unwanted line_of
+//        linear_id loaded_from packed params place_of powers significand_of store_powers sharing_of
 //        vector_at x_base x_widen8
-// provides: TOP before_last divided main scaled
+// provides: Division SIGNS TOP before_last division_by main moved scaled
 
 // The exponent of the numbers next below 2^16, in f32.
 const TOP: i32 = 142;
+// The signs of the two numbers in a word.
+const SIGNS: vec4<u32> = vec4<u32>(0x80008000u);
 
 // The copy has one segment along K.
 fn before_last() -> u32 {
     return 0u;
 }
 
-// Numbers divided by powers of two, as bits of f16.
-fn divided(numbers: vec4<f32>, powers: vec4<i32>) -> vec4<u32> {
-    let bits = bitcast<vec4<u32>>(numbers);
-    let magnitudes = bits & vec4<u32>(0x7fffffffu);
-    let zero = magnitudes == vec4<u32>();
-    // The smallest that is normal in both types.
-    let least = bitcast<vec4<u32>>(max(powers + 113, vec4<i32>(1)) * 0x800000);
-    let moves = (magnitudes >= least) & (magnitudes < vec4<u32>(INFINITE));
-    if all(zero | moves) {
-        let moved = bitcast<vec4<u32>>(bitcast<vec4<i32>>(magnitudes) - (powers + 112) * 0x800000);
-        return ((bits >> vec4<u32>(16u)) & vec4<u32>(0x8000u))
-            | select(moved >> vec4<u32>(13u), vec4<u32>(), zero);
-    }
-    return vec4<u32>(
-        scaled(numbers.x, powers.x),
-        scaled(numbers.y, powers.y),
-        scaled(numbers.z, powers.z),
-        scaled(numbers.w, powers.w),
-    );
+// How the numbers of two lines are divided, in the halves of a word each: where they stay normal in
+// f16, only the exponent changes.
+struct Division {
+    // What magnitudes in bf16 lose. f16 has three bits of exponent fewer.
+    less: u32,
+    // The least magnitudes that stay normal; beyond all for a line that has infinities, or only
+    // numbers below 2^-97.
+    least: u32,
 }
 
-// A number divided by a power of two, as bits of f16.
-fn scaled(number: f32, power: i32) -> u32 {
-    let bits = bitcast<u32>(number);
+fn division_by(powers: vec2<i32>) -> Division {
+    let usual = (powers >= vec2<i32>(-112)) & (powers <= vec2<i32>(254 - TOP));
+    let less = select(vec2<u32>(), vec2<u32>(powers + 112) << vec2<u32>(7u), usual);
+    let least = select(vec2<u32>(0x8000u), less + 0x80u, usual);
+    return Division(less.x | (less.y << 16u), least.x | (least.y << 16u));
+}
+
+// Four words of bf16 divided, as words of f16, where every number is zero or stays normal.
+fn moved(words: vec4<u32>, less: vec4<u32>, nonzero: vec4<u32>) -> vec4<u32> {
+    let signs = words & SIGNS;
+    // All bits of the halves that are not zero.
+    let halves = (nonzero - (nonzero >> vec4<u32>(15u))) | nonzero;
+    return signs | (((words ^ signs) - (less & halves)) << vec4<u32>(3u));
+}
+
+// A number, by its bits in f32, divided by a power of two, as bits of f16.
+fn scaled(bits: u32, power: i32) -> u32 {
     let sign = (bits >> 16u) & 0x8000u;
     let magnitude = bits & 0x7fffffffu;
     if magnitude == 0u {
@@ -65,24 +70,42 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     let sharing = sharing_of(entry);
     let base = x_base(entry) + sharing.first * params.x_ld;
-    find_powers(base, sharing, strip, thread);
-    var own: array<vec4<i32>, 2>;
-    for (var j = 0u; j < VECTOR; j += 1u) { //unroll
-        own[j / 4u][j % 4u] = powers[line_of(thread, j)];
+    var vectors = find_powers(base, sharing, strip, thread);
+    var less: vec4<u32>;
+    var least: vec4<u32>;
+    for (var j = 0u; j < VECTOR / 2u; j += 1u) { //unroll
+        let pair = vec2<i32>(powers[line_of(thread, 2u * j)], powers[line_of(thread, 2u * j + 1u)]);
+        let division = division_by(pair);
+        less[j] = division.less;
+        least[j] = division.least;
     }
     for (var i = 0u; inside(sharing, vector_at(strip, thread, i)); i += AHEAD) {
-        var vectors: array<X_Eight, AHEAD>;
-        for (var j = 0u; j < AHEAD; j += 1u) { //unroll
-            vectors[j] = loaded(base, sharing, vector_at(strip, thread, i + j));
+        if i > 0u {
+            vectors = loaded_from(base, sharing, strip, thread, i);
         }
         for (var j = 0u; j < AHEAD; j += 1u) { //unroll
             let vector = vector_at(strip, thread, i + j);
             if inside(sharing, vector) {
                 let numbers = x_widen8(vectors[j]);
-                let low = divided(numbers[0], own[0]);
-                let high = divided(numbers[1], own[1]);
-                packed[place_of(sharing, vector)] =
-                    vec4<u32>(low.xz, high.xz) | (vec4<u32>(low.yw, high.yw) << vec4<u32>(16u));
+                let low = bitcast<vec4<u32>>(numbers[0]);
+                let high = bitcast<vec4<u32>>(numbers[1]);
+                var words = (vec4<u32>(low.xz, high.xz) >> vec4<u32>(16u))
+                    | (vec4<u32>(low.yw, high.yw) & vec4<u32>(0xffff0000u));
+                // The first bit of each half: whether it is not zero, and whether it stays normal.
+                let nonzero = ((words & ~SIGNS) + ~SIGNS) & SIGNS;
+                let normal = (words | SIGNS) - least;
+                if all((nonzero & ~normal) == vec4<u32>()) {
+                    words = moved(words, less, nonzero);
+                } else {
+                    for (var pair = 0u; pair < VECTOR / 2u; pair += 1u) { //unroll
+                        let line = 2u * pair;
+                        let first = scaled(words[pair] << 16u, powers[line_of(thread, line)]);
+                        let second = scaled(words[pair] & 0xffff0000u,
+                            powers[line_of(thread, line + 1u)]);
+                        words[pair] = first | (second << 16u);
+                    }
+                }
+                packed[place_of(sharing, vector)] = words;
             }
         }
     }

@@ -11,8 +11,8 @@
 // Where the largest is an infinity or a NaN, so are all sums, and the last segment alone gives
 // them: the others are zero. That holds as a high term is zero only for a zero, so that its product
 // with an infinity is infinite.
-// needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight X_K_CONTIGUOUS find_powers further inside
-//        is_unwanted line_of linear_id loaded packed params place_of powers significand_of
+// needs: AHEAD INFINITE STRIP THREADS VECTOR X_K_CONTIGUOUS find_powers further inside
+//        is_unwanted line_of linear_id loaded_from packed params place_of powers significand_of
 //        store_powers sharing_of vector_at x_base x_widen8
 // provides: BIAS LOW_FIRST TOP before_last f16_of finite in_words main nearest parts_of parts_of4
 //        segment shift_of
@@ -135,15 +135,14 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     let sharing = sharing_of(entry);
     let base = x_base(entry);
-    find_powers(base, sharing, strip, thread);
+    var vectors = find_powers(base, sharing, strip, thread);
     var own: array<vec4<i32>, 2>;
     for (var j = 0u; j < VECTOR; j += 1u) { //unroll
         own[j / 4u][j % 4u] = powers[line_of(thread, j)];
     }
     for (var i = 0u; inside(sharing, vector_at(strip, thread, i)); i += AHEAD) {
-        var vectors: array<X_Eight, AHEAD>;
-        for (var j = 0u; j < AHEAD; j += 1u) { //unroll
-            vectors[j] = loaded(base, sharing, vector_at(strip, thread, i + j));
+        if i > 0u {
+            vectors = loaded_from(base, sharing, strip, thread, i);
         }
         for (var j = 0u; j < AHEAD; j += 1u) { //unroll
             let vector = vector_at(strip, thread, i + j);

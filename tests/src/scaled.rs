@@ -45,9 +45,13 @@ pub fn cases(table: Table) -> Vec<Case> {
             ..case([5, 6, 2], BF16)
         };
         cases.push(infinite);
-        cases.extend(
-            LAYOUTS.into_iter().flat_map(|layout| exact(&case([21, 21, 21], BF16).layout(layout))),
-        );
+        let exact_ones = |kind: fn(&Case) -> [Case; 2]| {
+            LAYOUTS
+                .into_iter()
+                .flat_map(move |layout| kind(&case([21, 21, 21], BF16).layout(layout)))
+        };
+        cases.extend(exact_ones(exact));
+        cases.extend(exact_ones(near_the_least));
         cases
     });
     cases.collect()
@@ -202,13 +206,35 @@ fn exact(case: &Case) -> [Case; 2] {
         }
     };
     let lines: Vec<Vec<f32>> = (0..k).map(&mut line).collect();
-    let a = Case {
-        a_data: Data::Given(lines.concat()),
-        b_data: Data::Identity,
-        exact: true,
-        ..case.clone()
+    either(case, &lines)
+}
+
+/// The same with one number of each eight near the least that is normal in f16, 2^-29 of the
+/// largest: neighbouring lines have others, higher and lower.
+fn near_the_least(case: &Case) -> [Case; 2] {
+    let [_, _, k] = case.size;
+    let mut rng = Rng::new(31);
+    let mut number = |power: i32, near: bool, turn: usize| {
+        let (digits, below) = match near {
+            true => [(128, 29), (255, 30), (200, 28)][turn],
+            false => (128 + rng.below(128), 0),
+        };
+        let sign = if rng.below(2) == 0 { 1.0 } else { -1.0 };
+        (sign * digits as f64 * 2f64.powi(power - below - 7)) as f32
     };
-    [a, Case { a_data: Data::Identity, b_data: across(&lines), exact: true, ..case.clone() }]
+    let powers = [0, 40, -60, 9, 25];
+    let mut line = |i: usize| -> Vec<f32> {
+        (0..k).map(|j| number(powers[i % 5], j % 8 == i % 8, j / 8)).collect()
+    };
+    let lines: Vec<Vec<f32>> = (0..k).map(&mut line).collect();
+    either(case, &lines)
+}
+
+/// Products of these lines with an identity, as A and as B.
+fn either(case: &Case, lines: &[Vec<f32>]) -> [Case; 2] {
+    let case = Case { exact: true, ..case.clone() };
+    let a = Case { a_data: Data::Given(lines.concat()), b_data: Data::Identity, ..case.clone() };
+    [a, Case { a_data: Data::Identity, b_data: across(lines), ..case }]
 }
 
 /// Infinities and NaN in some rows of A and columns of B, beside others that are finite.
@@ -247,13 +273,7 @@ fn exact_in_terms(case: &Case) -> [Case; 2] {
         }
     };
     let lines: Vec<Vec<f32>> = (0..k).map(&mut line).collect();
-    let a = Case {
-        a_data: Data::Given(lines.concat()),
-        b_data: Data::Identity,
-        exact: true,
-        ..case.clone()
-    };
-    [a, Case { a_data: Data::Identity, b_data: across(&lines), exact: true, ..case.clone() }]
+    either(case, &lines)
 }
 
 /// Columns, row by row.

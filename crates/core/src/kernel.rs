@@ -403,6 +403,8 @@ pub struct Kit {
     pub axes: &'static str,
     /// The file instantiated for A and B that gives the storage line of a row or column.
     pub lines: &'static str,
+    /// Where an operand of a matrix unit, or its packed copy, has its elements.
+    pub slabs: Option<&'static str>,
     /// The file in place of this for A where its rows are found by index; none in a language that
     /// cannot.
     pub gathered: Option<&'static str>,

@@ -42,6 +42,7 @@ pub static KIT: Kit = Kit {
     fours: None,
     axes: "operand/axes.metal",
     lines: "operand/lines.metal",
+    slabs: None,
     gathered: None,
     block: None,
     pair: None,

@@ -240,7 +240,7 @@ fn everything_is_reached() {
 }
 
 /// Parts of the names of files that only kernels of matrix units have.
-const OF_UNITS: [&str; 18] = [
+const OF_UNITS: [&str; 19] = [
     "unit/",
     "schedule/lanes_subgroup.wgsl",
     "coop",
@@ -252,6 +252,7 @@ const OF_UNITS: [&str; 18] = [
     "all_k",
     "range_of_k",
     "divisors",
+    "slabs",
     "to_words",
     "f16x8",
     "divided",

@@ -161,6 +161,9 @@ fn mainloop(
             }
             (Access::Words(_), _) => {}
         }
+        if variant.unit().is_some() {
+            builder.slabs(side.name, fetch.and_then(|fetch| fetch.packing).as_ref());
+        }
         if divided {
             builder.powers(side, fetch.and_then(|fetch| fetch.packing).as_ref());
         }

@@ -125,6 +125,14 @@ impl Builder {
         self.pass.bindings.push(Binding { role, from, writable, start, bytes, element_bytes });
     }
 
+    /// Where an operand of a matrix unit, or its copy, has its elements.
+    pub(super) fn slabs(&mut self, name: &'static str, packing: Option<&Packing>) {
+        let slab = packing.and_then(Packing::slab).unwrap_or(0);
+        if let Some(file) = self.kit.slabs {
+            self.part(file, Some(name), vec![("X_SLAB", slab)]);
+        }
+    }
+
     /// What A or B was divided by when it was packed, if it was.
     pub(super) fn powers(&mut self, side: &Side, packing: Option<&Packing>) {
         let found = packing.and_then(|packing| Some((packing, packing.powers_place()?)));

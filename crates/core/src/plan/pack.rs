@@ -58,6 +58,8 @@ pub(super) struct Side {
     /// The share of an entry's rows that the device is expected to ask for. Absent: all rows are
     /// packed.
     pub(super) wanted: Option<f64>,
+    /// Whether its product has many entries of B: then copies along K lie in slabs.
+    many: bool,
 }
 
 impl Side {
@@ -65,6 +67,7 @@ impl Side {
         let Problem { m, n, k, a, b, copies, .. } = *problem;
         let in_ranges = !problem.grouping.has_whole_k();
         let listed = problem.grouping.is_listed();
+        let many = problem.entries() > 1;
         // An index may name any row, and entries that share A want unlike ones.
         let all = problem.gathered.is_some() || (a.is_shared() && problem.batch > 1);
         let masked = matches!(problem.grouping, Grouping::Masked { .. }) && !all;
@@ -87,6 +90,7 @@ impl Side {
                 in_ranges,
                 listed,
                 wanted: masked.then(|| problem.grouping.expected_rows(m) / m.max(1) as f64),
+                many,
             },
             Side {
                 name: "b",
@@ -101,20 +105,27 @@ impl Side {
                 in_ranges,
                 listed,
                 wanted: None,
+                many,
             },
         ]
     }
 
     /// The operand that a copy was made of.
     pub(super) fn whole(&self, Copied { entries, extent, k }: Copied) -> Self {
-        Side { extent, k, entries, wanted: None, ..*self }
+        Side { extent, k, entries, wanted: None, many: entries > 1, ..*self }
     }
 }
 
 /// Copies that are made beforehand have whole steps of so many along K: those of every mainloop.
 pub(super) const COPY_STEP: u64 = 256;
 
-/// Where an operand is packed: lines in the direction of its own storage, one after the other.
+/// Steps along K of a slab. Where a product has many entries of B, a copy along K for a matrix unit
+/// has one slab after the other, and in each slab its lines, so that a slice of a tile is read from
+/// one place in memory. Measured: products of one entry gain nothing, nor do two terms of f32.
+const SLAB: u64 = 32;
+
+/// Where an operand is packed: lines in the direction of its own storage, one after the other or in
+/// slabs.
 #[derive(Clone, Copy)]
 pub(super) struct Packing {
     loader: &'static OperandDef,
@@ -140,6 +151,8 @@ pub(super) struct Packing {
     wanted: Option<f64>,
     /// Whether elements are split in two terms.
     splits: bool,
+    /// Whether it lies in slabs.
+    in_slabs: bool,
 }
 
 /// How the workgroups of the pass share an entry of the operand.
@@ -169,8 +182,11 @@ impl Packing {
         let scales = unit.is_some_and(|unit| unit.scales(format));
         let splits = unit.is_some_and(|unit| unit.splits(format));
         let k = if splits { 3 * segment(side.k) } else { side.k }.next_multiple_of(bk);
-        let (lines, width) =
-            if side.along_k { (side.extent, k) } else { (k, side.extent.next_multiple_of(vector)) };
+        let in_slabs = side.along_k && side.many && unit.is_some() && !splits;
+        let (lines, width) = match side.along_k {
+            true => (side.extent, if in_slabs { k.next_multiple_of(SLAB) } else { k }),
+            false => (k, side.extent.next_multiple_of(vector)),
+        };
         let elements = u128::from(entries) * u128::from(lines) * u128::from(width);
         let copied = elements * u128::from(VECTOR_BYTES / vector);
         let powers = copied.next_multiple_of(ALIGNMENT.into());
@@ -200,7 +216,13 @@ impl Packing {
             in_ranges: scales && side.in_ranges,
             wanted: side.wanted,
             splits,
+            in_slabs,
         })
+    }
+
+    /// Steps along K of its slabs, if it has any.
+    pub(super) fn slab(&self) -> Option<u32> {
+        self.in_slabs.then_some(SLAB as u32)
     }
 
     /// The same for a copy of A or B that was made beforehand.
@@ -240,10 +262,12 @@ impl Packing {
         if self.from == Role::Packed { self.start + self.bytes } else { 0 }
     }
 
-    /// First element, row stride and batch stride of the packed operand, in what is bound of it.
+    /// First element, stride of rows or slabs, and batch stride of the packed operand, in what is
+    /// bound of it.
     pub(super) fn place(&self) -> [u32; 3] {
         let batch_stride = if self.entries == 1 { 0 } else { self.lines * self.width };
-        [0, self.width as u32, batch_stride as u32]
+        let stride = if self.in_slabs { SLAB * self.lines } else { self.width };
+        [0, stride as u32, batch_stride as u32]
     }
 
     /// Bytes without the powers.
@@ -364,6 +388,7 @@ impl Packing {
             builder.part_if_any(kit.words, Some(side.name));
         }
         builder.axes(side.name, side.along_k);
+        builder.slabs(side.name, Some(self));
         builder.bases(setup.problem.grouping);
         let rows = self.wanted.map_or(kit.all_rows, |_| setup.schedule.wanted);
         builder.part_if_any(rows, None);
