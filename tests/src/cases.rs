@@ -10,6 +10,7 @@ mod few;
 mod forms;
 mod gathered;
 mod groups;
+mod packed;
 mod sparse;
 
 use crate::case::{Form, Groups, LAYOUTS};
@@ -20,6 +21,7 @@ pub use few::{for_bits, for_mutants};
 pub use forms::{forms, ranges_of_k};
 pub use gathered::gathered;
 pub use groups::{group_edges, group_splits, groups, halves};
+pub use packed::{packed, stacks};
 pub use sparse::sparse;
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::{SUBGROUP, Words};
@@ -218,25 +220,6 @@ pub fn padded(table: Table) -> Vec<Case> {
         }
     }
     cases
-}
-
-/// Operands that are packed by several workgroups along their lines and across, and that lie in a
-/// batch or serve all of it.
-pub fn packed(table: Table) -> Vec<Case> {
-    let wide = |kernel: &Kernel, layout| {
-        Case::new([5, 301, 35], F32).layout(layout).kernel(&kernel.name).batch(2).odd()
-    };
-    let units: Vec<_> =
-        table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some()).collect();
-    let cases = units.iter().flat_map(|kernel| LAYOUTS.map(|layout| wide(kernel, layout)));
-    let once =
-        units.iter().map(|kernel| Case::new([70, 9, 261], F32).kernel(&kernel.name).batch(2).odd());
-    let once = once.map(|case| Case { a: case.a.entries(Entries::Stride0), ..case });
-    // The last elements along K fill whole words of both.
-    let words = units
-        .iter()
-        .map(|kernel| Case::new([5, 9, 262], F32).layout(LAYOUTS[1]).kernel(&kernel.name).odd());
-    cases.chain(once).chain(words).collect()
 }
 
 /// Every pair of types in every layout on each kernel.

@@ -33,6 +33,8 @@ pub fn cases(table: Table) -> Vec<Case> {
             cases.push(Case { quantized: Some(format), ..case(size, BF16) });
         }
         cases.extend(LAYOUTS.map(|layout| wide(case([13, 38, 70], BF16).layout(layout))));
+        // In the columns of every subgroup.
+        cases.push(wide(case([5, 101, 35], BF16)));
         let tiny = LAYOUTS.map(|layout| wide(case([13, 38, 38], BF16).layout(layout)));
         cases.extend(tiny.map(|case| Case { b_data: Data::Identity, ..case }));
         cases.extend(LAYOUTS.map(|layout| growing(case([2, 3, 2100], BF16).layout(layout))));
@@ -222,9 +224,11 @@ fn near_the_least(case: &Case) -> [Case; 2] {
         let sign = if rng.below(2) == 0 { 1.0 } else { -1.0 };
         (sign * digits as f64 * 2f64.powi(power - below - 7)) as f32
     };
-    let powers = [0, 40, -60, 9, 25];
+    // The first of two is higher in the first eight lines, and the second in the next ones.
+    let powers = [40, 0, 9, -60, 25, 9, 0, -20];
     let mut line = |i: usize| -> Vec<f32> {
-        (0..k).map(|j| number(powers[i % 5], j % 8 == i % 8, j / 8)).collect()
+        let power = powers[(i ^ (i / 8 % 2)) % 8];
+        (0..k).map(|j| number(power, j % 8 == i % 8, j / 8)).collect()
     };
     let lines: Vec<Vec<f32>> = (0..k).map(&mut line).collect();
     either(case, &lines)

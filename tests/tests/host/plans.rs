@@ -289,6 +289,11 @@ fn prepared_operands() {
     assert_eq!(some(&split), [true; 2]);
     assert_eq!(copies(&square(DType::BF16, 4097), &Caps::webgpu_default()), [None; 2]);
 
+    let grouping = Grouping::RaggedM { groups: 8, first: 0, offset: 0, expected: None };
+    let reads = |plan: &Plan| {
+        let mut bindings = plan.passes.iter().flat_map(|pass| &pass.bindings);
+        bindings.any(|binding| binding.from == Role::BCopy)
+    };
     let packs =
         |plan: &Plan| plan.passes.iter().filter(|pass| pass.label.starts_with("pack ")).count();
     let odd = Problem { precision: Precision::SplitF32Fast, ..square(DType::F32, 4097) };
@@ -312,14 +317,24 @@ fn prepared_operands() {
         assert!(after.cost < before.cost, "{before:?} {after:?}");
     }
 
+    // A stack of f16 that is stored along K has a copy in slabs, which products read in its place.
+    let stack = |transposed| {
+        let b = Operand::packed(Format::Dense(DType::F16), 8, 4096, 4096);
+        Problem { b: Operand { transposed, ..b }, grouping, ..square(DType::F16, 4096) }
+    };
+    assert_eq!(some(&stack(false)), [false; 2]);
+    assert_eq!(some(&stack(true)), [false, true]);
+    let with = Problem { copies: copies(&stack(true), &h200()), ..stack(true) };
+    let [before, after] =
+        [stack(true), with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());
+    assert_eq!([packs(&before), packs(&after)], [0; 2]);
+    assert_eq!([reads(&before), reads(&after)], [false, true]);
+    assert_eq!(before.choice, after.choice);
+
     // Few rows read the codes of weights all the same. More read the copy, also where they are not
     // packed without it; but not where a tile decodes them for nothing.
     let weights = |m| Problem { b: quantized.b, ..Problem::dense(DType::F16, m, 4096, 4096) };
-    let experts = Problem {
-        b: stored(8),
-        grouping: Grouping::RaggedM { groups: 8, first: 0, offset: 0, expected: None },
-        ..weights(4096)
-    };
+    let experts = Problem { b: stored(8), grouping, ..weights(4096) };
     for (problem, packed, copied) in [
         (weights(1), false, false),
         (weights(4), false, false),
@@ -335,10 +350,6 @@ fn prepared_operands() {
         let with = Problem { copies: copies(&problem, &h200()), ..problem };
         let [before, after] =
             [problem, with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());
-        let reads = |plan: &Plan| {
-            let mut bindings = plan.passes.iter().flat_map(|pass| &pass.bindings);
-            bindings.any(|binding| binding.from == Role::BCopy)
-        };
         assert_eq!([packs(&before), packs(&after)], [usize::from(packed), 0], "{problem:?}");
         assert_eq!([reads(&before), reads(&after)], [false, copied], "{problem:?}");
         let [before, after] = [before, after].map(|plan| plan.choice.unwrap());

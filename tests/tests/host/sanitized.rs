@@ -145,13 +145,16 @@ fn prepared() {
     // The same ways to load meet several shapes.
     let weights = weights.into_iter().step_by(2).collect();
     let cases = [cases::packed(WGSL), scaled::cases(WGSL), scaled::split(WGSL), weights].concat();
+    let run = |case: &Case, caps: &Caps| {
+        let job = Job::new(case, caps).unwrap();
+        (job.run_recorded(shaders, &options()).unwrap(), job.plan)
+    };
+    let both = |case: &Case, caps: &Caps| {
+        (run(case, caps), run(&Case { prepared: true, ..case.clone() }, caps))
+    };
     let mut met = BTreeSet::new();
     for (case, caps, plan) in plans(&devices(), &cases) {
-        let run = |case: &Case| {
-            let job = Job::new(case, caps).unwrap();
-            (job.run_recorded(shaders, &options()).unwrap(), job.plan)
-        };
-        let (before, with) = (run(case), run(&Case { prepared: true, ..case.clone() }));
+        let (before, with) = both(case, caps);
         assert!(
             plan.packed_bytes == before.1.packed_bytes && with.1.packed_bytes == 0,
             "{case:?} {:?}",
@@ -179,6 +182,15 @@ fn prepared() {
         [(false, false, false), (true, false, false), (true, true, false), (true, false, true)]
     {
         assert!(met.contains(&(true, packs, groups, across, false, true)), "{met:?}");
+    }
+
+    // Stacks of f16 that are stored along K have copies in slabs. Nothing is packed without them.
+    for (case, caps, plan) in plans(&devices(), &cases::stacks(WGSL)) {
+        let (before, with) = both(case, caps);
+        let mut bound = with.1.passes.iter().flat_map(|pass| &pass.bindings);
+        assert!(bound.any(|binding| binding.from == Role::BCopy), "{case:?}");
+        assert_eq!([plan.packed_bytes, with.1.packed_bytes], [0; 2], "{case:?}");
+        assert_eq!(before.0.output(), with.0.output(), "{case:?}");
     }
 
     // C is cut along M, and A's copy serves the first piece.

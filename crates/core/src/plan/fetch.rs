@@ -218,8 +218,20 @@ fn fetch(
     let fits = !unit.scales(side.operand.format)
         && aligned(side, step, loader.vector)
         && side.k.is_multiple_of(bk);
+    let copied = |copy| {
+        let (words, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;
+        Ok((words, packing.made_before(side.role)))
+    };
+    let copy = side.copy.filter(|_| unit.matrix.operands == DType::F16);
     if fits && loader.provides(variant.access) {
-        return Ok(Fetch { loader, packing: None });
+        // A copy of what needs none lies in slabs, and is faster.
+        let found = copy.filter(|_| !side.listed && !side.gathered && !side.in_ranges);
+        return match found.map(copied) {
+            Some(Ok((words, packing))) if packing.slab().is_some() => {
+                Ok(Fetch { loader: words, packing: Some(packing) })
+            }
+            _ => Ok(Fetch { loader, packing: None }),
+        };
     }
     if side.listed {
         return Err(Reject(format!(
@@ -237,15 +249,15 @@ fn fetch(
             side.name
         )));
     }
-    if let Some(copy) = side.copy.filter(|_| unit.matrix.operands == DType::F16) {
-        let (words, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;
+    if let Some(copy) = copy {
+        let (words, packing) = copied(copy)?;
         // Codes are fewer bytes, and must be decoded.
         let seconds =
             |problem: &Problem, decode| cost::seconds(problem, caps, variant, splits, decode);
         if fits && seconds(problem, loader.decode_to_panel) <= seconds(&of_copy(problem), 0.0) {
             return Ok(Fetch { loader, packing: None });
         }
-        return Ok(Fetch { loader: words, packing: Some(packing.made_before(side.role)) });
+        return Ok(Fetch { loader: words, packing: Some(packing) });
     }
     let (words, packing) = match packing(kit, caps, variant, side, step, bk, start) {
         // More than can be addressed need not be packed.

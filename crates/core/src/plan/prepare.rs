@@ -90,7 +90,8 @@ pub fn prepare(
         return Ok(None);
     };
     let own = operand.format == Format::Dense(unit.matrix.operands);
-    if own && aligned(&side, 0, words.vector) && k.is_multiple_of(COPY_STEP) {
+    let fits = own && aligned(&side, 0, words.vector) && k.is_multiple_of(COPY_STEP);
+    if fits && packing.slab().is_none() {
         return Ok(None);
     }
     if packing.bytes > ranges::binding_limit(caps).0 {
