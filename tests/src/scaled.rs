@@ -3,8 +3,10 @@
 
 use crate::case::{Groups, LAYOUTS};
 use crate::cases::Table;
+use crate::kernels::Kernel;
 use crate::{Case, Data, Entries, Place, Rng, quant_families};
 use tilewise::{DType, Precision};
+use tilewise_core::kernel::Unit;
 
 /// The types of A, B and C.
 const BF16: [DType; 3] = [DType::BF16, DType::BF16, DType::F32];
@@ -33,8 +35,6 @@ pub fn cases(table: Table) -> Vec<Case> {
             cases.push(Case { quantized: Some(format), ..case(size, BF16) });
         }
         cases.extend(LAYOUTS.map(|layout| wide(case([13, 38, 70], BF16).layout(layout))));
-        // In the columns of every subgroup.
-        cases.push(wide(case([5, 101, 35], BF16)));
         let tiny = LAYOUTS.map(|layout| wide(case([13, 38, 38], BF16).layout(layout)));
         cases.extend(tiny.map(|case| Case { b_data: Data::Identity, ..case }));
         cases.extend(LAYOUTS.map(|layout| growing(case([2, 3, 2100], BF16).layout(layout))));
@@ -56,7 +56,20 @@ pub fn cases(table: Table) -> Vec<Case> {
         cases.extend(exact_ones(near_the_least));
         cases
     });
-    cases.collect()
+    cases.chain(side_by_side(table)).collect()
+}
+
+/// A wide range on a tile that several subgroups share along N.
+pub fn side_by_side(table: Table) -> Vec<Case> {
+    let several = |kernel: &Kernel| {
+        let f16 = |unit: &Unit| unit.matrix.operands == DType::F16;
+        kernel.variant.unit().is_some_and(f16) && kernel.variant.sums[1] < kernel.variant.bn
+    };
+    let found = table.kernels().into_iter().find(several);
+    found
+        .map(|kernel| wide(Case::new([5, 101, 35], BF16).kernel(&kernel.name)))
+        .into_iter()
+        .collect()
 }
 
 /// The same for f32 in two terms: in every way to load, split, in groups, and of a wide range.

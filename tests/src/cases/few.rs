@@ -76,6 +76,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     let several = [&smallest[..], &["dot/2x64x32", "rows/2x8x128"]].concat();
     let others = others.filter(|case| of(case, &several)).chain(counted::turns(table));
     let others = others.chain(scaled::chains(table).into_iter().take(1));
+    let others = others.chain(scaled::side_by_side(table));
     let split_epilogues = epilogues(table)
         .into_iter()
         .filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
