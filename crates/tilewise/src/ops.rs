@@ -84,6 +84,7 @@ pub use elementwise::Elementwise;
 pub use gather::{Gather, gather};
 pub use group::{Group, group};
 pub use histogram::{Histogram, histogram};
+pub(crate) use layout::of_type;
 pub use norm::{Norm, layer_norm, rms_norm};
 pub use op::{Op, Operation};
 pub use pair::{Pair, PairOperation};

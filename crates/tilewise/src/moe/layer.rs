@@ -7,7 +7,7 @@ use super::weights::{Gated, Hidden, Of, Rows, Ways};
 use super::work::{Work, encode, planned, record, submit};
 use crate::cache::lock;
 use crate::gemm::Gemm;
-use crate::ops;
+use crate::ops::{self, of_type};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::{Arc, Mutex};
@@ -289,12 +289,7 @@ impl MoeLayer {
     /// The sizes of a call, once all operands are found to fit.
     fn sizes(&self, x: &Tensor, routes: &Routes) -> Result<Sizes> {
         let (context, dtype) = (x.context(), x.dtype());
-        if !dtype.is_float() {
-            return Err(Error::Unsupported(format!(
-                "x is {dtype}, wanted one of {:?}",
-                DType::FLOATS.map(DType::name)
-            )));
-        }
+        of_type("x is", x, &DType::FLOATS)?;
         let &[tokens, h] = x.shape() else {
             return Err(Error::Shape(format!("x has shape {:?}, wanted [T, H]", x.shape())));
         };
@@ -302,6 +297,13 @@ impl MoeLayer {
             Routes::Logits(logits) => {
                 context.same(logits.context(), "the logits")?;
                 let [rows, experts] = self.router.sizes(logits)?;
+                let own = self.experts.count();
+                if own != 0 && own != experts {
+                    return Err(Error::Shape(format!(
+                        "logits have shape {:?} and the layer {own} experts, wanted [T, {own}]",
+                        logits.shape()
+                    )));
+                }
                 (rows, experts, self.router.top_k())
             }
             Routes::Chosen { weights, experts } => {

@@ -1,6 +1,6 @@
 //! Experts and weights of tokens.
 
-use super::layout::{Axes, Sizes};
+use super::layout::{Axes, Sizes, of_type};
 use super::pair::sealed::Plan;
 use super::rows::Rows;
 use super::texts::{CHOOSE, Function, Steps};
@@ -23,9 +23,7 @@ impl Choose {
     /// Tokens and experts, once the logits are found to fit.
     pub(crate) fn sizes(&self) -> Result<[usize; 2]> {
         let Choose { logits, bias, k, .. } = self;
-        if !logits.dtype().is_float() {
-            return Err(not_a_float("logits are", logits));
-        }
+        of_type("logits are", logits, &DType::FLOATS)?;
         let &[tokens, experts] = logits.shape() else {
             return Err(Error::Shape(format!(
                 "logits have shape {:?}, wanted [tokens, experts]",
@@ -35,9 +33,7 @@ impl Choose {
         admitted(*k, experts)?;
         if let Some(bias) = bias {
             logits.context().same(bias.context(), "the bias")?;
-            if !bias.dtype().is_float() {
-                return Err(not_a_float("the bias of the choice is", bias));
-            }
+            of_type("the bias of the choice is", bias, &DType::FLOATS)?;
             if bias.shape() != [experts] {
                 return Err(Error::Shape(format!(
                     "the bias of the choice has shape {:?}, wanted [{experts}]",
@@ -47,12 +43,6 @@ impl Choose {
         }
         Ok([tokens, experts])
     }
-}
-
-/// `Unsupported` for the type of a tensor.
-fn not_a_float(what: &str, tensor: &Tensor) -> Error {
-    let floats = DType::FLOATS.map(DType::name);
-    Error::Unsupported(format!("{what} {}, wanted one of {floats:?}", tensor.dtype()))
 }
 
 /// `Shape` for k that is 0 or above the number of experts.

@@ -12,14 +12,18 @@ const MAX_RANK: usize = 8;
 
 /// `Shape` for a tensor of too many dimensions, `Unsupported` for one that is no float.
 pub(super) fn float(operation: &str, name: &str, tensor: &Tensor) -> Result<()> {
-    if !tensor.dtype().is_float() {
-        return Err(Error::Unsupported(format!(
-            "{operation}: {name} is {}, wanted one of {:?}",
-            tensor.dtype(),
-            DType::FLOATS.map(DType::name)
-        )));
-    }
+    of_type(&format!("{operation}: {name} is"), tensor, &DType::FLOATS)?;
     rank(operation, name, tensor)
+}
+
+/// `Unsupported` for a tensor of none of these types. `is` names it, with the verb.
+pub(crate) fn of_type(is: &str, tensor: &Tensor, wanted: &[DType]) -> Result<()> {
+    let dtype = tensor.dtype();
+    if wanted.contains(&dtype) {
+        return Ok(());
+    }
+    let names: Vec<_> = wanted.iter().map(|wanted| wanted.name()).collect();
+    Err(Error::Unsupported(format!("{is} {dtype}, wanted one of {}", names.join(", "))))
 }
 
 /// `Shape` for a tensor of too many dimensions.

@@ -1,6 +1,6 @@
 //! Sums of all elements before each.
 
-use super::layout::{Axes, Sizes, rank};
+use super::layout::{Axes, Sizes, of_type, rank};
 use super::op::{Op, sealed::Plan};
 use super::rows::{Rows, counted};
 use super::texts::{Function, SCAN, Step, Steps};
@@ -66,14 +66,7 @@ impl Plan for Scan {
     fn output(&self) -> Result<(Sizes, DType)> {
         let Scan { ref x, total } = *self;
         rank("exclusive_scan", "x", x)?;
-        let wanted = [DType::U32, DType::I32, DType::F32];
-        if !wanted.contains(&x.dtype()) {
-            return Err(Error::Unsupported(format!(
-                "exclusive_scan: x is {}, wanted one of {:?}",
-                x.dtype(),
-                wanted.map(DType::name)
-            )));
-        }
+        of_type("exclusive_scan: x is", x, &[DType::U32, DType::I32, DType::F32])?;
         let mut shape = Sizes::from(x.shape());
         match shape.last_mut() {
             Some(length) => *length += usize::from(total),
