@@ -224,7 +224,7 @@ fn fetch(
     };
     let copy = side.copy.filter(|_| unit.matrix.operands == DType::F16);
     if fits && loader.provides(variant.access) {
-        // A copy of what needs none lies in slabs, and is faster.
+        // It needs no copy, but one in slabs is read faster.
         let found = copy.filter(|_| !side.listed && !side.gathered && !side.in_ranges);
         return match found.map(copied) {
             Some(Ok((words, packing))) if packing.slab().is_some() => {

@@ -121,7 +121,8 @@ pub(super) const COPY_STEP: u64 = 256;
 
 /// Steps along K of a slab. Where a product has many entries of B, a copy along K for a matrix unit
 /// has one slab after the other, and in each slab its lines, so that a slice of a tile is read from
-/// one place in memory. Measured: products of one entry gain nothing, nor do two terms of f32.
+/// one place in memory. As measured, products of one entry gain less than they lose, and so do two
+/// terms of f32.
 const SLAB: u64 = 32;
 
 /// Where an operand is packed: lines in the direction of its own storage, one after the other or in
