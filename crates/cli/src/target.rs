@@ -74,14 +74,14 @@ impl Target {
         if tensor.is_stray() {
             return Some("a plane of quantized weights, without the others".to_owned());
         }
-        let matrix = match tensor.kind() {
+        let is_weights = match tensor.kind() {
             kind if self.is(kind) => return Some(format!("already {self}")),
             Kind::Quantized(_) => true,
-            Kind::Dense(dtype) if dtype.is_float() => tensor.shape().len() == 2,
+            Kind::Dense(dtype) if dtype.is_float() => matches!(tensor.shape().len(), 2 | 3),
             kind => return Some(format!("elements of {kind}")),
         };
-        if !matrix {
-            return Some(format!("shape {}, not [N,K]", shape_text(tensor.shape())));
+        if !is_weights {
+            return Some(format!("shape {}, not [N,K] or [E,N,K]", shape_text(tensor.shape())));
         }
         let Target::Quantized(format) = self else { return None };
         let (n, k) = tensor.matrix().ok()?;

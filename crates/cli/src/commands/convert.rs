@@ -125,7 +125,7 @@ fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
     const SHOWN: usize = 3;
     // Matrices first: that a vector is none is no news.
     let (matrices, others): (Vec<_>, Vec<_>) =
-        steps.iter().partition(|step| step.tensor.shape().len() == 2);
+        steps.iter().partition(|step| matches!(step.tensor.shape().len(), 2 | 3));
     let reason = |step: &Step<'_>| Some(format!("{}: {}", step.tensor.name(), step.kept.as_ref()?));
     let shown: Vec<String> =
         matrices.into_iter().chain(others).filter_map(reason).take(SHOWN).collect();

@@ -138,6 +138,35 @@ fn model(bench: &Bench) {
     bench.safetensors("model.safetensors", &tensors);
 }
 
+/// Stacks of experts are converted as matrices are, and a layer takes them.
+#[test]
+fn stacks_of_experts() {
+    let bench = Bench::new();
+    let [e, h, f] = [3, 64, 128];
+    let stacks: [(&str, &[usize], Vec<f32>); 4] = [
+        ("gate", &[e, f, h], numbers(e * f * h, 1)),
+        ("up", &[e, f, h], numbers(e * f * h, 2)),
+        ("down", &[e, h, f], numbers(e * h * f, 3)),
+        ("conv", &[e, h, 5], numbers(e * h * 5, 4)),
+    ];
+    let tensors = stacks.each_ref().map(|(name, shape, values)| (*name, *shape, &values[..]));
+    bench.safetensors("model.safetensors", &tensors);
+    let report = converts(&bench, "model.safetensors", "q8_0");
+    assert!(report.contains("tensors  3 of 4 converted"), "{report}");
+    assert!(report.contains("K = 5 is not a multiple of 32"), "{report}");
+    let model = Model::open(bench.path("out.safetensors")).unwrap();
+    assert_eq!(model.get("gate").unwrap().shape(), [e, f, h]);
+    bench.npy("x.npy", &[4, h], &numbers(4 * h, 5));
+    bench.npy("logits.npy", &[4, e], &numbers(4 * e, 6));
+    let weights = ["gate", "up", "down"].map(|name| format!("out.safetensors#{name}")).join(" ");
+    let line = format!("moe x.npy logits.npy {weights} --top-k 2 -o y.npy --adapter cpu --check");
+    assert!(bench.succeed(&line).contains("within the bound"));
+    // And back, where none needs whole blocks.
+    std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
+    let report = converts(&bench, "q.safetensors", "f16");
+    assert!(report.contains("tensors  4 of 4 converted"), "{report}");
+}
+
 #[test]
 fn there_and_back() {
     let bench = Bench::new();
@@ -148,7 +177,7 @@ fn there_and_back() {
         report.contains("K = 100 is not a multiple of 64, the block of affine-4bit-g64-f32"),
         "{report}"
     );
-    assert!(report.contains("shape [128], not [N,K]"), "{report}");
+    assert!(report.contains("shape [128], not [N,K] or [E,N,K]"), "{report}");
     assert!(report.contains("bits     5.00 per converted weight, 32.00 before"), "{report}");
     std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
     converts(&bench, "q.safetensors", "f32");

@@ -300,7 +300,7 @@ impl MoeLayer {
                 let own = self.experts.count();
                 if own != 0 && own != experts {
                     return Err(Error::Shape(format!(
-                        "logits have shape {:?} and the layer {own} experts, wanted [T, {own}]",
+                        "logits have shape {:?}, wanted [T, {own}]: a column for each expert",
                         logits.shape()
                     )));
                 }
