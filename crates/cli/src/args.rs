@@ -60,11 +60,10 @@ pub(crate) enum Command {
     /// Write a whole model with its matrices in another format
     #[command(
         after_help = "Matrices [N,K] of floats, and stacks [E,N,K], are converted if their K is a \
-                      whole number of blocks, and all quantized weights. Other tensors are copied, \
-                      as --except makes them; a table says why. Stacks [E,K,N] look like others: \
-                      leave them to --except. OUT \
-                      is written whole or not at all; a killed process may leave a file \
-                      .tilewise-... beside it.\n\n\
+                      whole number of blocks, and all quantized weights. Other tensors are \
+                      copied; a table says why. Stacks [E,K,N] look like [E,N,K]: name them by \
+                      --except. OUT is written whole or not at all; a killed process may leave a \
+                      file .tilewise-... beside it.\n\n\
                       Example: tilewise convert model.gguf model.safetensors --format mxfp8"
     )]
     Convert(ConvertArgs),
