@@ -3,10 +3,10 @@
 // number to TOP. The powers are stored too: the mainloop multiplies its sums by those of both. All
 // of it is integer arithmetic on the bits of numbers.
 //
-// A workgroup takes a strip of rows or columns twice: first it finds their largest numbers. An
-// invocation keeps the first vectors that it loads for the second time. Here params.m is the
-// operand's extent along the axis that is not K, c_ld and c_batch are the strides of the copy, and
-// tiles_m counts the strips of an entry.
+// A workgroup takes a strip of rows or columns twice: first it finds their largest numbers.
+// Invocations keep their first vectors for the second time. Here params.m is the operand's extent
+// along the axis that is not K, c_ld and c_batch are the strides of the copy, and tiles_m counts
+// the strips of an entry.
 // needs: TOP X_Eight X_K_CONTIGUOUS X_SLAB before_last params row_end x_at x_load8 x_widen8
 // provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP Sharing THREADS VECTOR Vector X_POWERS
 //        find_powers further inside is_unwanted largest line_of loaded loaded_from magnitude packed

@@ -224,8 +224,8 @@ fn exact(case: &Case) -> [Case; 2] {
     either(case, &lines)
 }
 
-/// The same with one number of each eight near the least that is normal in f16, 2^-29 of the
-/// largest: neighbouring lines have others, higher and lower.
+/// The same with one number of each eight near the least that is normal in f16, which is 2^-29 of
+/// the largest in its line. Neighbouring lines have unlike powers of two.
 fn near_the_least(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
     let mut rng = Rng::new(31);
