@@ -17,7 +17,7 @@ use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 /// kernels on matrix units. Without this copy, every product on matrix units packs the operand
 /// again if it is bf16, if its rows are not multiples of 16 bytes, if K is not a multiple of a
 /// kernel's step, or if the operand is f32 and the product's [`Precision`] lets kernels split it.
-/// A stack of matrices that are stored along K, such as weights \[experts,N,K\], gets a copy in f16
+/// A stack of f16 matrices that are stored along K, such as weights \[experts,N,K\], gets a copy,
 /// too: it lies in the order in which kernels read it, and takes as much memory as the stack.
 ///
 /// A prepared tensor goes wherever a tensor goes. [`Gemm`](crate::Gemm) uses the copy where its

@@ -300,8 +300,10 @@ impl MoeLayer {
                 let own = self.experts.count();
                 if own != 0 && own != experts {
                     return Err(Error::Shape(format!(
-                        "logits have shape {:?}, wanted [T, {own}]: a column for each expert",
-                        logits.shape()
+                        "logits have shape {:?} and {}, wanted a column for each expert: \
+                         [T, {own}]",
+                        logits.shape(),
+                        self.experts.counted()
                     )));
                 }
                 (rows, experts, self.router.top_k())

@@ -64,6 +64,12 @@ impl Gated {
         }
     }
 
+    /// The weights that say how many experts there are: their name and shape.
+    pub(super) fn counted(&self) -> String {
+        let first = self.operands().next();
+        first.map_or_else(String::new, |(part, first)| format!("{part} {:?}", first.shape()))
+    }
+
     /// Whether gate and up are one.
     pub(super) fn is_fused(&self) -> bool {
         matches!(self.gate_up, GateUp::Fused(_))

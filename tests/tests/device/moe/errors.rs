@@ -111,7 +111,11 @@ fn layers() {
         refused(layer.forward(&zeros(&[7, 9]), &logits), "Shape", &["[7, 9]", "is 8"]);
         refused(layer.forward(&zeros(&[7]), &logits), "Shape", &["[7]"]);
         refused(layer.forward(&x, &zeros(&[6, 3])), "Shape", &["[6, 3]", "[7, 8]"]);
-        refused(layer.forward(&x, &zeros(&[7, 4])), "Shape", &["logits", "[7, 4]", "[T, 3]"]);
+        refused(
+            layer.forward(&x, &zeros(&[7, 4])),
+            "Shape",
+            &["[7, 4] and gate [3, 6, 8]", "[T, 3]"],
+        );
         refused(layer.forward_into(&x, &logits, &zeros(&[7, 7])), "Shape", &["[7, 7]", "[7, 8]"]);
         let words = Tensor::zeros(&context, DType::U32, &[7, 8]).unwrap();
         refused(layer.forward(&words, &logits), "Unsupported", &["x is u32", "of f32, f16, bf16"]);
