@@ -47,6 +47,11 @@ impl fmt::Display for Target {
     }
 }
 
+/// Whether a shape is that of a matrix [N,K] or of a stack [E,N,K].
+pub(crate) fn is_of_weights(shape: &[usize]) -> bool {
+    matches!(shape.len(), 2 | 3)
+}
+
 impl Target {
     /// The kind of a tensor in this format.
     pub(crate) fn kind(self) -> Kind {
@@ -77,7 +82,7 @@ impl Target {
         let is_weights = match tensor.kind() {
             kind if self.is(kind) => return Some(format!("already {self}")),
             Kind::Quantized(_) => true,
-            Kind::Dense(dtype) if dtype.is_float() => matches!(tensor.shape().len(), 2 | 3),
+            Kind::Dense(dtype) if dtype.is_float() => is_of_weights(tensor.shape()),
             kind => return Some(format!("elements of {kind}")),
         };
         if !is_weights {

@@ -341,8 +341,8 @@ impl Grouping {
 
     /// The segments of a product of `m` rows and a depth of `k`, in their order; `numbers` are the
     /// ends, or the counts of rows. An end below the one before it, or beyond the last row (or all
-    /// of K), is clamped, and so is a count; a group without an end has no rows, and
-    /// a row without an index no entry.
+    /// of K), is clamped, and so is a count. A group without an end has no rows, and
+    /// a row without an index has no entry.
     pub fn segments(self, [m, k]: [u64; 2], batch: u64, numbers: &[u32]) -> Vec<Segment> {
         let number = |group: u64| {
             numbers.get((self.offset() + group) as usize).map(|&number| u64::from(number))

@@ -7,7 +7,7 @@ use crate::failure::{Failure, Result, warn};
 use crate::matrix::{Deviation, Matrix, meant, prefix, weight_name};
 use crate::progress;
 use crate::table::{NUMBER, TEXT, table};
-use crate::target::Target;
+use crate::target::{Target, is_of_weights};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -125,7 +125,7 @@ fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
     const SHOWN: usize = 3;
     // Matrices first: that a vector is none is no news.
     let (matrices, others): (Vec<_>, Vec<_>) =
-        steps.iter().partition(|step| matches!(step.tensor.shape().len(), 2 | 3));
+        steps.iter().partition(|step| is_of_weights(step.tensor.shape()));
     let reason = |step: &Step<'_>| Some(format!("{}: {}", step.tensor.name(), step.kept.as_ref()?));
     let shown: Vec<String> =
         matrices.into_iter().chain(others).filter_map(reason).take(SHOWN).collect();

@@ -125,8 +125,8 @@ pub(super) const COPY_STEP: u64 = 256;
 /// terms of f32.
 const SLAB: u64 = 32;
 
-/// Where an operand is packed: lines in the direction of its own storage, one after the other or in
-/// slabs.
+/// A packed operand. Its lines have the direction of its storage. They follow one another, or lie
+/// in slabs.
 #[derive(Clone, Copy)]
 pub(super) struct Packing {
     loader: &'static OperandDef,

@@ -69,7 +69,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// A product as it is asked for: how exact, of which rows, and by which kernel.
+/// A product with its options: its precision, its row indices and its kernel.
 pub(super) fn asked(
     gemm: Gemm,
     precision: Precision,
