@@ -2,7 +2,7 @@
 // steps along K, with zeros at their ends, 16 bytes per invocation. Lines keep their order. Here
 // params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides
 // of the copy, and tiles_m and tiles_n count tiles of LINES × VECTORS in an entry of the copy.
-// needs: X_K_CONTIGUOUS X_SLAB linear_id params row_end x_at x_base x_words_masked
+// needs: X_K_CONTIGUOUS linear_id params row_end x_apart x_at x_base x_words_masked
 // provides: LINES VECTOR VECTORS main packed
 
 const LINES: u32 = 4u; //param
@@ -31,6 +31,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if line < lines && at < length {
         words = x_words_masked(x_base(entry) + line * params.x_ld + at, length - at);
     }
-    let ld = select(params.c_ld, X_SLAB * params.m, X_SLAB != 0u);
-    packed[(entry * params.c_batch + x_at(line, at, ld)) / VECTOR] = words;
+    let place = x_at(line, at, x_apart(params.m, params.c_ld));
+    packed[(entry * params.c_batch + place) / VECTOR] = words;
 }

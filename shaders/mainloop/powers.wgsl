@@ -7,7 +7,7 @@
 // Invocations keep their first vectors for the second time. Here params.m is the operand's extent
 // along the axis that is not K, c_ld and c_batch are the strides of the copy, and tiles_m counts
 // the strips of an entry.
-// needs: TOP X_Eight X_K_CONTIGUOUS X_SLAB before_last params row_end x_at x_load8 x_widen8
+// needs: TOP X_Eight X_K_CONTIGUOUS before_last params row_end x_apart x_at x_load8 x_widen8
 // provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP Sharing THREADS VECTOR Vector X_POWERS
 //        find_powers further inside is_unwanted largest line_of loaded loaded_from magnitude packed
 //        place_of powers significand_of store_powers upper_half_of vector_at x_powers
@@ -84,8 +84,8 @@ fn is_unwanted(entry: u32, strip: u32) -> bool {
 
 // Where the copy has it.
 fn place_of(sharing: Sharing, vector: Vector) -> u32 {
-    let ld = select(params.c_ld, X_SLAB * params.m, X_SLAB != 0u);
-    return (sharing.to + x_at(vector.line, vector.at, ld)) / VECTOR;
+    let place = x_at(vector.line, vector.at, x_apart(params.m, params.c_ld));
+    return (sharing.to + place) / VECTOR;
 }
 
 // Which row or column of the strip has element j of an invocation's vectors.

@@ -2,10 +2,15 @@
 // along K, one after the other, and each slab has all lines: so a slice of a tile is read from one
 // place in memory.
 // needs: nothing
-// provides: X_SLAB x_at
+// provides: X_SLAB x_apart x_at
 
 // Steps along K of a slab; 0 where lines follow one another.
 const X_SLAB: u32 = 0u; //param
+
+// How far apart slabs of so many lines begin, or lines of `ld` elements.
+fn x_apart(lines: u32, ld: u32) -> u32 {
+    return select(ld, X_SLAB * lines, X_SLAB != 0u);
+}
 
 // A step of a line, where slabs, or lines, begin `ld` elements apart.
 fn x_at(line: u32, step: u32, ld: u32) -> u32 {

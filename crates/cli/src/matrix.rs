@@ -19,6 +19,8 @@ pub(crate) struct Matrix<'m> {
     shown: String,
     pub(crate) n: usize,
     pub(crate) k: usize,
+    /// Rows of one matrix of a stack.
+    each: usize,
     /// Stored column i is column `order[i]` of W.
     order: Option<Vec<u32>>,
 }
@@ -32,10 +34,10 @@ enum Weights<'m> {
 impl<'m> Matrix<'m> {
     /// An array [N,K] or [E,N,K] that was read from `source`.
     pub(crate) fn of_array(array: Array, source: &Source) -> std::result::Result<Self, Failure> {
-        let (n, k) = match *array.shape {
-            [n, k] => (n, k),
+        let (n, each, k) = match *array.shape {
+            [n, k] => (n, n, k),
             // No overflow: the array is in memory, or has no elements.
-            [matrices, n, k] => (matrices.saturating_mul(n), k),
+            [matrices, n, k] => (matrices.saturating_mul(n), n, k),
             _ => {
                 let shape = shape_text(&array.shape);
                 return Err(Failure::Other(format!(
@@ -43,7 +45,8 @@ impl<'m> Matrix<'m> {
                 )));
             }
         };
-        Ok(Matrix { weights: Weights::Array(array), shown: source.to_string(), n, k, order: None })
+        let (weights, shown) = (Weights::Array(array), source.to_string());
+        Ok(Matrix { weights, shown, n, k, each, order: None })
     }
 
     /// Describes a tensor of numbers, quantized or not.
@@ -53,7 +56,9 @@ impl<'m> Matrix<'m> {
         }
         let (n, k) = tensor.matrix()?;
         let shown = format!("{}: {}", tensor.file(), tensor.name());
-        Ok(Matrix { weights: Weights::Tensor(tensor.clone()), shown, n, k, order: tensor.order()? })
+        let each = if let [_, each, _] = *tensor.shape() { each } else { n };
+        let (weights, order) = (Weights::Tensor(tensor.clone()), tensor.order()?);
+        Ok(Matrix { weights, shown, n, k, each, order })
     }
 
     /// The rows in strips, each of a size that memory holds easily.
@@ -114,13 +119,17 @@ impl<'m> Matrix<'m> {
         Ok(())
     }
 
-    /// The error of some rows from `first` on, with the number of the row in the matrix. A row
+    /// The error of some rows from `first` on, with the number of the row in its matrix. A row
     /// alone has the number 0 in its error.
     fn located(&self, target: Target, values: &[f32], first: usize, error: Error) -> Error {
         let refused = |(i, row)| Some((first + i, target.store(row, 1, self.k).err()?));
         match values.chunks_exact(self.k).enumerate().find_map(refused) {
             Some((row, Error::InvalidValue(why))) => {
-                let why = why.replacen("row 0", &format!("row {row}"), 1);
+                let place = match row / self.each {
+                    _ if self.n == self.each => format!("row {row}"),
+                    matrix => format!("row {} of matrix {matrix}", row % self.each),
+                };
+                let why = why.replacen("row 0", &place, 1);
                 Error::InvalidValue(format!("{}: {why}", self.shown))
             }
             _ => error,

@@ -50,7 +50,8 @@ pub struct PreparedTensor {
 }
 
 impl PreparedTensor {
-    /// A left operand A \[M,K\] or \[batch,M,K\]. The work is submitted, not waited for.
+    /// A left operand A \[M,K\], or with a batch \[inner,M,K\] or \[outer,inner,M,K\]. The work
+    /// is submitted, not waited for.
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a tensor that is no
@@ -70,8 +71,8 @@ impl PreparedTensor {
         Self::new(tensor, Role::A, precision)
     }
 
-    /// A right operand B \[K,N\], \[batch,K,N\] or \[groups,K,N\]; of weights W \[N,K\], `W.t()`.
-    /// As [`left`](Self::left).
+    /// A right operand B \[K,N\], with a batch \[inner,K,N\] or \[outer,inner,K,N\], or
+    /// \[groups,K,N\]; of weights W \[N,K\], `W.t()`. As [`left`](Self::left).
     ///
     /// # Errors
     /// As [`left`](Self::left).

@@ -9,6 +9,7 @@ use crate::progress;
 use crate::table::{NUMBER, TEXT, table};
 use crate::target::{Target, is_of_weights};
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write;
 use tilewise_files::{Error, Expected, Kind, Model, Output, Sink, Tensor, Value, write};
@@ -79,6 +80,9 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     report(&steps, model.tensors().len(), args, written, out)
 }
 
+/// Why a tensor is copied that `--only` or `--except` leaves out.
+const NOT_SELECTED: &str = "not selected";
+
 /// A tensor on its way.
 struct Step<'m> {
     tensor: Tensor<'m>,
@@ -104,7 +108,7 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
         let excluded =
             !args.only.is_empty() && !named(&tensor, &args.only) || named(&tensor, &args.except);
         let kept =
-            if excluded { Some("not selected".to_owned()) } else { args.format.refusal(&tensor) };
+            if excluded { Some(NOT_SELECTED.to_owned()) } else { args.format.refusal(&tensor) };
         Ok(Step { tensor, kept, deviation: Cell::default() })
     };
     model.tensors().filter(|tensor| !named(tensor, &args.skip)).map(step).collect()
@@ -123,12 +127,15 @@ fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Resul
 fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
     /// Reasons in the message.
     const SHOWN: usize = 3;
-    // Matrices first: that a vector is none is no news.
-    let (matrices, others): (Vec<_>, Vec<_>) =
-        steps.iter().partition(|step| is_of_weights(step.tensor.shape()));
+    // Matrices that were meant first: that a vector is no matrix is no news.
+    let news = |step: &&Step<'_>| {
+        let selected = step.kept.as_deref() != Some(NOT_SELECTED);
+        Reverse((selected, is_of_weights(step.tensor.shape())))
+    };
+    let mut ordered: Vec<_> = steps.iter().collect();
+    ordered.sort_by_key(news);
     let reason = |step: &Step<'_>| Some(format!("{}: {}", step.tensor.name(), step.kept.as_ref()?));
-    let shown: Vec<String> =
-        matrices.into_iter().chain(others).filter_map(reason).take(SHOWN).collect();
+    let shown: Vec<String> = ordered.into_iter().filter_map(reason).take(SHOWN).collect();
     let more = if steps.len() > SHOWN {
         format!("; and {} more", steps.len() - SHOWN)
     } else {

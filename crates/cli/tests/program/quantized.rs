@@ -88,7 +88,7 @@ fn a_matrix_of_several_strips() {
     bench.npy("w.npy", &[n, k], &weights);
     bench.refuses(
         "quantize w.npy -o n.safetensors --format mxfp4",
-        &["w.npy: weight 7 (row 1028, column 7) is NaN"],
+        &["w.npy: the weight in row 1028, column 7 is NaN"],
     );
 }
 
@@ -115,12 +115,12 @@ fn a_stack_of_matrices() {
              --adapter cpu"
         ));
     }
-    // An error counts rows over all matrices.
+    // An error counts rows of each matrix.
     weights[12 * k + 7] = f32::NAN;
     bench.npy("w.npy", &[e, n, k], &weights);
     bench.refuses(
         "quantize w.npy -o n.safetensors --format mxfp4",
-        &["w.npy: weight 7 (row 12, column 7) is NaN"],
+        &["w.npy: the weight in row 2 of matrix 2, column 7 is NaN"],
     );
     bench.npy("none.npy", &[0, 5, 64], &[]);
     bench.succeed("quantize none.npy -o none.safetensors --check");

@@ -355,7 +355,7 @@ fn encoded(
     }
     if let Some(i) = weights.iter().position(|w| !w.is_finite()) {
         return Err(Error::InvalidValue(format!(
-            "weight {i} (row {}, column {}) is {}",
+            "the weight in row {}, column {} is {}",
             i / k,
             i % k,
             weights[i]

@@ -126,10 +126,10 @@ fn every_format_refuses_what_does_not_fit() {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut weights = vec![0.0; 3 * block];
             weights[block + 6] = bad;
-            let place = format!("{} (row 1, column 6)", block + 6);
+            let place = "row 1, column 6";
             assert!(matches!(
                 refuse(&weights, 3, block),
-                Error::InvalidValue(text) if text.contains(&place)
+                Error::InvalidValue(text) if text.contains(place)
             ));
         }
         let planes: Vec<_> =

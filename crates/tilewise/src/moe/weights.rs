@@ -4,7 +4,7 @@ use super::work::{Work, asked};
 use crate::context::Context;
 use crate::gemm::Gemm;
 use crate::offsets::GroupOffsets;
-use crate::ops::{self, Unary};
+use crate::ops::{self, Unary, of_type};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::Arc;
@@ -99,10 +99,13 @@ impl Gated {
         context: &Context,
         experts: Option<usize>,
     ) -> Result<[usize; 2]> {
-        let mut all: Option<[usize; 2]> = None;
+        let mut found = Vec::new();
         for (part, operand) in self.operands() {
-            let (own, shape) = of(operand);
-            context.same(own, part)?;
+            let shape = operand.shape();
+            context.same(operand.context(), part)?;
+            if let RightOperand::Dense(w) = operand {
+                of_type(&format!("{part} of {name} is"), w, &DType::FLOATS)?;
+            }
             let (groups, matrix) = match (experts, &*shape) {
                 (Some(_), &[groups, n, k]) => (Some(groups), Some([n, k])),
                 (None, &[n, k]) => (None, Some([n, k])),
@@ -115,13 +118,23 @@ impl Gated {
                 ("gate and up", Some([both, _])) if !both.is_multiple_of(2) => None,
                 (_, Some([n, h])) => Some([if fused { n / 2 } else { n }, h]),
             };
-            let fits = groups == experts && all.is_none_or(|all| Some(all) == sizes);
             match sizes {
-                Some(sizes) if fits => all = Some(sizes),
-                _ => return Err(misfit(name, part, &shape, experts, all)),
+                Some(sizes) if groups == experts => found.push((part, shape, sizes)),
+                _ => {
+                    let before = found.first().map(|&(_, _, sizes)| sizes);
+                    return Err(misfit(name, part, &shape, experts, before));
+                }
             }
         }
-        Ok(all.unwrap_or_default())
+        // Two that agree are right, else the first is.
+        let agreed = match found[..] {
+            [_, (.., up), (.., down)] if up == down => up,
+            _ => found.first().map(|&(_, _, sizes)| sizes).unwrap_or_default(),
+        };
+        match found.iter().find(|(_, _, sizes)| *sizes != agreed) {
+            Some((part, shape, _)) => Err(misfit(name, part, shape, experts, Some(agreed))),
+            None => Ok(agreed),
+        }
     }
 
     /// Memory for what lies between the products of so many rows.
@@ -287,12 +300,7 @@ fn gated(
     work.op(&ops::mul(out, up), out)
 }
 
-/// Context and shape.
-fn of(operand: &RightOperand) -> (&Context, Vec<usize>) {
-    (operand.context(), operand.shape())
-}
-
-/// The error of weights of the wrong shape; `all` are F and H as the weights before have them.
+/// The error of weights of the wrong shape; `all` are F and H as other weights have them.
 fn misfit(
     name: &str,
     part: &str,

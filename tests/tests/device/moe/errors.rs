@@ -131,6 +131,10 @@ fn layers() {
             &["up", "[3, 5, 8]", "[3, 6, 8]"],
         );
         refused(of(&gate, &gate, &gate, 1), "Shape", &["down", "[3, 6, 8]", "[3, 8, 6]"]);
+        // The two others agree.
+        refused(of(&zeros(&[3, 6, 9]), &gate, &down, 1), "Shape", &["gate of", "9]", "[3, 6, 8]"]);
+        let codes = Tensor::zeros(&context, DType::U32, &[3, 6, 8]).unwrap();
+        refused(of(&gate, &codes, &down, 1), "Unsupported", &["up of the experts is u32"]);
         refused(of(&zeros(&[6, 8]), &gate, &down, 1), "Shape", &["gate", "[6, 8]", "[3, F, H]"]);
         let odd = MoeLayer::fused(zeros(&[3, 11, 8]), &down, 1);
         refused(odd.forward(&x, &logits), "Shape", &["[3, 11, 8]", "2·F"]);

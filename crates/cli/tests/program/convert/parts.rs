@@ -100,6 +100,7 @@ fn what_cannot_be_converted_is_not_written() {
         "nan.safetensors",
         &[("a.weight", &[2, 128], &[1.0; 256]), ("b.weight", &[2, 128], &weights)],
     );
+    bench.safetensors("stack.safetensors", &[("w", &[4, 2, 32], &weights)]);
     let gguf = std::fs::read(bench.path("gguf/all.gguf")).unwrap();
     std::fs::write(bench.path("short.gguf"), &gguf[..gguf.len() - 300]).unwrap();
     std::fs::write(bench.path("header.gguf"), &gguf[..100]).unwrap();
@@ -116,6 +117,14 @@ fn what_cannot_be_converted_is_not_written() {
         (
             "nan.safetensors old.safetensors --format mxfp4",
             &["nan.safetensors", "b.weight", "row 1, column 72", "NaN"],
+        ),
+        (
+            "stack.safetensors old.safetensors --format mxfp4",
+            &["stack.safetensors: w: the weight in row 0 of matrix 3, column 8 is NaN"],
+        ),
+        (
+            "odd.safetensors old.safetensors --format mxfp4 --only v",
+            &["mxfp4: v: shape [3]", "odd.weight: not selected"],
         ),
         ("short.gguf old.safetensors --format f16", &["short.gguf", "truncated", "28532 bytes"]),
         ("header.gguf old.safetensors --format f16", &["header.gguf", "truncated"]),
