@@ -112,6 +112,20 @@ def near(y, right):
     torch.testing.assert_close(y.float(), right, rtol=1e-2, atol=0.02 * right.abs().max().item())
 
 
+def one_row(launched, x, y, reads, check):
+    """One row to each of the experts named beside each set: milliseconds, and the form."""
+    _, n, k = launched[0][0].shape
+    best = (float("inf"), "")
+    for bn, bk, warps in SINGLE:
+        if n % bn == 0 and k % bk == 0:
+            y.fill_(float("nan"))
+            launches = [lambda s=s, e=e: single[(n // bn, len(e))](
+                x, *s.arguments(), y, e, n, k, bn, bk, reads, num_warps=warps)
+                for s, e in launched]
+            best = min(best, (timed(launches, check), f"{bn}x{bk}, {warps} warps"))
+    return best
+
+
 def shared_rows(sets, rows):
     """The same number of rows to each expert: milliseconds, and the form."""
     count, n, k = sets[0].shape
@@ -119,17 +133,10 @@ def shared_rows(sets, rows):
     y = torch.empty(count, rows, n, device="cuda", dtype=torch.float16)
     right = torch.einsum("emk,enk->emn", x.float(), sets[-1].weights)
     every = torch.arange(count, device="cuda", dtype=torch.int32)
-    best = (float("inf"), "")
+    check = lambda: near(y, right)
     if rows == 1:
-        for bn, bk, warps in SINGLE:
-            if n % bn == 0 and k % bk == 0:
-                y.fill_(float("nan"))
-                launches = [lambda s=s: single[(n // bn, count)](
-                    x, *s.arguments(), y, every, n, k, bn, bk, False, num_warps=warps)
-                    for s in sets]
-                took = timed(launches, lambda: near(y, right))
-                best = min(best, (took, f"{bn}x{bk}, {warps} warps"))
-        return best
+        return one_row([(s, every) for s in sets], x, y, False, check)
+    best = (float("inf"), "")
     bm = min(128, max(16, triton.next_power_of_2(rows)))
     for bn, bk, stages in itertools.product([32, 64, 128], [64, 128], [2, 3, 4]):
         warps = 8 if bm == 128 else 4
@@ -138,7 +145,7 @@ def shared_rows(sets, rows):
             launches = [lambda s=s: tiles[(n // bn, count, triton.cdiv(rows, bm))](
                 x, *s.arguments(), y, rows, n, k, bm, bn, bk, num_warps=warps,
                 num_stages=stages) for s in sets]
-            took = timed(launches, lambda: near(y, right))
+            took = timed(launches, check)
             best = min(best, (took, f"{bm}x{bn}x{bk}, {warps} warps, {stages} stages"))
     return best
 
@@ -152,16 +159,7 @@ def one_token(sets, reads, some=8):
               for s in sets for _ in range(8)]
     last, picks = chosen[-1]
     right = torch.einsum("ek,enk->en", x.float(), last.weights[picks.long()])
-    best = (float("inf"), "")
-    for bn, bk, warps in SINGLE:
-        if n % bn == 0 and k % bk == 0:
-            y.fill_(float("nan"))
-            launches = [lambda s=s, e=e: single[(n // bn, some)](
-                x, *s.arguments(), y, e, n, k, bn, bk, reads, num_warps=warps)
-                for s, e in chosen]
-            took = timed(launches, (lambda: None) if reads else (lambda: near(y, right)))
-            best = min(best, (took, f"{bn}x{bk}, {warps} warps"))
-    return best
+    return one_row(chosen, x, y, reads, (lambda: None) if reads else (lambda: near(y, right)))
 
 
 def main():
