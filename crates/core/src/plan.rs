@@ -355,7 +355,8 @@ fn least_splits(problem: &Problem, variant: &Variant) -> u64 {
     let multiplied = variant.multiplied(problem);
     let split = multiplied.a.format != problem.a.format;
     let strict = split && problem.precision == Precision::SplitF32;
-    if strict && variant.chain() == 0 { multiplied.k.div_ceil(Precision::CHAIN) } else { 1 }
+    let chains = multiplied.k.div_ceil(Precision::CHAIN);
+    if strict && variant.chain() == 0 { chains.max(1) } else { 1 }
 }
 
 /// Lays a candidate out, and says what it costs, or why it does not serve.

@@ -1,6 +1,6 @@
 //! The ends of the ranges: nothing at all, very long and very many, and devices that allow little.
 
-use tilewise::{DType, QuantFormat, QuantizedTensor, Take, Tensor};
+use tilewise::{DType, Precision, QuantFormat, QuantizedTensor, Take, Tensor};
 use tilewise_core::{Caps, DeviceClass, Error, Problem, explain, plan};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::{Case, Suite, adapters, floor, one_of_each, themes};
@@ -10,7 +10,12 @@ const F32: [DType; 3] = [DType::F32; 3];
 /// K = 0 leaves beta·C and the epilogue; M, N, the batch or the groups at 0 leave nothing to do.
 #[test]
 fn nothing() {
-    Suite::on_every_adapter(|adapter| themes::on(&one_of_each(adapter), &themes::empty()));
+    Suite::on_every_adapter(|adapter| {
+        let none = Case::new([5, 7, 0], F32);
+        // As the planner chooses, too.
+        let chosen = Precision::ALL.map(|precision| Case { precision, ..none.clone() });
+        [themes::on(&one_of_each(adapter), &themes::empty()), chosen.into()].concat()
+    });
 }
 
 /// More than 32,767 rows, and as many columns.

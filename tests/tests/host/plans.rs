@@ -180,6 +180,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("a list in bf16", listed(DType::BF16, 4, 1024, 8)),
         ("one by one", f32(1, 1, 1)),
         ("K = 0", f32(3, 5, 0)),
+        ("K = 0, split", Problem { precision: Precision::SplitF32, ..f32(3, 5, 0) }),
         ("M = 0", f32(0, 5, 3)),
     ]
 }
