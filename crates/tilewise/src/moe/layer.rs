@@ -297,26 +297,26 @@ impl MoeLayer {
             Routes::Logits(logits) => {
                 context.same(logits.context(), "the logits")?;
                 let [rows, experts] = self.router.sizes(logits)?;
-                let own = self.experts.count();
-                if own != 0 && own != experts {
+                let (own, all) = self.experts.count();
+                if own != 0 && own != experts && all {
                     return Err(Error::Shape(format!(
                         "logits have shape {:?} and {}, wanted a column for each expert: \
                          [T, {own}]",
                         logits.shape(),
-                        self.experts.counted()
+                        self.experts.first_shown()
                     )));
                 }
-                (rows, experts, self.router.top_k())
+                (rows, (experts, "the logits have columns for"), self.router.top_k())
             }
             Routes::Chosen { weights, experts } => {
                 let [rows, k] = chosen_sizes(context, weights, experts)?;
-                (rows, self.experts.count(), k)
+                (rows, (self.experts.count().0, "other weights are of"), k)
             }
         };
-        let [f, own] = self.experts.sizes("the experts", context, Some(experts))?;
+        let [f, own] = self.experts.sizes("the experts", context, Some(experts), h)?;
         let shared = match &self.shared {
             Some(shared) => {
-                let [f, own] = shared.sizes("the shared experts", context, None)?;
+                let [f, own] = shared.sizes("the shared experts", context, None, h)?;
                 fits(x, own, "the shared experts")?;
                 Some(f)
             }
@@ -334,6 +334,7 @@ impl MoeLayer {
             )));
         }
         let fused = [self.experts.is_fused(), self.shared.as_ref().is_some_and(Gated::is_fused)];
+        let (experts, _) = experts;
         Ok(Sizes { tokens, experts, k, h, f, shared, fused, dtype })
     }
 

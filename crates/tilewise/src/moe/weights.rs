@@ -56,16 +56,22 @@ impl Gated {
         Gated { gate_up: GateUp::Fused(gate_up), down }
     }
 
-    /// How many experts there are, if the weights are stacks.
-    pub(super) fn count(&self) -> usize {
-        match self.operands().next().map(|(_, first)| first.shape()).as_deref() {
-            Some(&[experts, _, _]) => experts,
-            _ => 0,
-        }
+    /// How many experts there are: as many as two of the weights have, or else the first. Also
+    /// whether all have as many.
+    pub(super) fn count(&self) -> (usize, bool) {
+        let counts: Vec<_> = self
+            .operands()
+            .map(|(_, operand)| match *operand.shape() {
+                [experts, _, _] => experts,
+                _ => 0,
+            })
+            .collect();
+        let agreed = agreed(&counts).unwrap_or_default();
+        (agreed, counts.iter().all(|&count| count == agreed))
     }
 
-    /// The weights that say how many experts there are: their name and shape.
-    pub(super) fn counted(&self) -> String {
+    /// The weights that come first: their name and shape.
+    pub(super) fn first_shown(&self) -> String {
         let first = self.operands().next();
         first.map_or_else(String::new, |(part, first)| format!("{part} {:?}", first.shape()))
     }
@@ -91,50 +97,46 @@ impl Gated {
         self.operands().try_for_each(|(part, operand)| operand.lies_beside(part, y))
     }
 
-    /// Rows of gate, and those of input: F and H, once all weights are found to fit; of so many
-    /// experts, or of none.
+    /// Rows of gate, and those of input: F and H, once all weights are found to fit. `experts` are
+    /// how many there are, and who says so; none where all tokens pass. `h` is the width of x: of
+    /// weights that differ, those that have it are right.
     pub(super) fn sizes(
         &self,
         name: &str,
         context: &Context,
-        experts: Option<usize>,
+        experts: Option<(usize, &str)>,
+        h: usize,
     ) -> Result<[usize; 2]> {
         let mut found = Vec::new();
         for (part, operand) in self.operands() {
-            let shape = operand.shape();
-            context.same(operand.context(), part)?;
+            let whose = format!("{part} of {name}");
+            context.same(operand.context(), &whose)?;
             if let RightOperand::Dense(w) = operand {
-                of_type(&format!("{part} of {name} is"), w, &DType::FLOATS)?;
+                of_type(&format!("{whose} is"), w, &DType::FLOATS)?;
             }
-            let (groups, matrix) = match (experts, &*shape) {
-                (Some(_), &[groups, n, k]) => (Some(groups), Some([n, k])),
-                (None, &[n, k]) => (None, Some([n, k])),
-                _ => (None, None),
+            let shape = operand.shape();
+            let matrix = match (experts, &*shape) {
+                (Some(_), &[_, n, k]) | (None, &[n, k]) => Some([n, k]),
+                _ => None,
             };
-            let fused = self.is_fused();
             let sizes = match (part, matrix) {
                 (_, None) => None,
                 ("down", Some([h, f])) => Some([f, h]),
                 ("gate and up", Some([both, _])) if !both.is_multiple_of(2) => None,
-                (_, Some([n, h])) => Some([if fused { n / 2 } else { n }, h]),
+                (_, Some([n, h])) => Some([if self.is_fused() { n / 2 } else { n }, h]),
             };
-            match sizes {
-                Some(sizes) if groups == experts => found.push((part, shape, sizes)),
-                _ => {
-                    let before = found.first().map(|&(_, _, sizes)| sizes);
-                    return Err(misfit(name, part, &shape, experts, before));
-                }
+            found.push((part, shape, sizes));
+        }
+        let all: Vec<_> = found.iter().filter_map(|&(.., sizes)| sizes).collect();
+        let of_x: Vec<_> = all.iter().copied().filter(|&[_, own]| own == h).collect();
+        let right = agreed(if of_x.is_empty() { &all } else { &of_x });
+        for (part, shape, sizes) in &found {
+            let of_all = experts.is_none_or(|(experts, _)| shape.first() == Some(&experts));
+            if sizes.is_none() || *sizes != right || !of_all {
+                return Err(misfit(&format!("{part} of {name}"), part, shape, experts, right));
             }
         }
-        // Two that agree are right, else the first is.
-        let agreed = match found[..] {
-            [_, (.., up), (.., down)] if up == down => up,
-            _ => found.first().map(|&(_, _, sizes)| sizes).unwrap_or_default(),
-        };
-        match found.iter().find(|(_, _, sizes)| *sizes != agreed) {
-            Some((part, shape, _)) => Err(misfit(name, part, shape, experts, Some(agreed))),
-            None => Ok(agreed),
-        }
+        Ok(right.unwrap_or_default())
     }
 
     /// Memory for what lies between the products of so many rows.
@@ -300,33 +302,39 @@ fn gated(
     work.op(&ops::mul(out, up), out)
 }
 
-/// The error of weights of the wrong shape; `all` are F and H as other weights have them.
+/// What two or more say, or else the first.
+fn agreed<T: Copy + PartialEq>(said: &[T]) -> Option<T> {
+    let twice = |one: &&T| said.iter().filter(|other| other == one).count() > 1;
+    said.iter().find(twice).or(said.first()).copied()
+}
+
+/// The error of weights of the wrong shape; `right` are F and H as other weights have them.
 fn misfit(
-    name: &str,
+    whose: &str,
     part: &str,
     shape: &[usize],
-    experts: Option<usize>,
-    all: Option<[usize; 2]>,
+    experts: Option<(usize, &str)>,
+    right: Option<[usize; 2]>,
 ) -> Error {
-    let [f, h] = match all {
-        Some(sizes) => sizes.map(|size| size.to_string()),
-        None => ["F".to_owned(), "H".to_owned()],
+    let [f, both, h] = match right {
+        Some([f, h]) => [f, f.saturating_mul(2), h].map(|size| size.to_string()),
+        None => ["F", "2·F", "H"].map(str::to_owned),
     };
     let groups = match experts {
-        Some(0) => "E, ".to_owned(),
-        Some(experts) => format!("{experts}, "),
+        Some((0, _)) => "E, ".to_owned(),
+        Some((experts, _)) => format!("{experts}, "),
         None => String::new(),
     };
     let wanted = match part {
         "down" => format!("{h}, {f}"),
-        "gate and up" => format!("2·{f}, {h}"),
+        "gate and up" => format!("{both}, {h}"),
         _ => format!("{f}, {h}"),
     };
-    let whose = match experts {
-        Some(experts) if experts > 0 && shape.len() == 3 && shape[0] != experts => {
-            ": the logits, or the weights named before, have as many experts"
+    let said = match experts {
+        Some((experts, by)) if shape.len() == 3 && shape[0] != experts => {
+            format!(": {by} {experts} experts")
         }
-        _ => "",
+        _ => String::new(),
     };
-    Error::Shape(format!("{part} of {name} has shape {shape:?}, wanted [{groups}{wanted}]{whose}"))
+    Error::Shape(format!("{whose} has shape {shape:?}, wanted [{groups}{wanted}]{said}"))
 }

@@ -131,13 +131,22 @@ fn layers() {
             &["up", "[3, 5, 8]", "[3, 6, 8]"],
         );
         refused(of(&gate, &gate, &gate, 1), "Shape", &["down", "[3, 6, 8]", "[3, 8, 6]"]);
-        // The two others agree.
+        // Those that have the width of x are right, then those that agree.
+        let h_by_f = zeros(&[3, 8, 6]);
+        refused(of(&gate, &h_by_f, &gate, 1), "Shape", &["up of", "[3, 8, 6]", "[3, 6, 8]"]);
+        refused(of(&h_by_f, &gate, &gate, 1), "Shape", &["gate of", "[3, 8, 6]", "[3, 6, 8]"]);
+        let wide = zeros(&[3, 6, 9]);
+        refused(of(&wide, &wide, &down, 1), "Shape", &["gate of", "[3, 6, 9]", "[3, 6, 8]"]);
+        let four = zeros(&[4, 6, 8]);
+        refused(of(&four, &gate, &down, 1), "Shape", &["gate of", "[4, 6, 8]", "logits", "3 exp"]);
         refused(of(&zeros(&[3, 6, 9]), &gate, &down, 1), "Shape", &["gate of", "9]", "[3, 6, 8]"]);
         let codes = Tensor::zeros(&context, DType::U32, &[3, 6, 8]).unwrap();
         refused(of(&gate, &codes, &down, 1), "Unsupported", &["up of the experts is u32"]);
-        refused(of(&zeros(&[6, 8]), &gate, &down, 1), "Shape", &["gate", "[6, 8]", "[3, F, H]"]);
+        refused(of(&zeros(&[6, 8]), &gate, &down, 1), "Shape", &["gate", "[6, 8]", "[3, 6, 8]"]);
         let odd = MoeLayer::fused(zeros(&[3, 11, 8]), &down, 1);
-        refused(odd.forward(&x, &logits), "Shape", &["[3, 11, 8]", "2·F"]);
+        refused(odd.forward(&x, &logits), "Shape", &["[3, 11, 8]", "[3, 12, 8]"]);
+        let flat = MoeLayer::fused(zeros(&[12, 8]), zeros(&[8, 6]), 1);
+        refused(flat.forward(&x, &logits), "Shape", &["[12, 8]", "[3, 2·F, H]"]);
         let short = MoeLayer::fused(zeros(&[3, 10, 8]), &down, 1);
         refused(short.forward(&x, &logits), "Shape", &["[3, 8, 6]", "[3, 8, 5]"]);
         let shared = layer.clone().shared(zeros(&[4, 9]), zeros(&[4, 9]), zeros(&[9, 4]));
