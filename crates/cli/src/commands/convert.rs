@@ -80,7 +80,7 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     report(&steps, model.tensors().len(), args, written, out)
 }
 
-/// Why a tensor is copied that `--only` or `--except` leaves out.
+/// Why a tensor is copied that `--only` or `--except` leaves out, before the option's name.
 const NOT_SELECTED: &str = "not selected";
 
 /// A tensor on its way.
@@ -105,10 +105,13 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
         |tensor: &Tensor<'m>, texts: &[String]| texts.iter().any(|text| is_named(tensor, text));
     let step = |tensor: Tensor<'m>| {
         let tensor = known(model, tensor, &expected)?;
-        let excluded =
-            !args.only.is_empty() && !named(&tensor, &args.only) || named(&tensor, &args.except);
-        let kept =
-            if excluded { Some(NOT_SELECTED.to_owned()) } else { args.format.refusal(&tensor) };
+        let kept = if named(&tensor, &args.except) {
+            Some(format!("{NOT_SELECTED} (--except)"))
+        } else if !args.only.is_empty() && !named(&tensor, &args.only) {
+            Some(format!("{NOT_SELECTED} (--only)"))
+        } else {
+            args.format.refusal(&tensor)
+        };
         Ok(Step { tensor, kept, deviation: Cell::default() })
     };
     model.tensors().filter(|tensor| !named(tensor, &args.skip)).map(step).collect()
@@ -117,7 +120,9 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
 /// The same tensor, in the format that is expected where the file leaves it open.
 fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Result<Tensor<'m>> {
     match tensor.kind() {
-        Kind::Unclear(error) if expected.is_empty() => Err(error.clone().into()),
+        Kind::Unclear(error) if expected.is_empty() => {
+            Err(Failure::Other(format!("{error}; --bits and --group say what the model has")))
+        }
         Kind::Unclear(_) => Ok(model.get_as(tensor.name(), expected)?),
         _ => Ok(tensor),
     }
@@ -129,7 +134,7 @@ fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
     const SHOWN: usize = 3;
     // Matrices that were meant first: that a vector is no matrix is no news.
     let news = |step: &&Step<'_>| {
-        let selected = step.kept.as_deref() != Some(NOT_SELECTED);
+        let selected = step.kept.as_ref().is_none_or(|why| !why.starts_with(NOT_SELECTED));
         Reverse((selected, is_of_weights(step.tensor.shape())))
     };
     let mut ordered: Vec<_> = steps.iter().collect();

@@ -27,7 +27,7 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 ///
 /// Tensors whose rows lie the other way round are read faster: gate and up stored as \[E, H, F\],
 /// down as \[E, F, H\]. Give views of these: `w.transpose(1, 2)?.contiguous()?.transpose(1, 2)?`
-/// makes such a view. One H200 took 9 to 21% less time for products of f16 then, with 1 to 128 rows
+/// makes such a view. One H200 took 8 to 17% less time for products of f16 then, with 1 to 128 rows
 /// to an expert (benches/README.md).
 ///
 /// The products of gate and up read the rows of x by token

@@ -124,7 +124,7 @@ fn what_cannot_be_converted_is_not_written() {
         ),
         (
             "odd.safetensors old.safetensors --format mxfp4 --only v",
-            &["mxfp4: v: shape [3]", "odd.weight: not selected"],
+            &["mxfp4: v: shape [3]", "odd.weight: not selected (--only)"],
         ),
         ("short.gguf old.safetensors --format f16", &["short.gguf", "truncated", "28532 bytes"]),
         ("header.gguf old.safetensors --format f16", &["header.gguf", "truncated"]),
@@ -143,7 +143,7 @@ fn what_cannot_be_converted_is_not_written() {
         ("model.safetensors old.safetensors --format q4_k", &["q4_k", "not quantized to it"]),
         (
             "mlx.safetensors old.safetensors --format f16",
-            &["mlx.safetensors", "bf16", "name the format"],
+            &["mlx.safetensors", "bf16", "name the format", "--bits"],
         ),
         ("mlx.safetensors old.safetensors --format f16 --bits 3", &["bf16", "3 bits"]),
     ] {
