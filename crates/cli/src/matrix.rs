@@ -125,9 +125,10 @@ impl<'m> Matrix<'m> {
         let refused = |(i, row)| Some((first + i, target.store(row, 1, self.k).err()?));
         match values.chunks_exact(self.k).enumerate().find_map(refused) {
             Some((row, Error::InvalidValue(why))) => {
-                let place = match row / self.each {
-                    _ if self.n == self.each => format!("row {row}"),
-                    matrix => format!("row {} of matrix {matrix}", row % self.each),
+                let place = if self.n == self.each {
+                    format!("row {row}")
+                } else {
+                    format!("row {} of matrix {}", row % self.each, row / self.each)
                 };
                 let why = why.replacen("row 0", &place, 1);
                 Error::InvalidValue(format!("{}: {why}", self.shown))

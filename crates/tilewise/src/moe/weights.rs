@@ -98,8 +98,8 @@ impl Gated {
     }
 
     /// Rows of gate, and those of input: F and H, once all weights are found to fit. `experts` are
-    /// how many there are, and who says so; none where all tokens pass. `h` is the width of x: of
-    /// weights that differ, those that have it are right.
+    /// how many there are, and who says so; none where all tokens pass. `h` is the width of x:
+    /// where weights differ, the ones of this width are right.
     pub(super) fn sizes(
         &self,
         name: &str,

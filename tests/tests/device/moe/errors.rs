@@ -131,7 +131,7 @@ fn layers() {
             &["up", "[3, 5, 8]", "[3, 6, 8]"],
         );
         refused(of(&gate, &gate, &gate, 1), "Shape", &["down", "[3, 6, 8]", "[3, 8, 6]"]);
-        // Those that have the width of x are right, then those that agree.
+        // The width of x decides, then what two weights say.
         let h_by_f = zeros(&[3, 8, 6]);
         refused(of(&gate, &h_by_f, &gate, 1), "Shape", &["up of", "[3, 8, 6]", "[3, 6, 8]"]);
         refused(of(&h_by_f, &gate, &gate, 1), "Shape", &["gate of", "[3, 8, 6]", "[3, 6, 8]"]);
@@ -139,6 +139,9 @@ fn layers() {
         refused(of(&wide, &wide, &down, 1), "Shape", &["gate of", "[3, 6, 9]", "[3, 6, 8]"]);
         let four = zeros(&[4, 6, 8]);
         refused(of(&four, &gate, &down, 1), "Shape", &["gate of", "[4, 6, 8]", "logits", "3 exp"]);
+        let chosen = Router::new(1).choose(&logits).run().unwrap();
+        let result = MoeLayer::new(&four, &gate, &down, 1).forward(&x, chosen);
+        refused(result, "Shape", &["gate of", "[4, 6, 8]", "other weights are of 3 experts"]);
         refused(of(&zeros(&[3, 6, 9]), &gate, &down, 1), "Shape", &["gate of", "9]", "[3, 6, 8]"]);
         let codes = Tensor::zeros(&context, DType::U32, &[3, 6, 8]).unwrap();
         refused(of(&gate, &codes, &down, 1), "Unsupported", &["up of the experts is u32"]);
