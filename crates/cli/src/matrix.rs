@@ -125,13 +125,12 @@ impl<'m> Matrix<'m> {
         let refused = |(i, row)| Some((first + i, target.store(row, 1, self.k).err()?));
         match values.chunks_exact(self.k).enumerate().find_map(refused) {
             Some((row, Error::InvalidValue(why))) => {
-                let place = if self.n == self.each {
-                    format!("row {row}")
-                } else {
-                    format!("row {} of matrix {}", row % self.each, row / self.each)
+                let matrix = match self.n == self.each {
+                    true => String::new(),
+                    false => format!("matrix {}: ", row / self.each),
                 };
-                let why = why.replacen("row 0", &place, 1);
-                Error::InvalidValue(format!("{}: {why}", self.shown))
+                let why = why.replacen("row 0", &format!("row {}", row % self.each), 1);
+                Error::InvalidValue(format!("{}: {matrix}{why}", self.shown))
             }
             _ => error,
         }

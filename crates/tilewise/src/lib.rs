@@ -105,6 +105,7 @@ mod quantized;
 mod right;
 mod scratch;
 mod spacing;
+mod status;
 mod storage;
 mod take;
 mod tensor;

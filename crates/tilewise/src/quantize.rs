@@ -4,13 +4,14 @@ use crate::context::{Backend, Context};
 use crate::execute;
 use crate::gpu::Conversion;
 use crate::memory;
-use crate::quantized::{QuantizedTensor, STATUS_BYTES};
+use crate::quantized::QuantizedTensor;
 use crate::spacing::Spacing;
+use crate::status::{STATUS_BYTES, quantize_all};
 use crate::storage::{Bound, Buffers, Storage, on_device};
 use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Table};
-use tilewise_core::{Error, Operand, QuantFormat, Result, quant};
+use tilewise_core::{Error, Operand, QuantFormat, Result};
 
 /// Quantizes weights \[N,K\] or \[G,N,K\] on the device. Every device gives the same bits as
 /// [`quant::quantize`](tilewise_core::quant::quantize()).
@@ -84,7 +85,7 @@ impl Quantize {
     /// encoder is as good as before.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &QuantizedTensor) -> Result<()> {
         self.bundle(out)?;
-        if let Some(Storage::Gpu { buffer, start }) = &out.status {
+        if let Some(Storage::Gpu { buffer, start }) = out.status.as_ref().map(|own| &own.storage) {
             encoder.clear_buffer(buffer, *start, Some(STATUS_BYTES));
         }
         let descriptor =
@@ -137,7 +138,7 @@ impl Quantize {
         };
         let mut buffers = Buffers::default();
         buffers[Role::A as usize] = Some(bound);
-        buffers[Role::Status as usize] = Some(Bound::whole(status));
+        buffers[Role::Status as usize] = Some(Bound::whole(&status.storage));
         for (role, plane) in Role::B.planes().zip(&out.planes) {
             if bound.storage.shares(plane) {
                 let how = "lie in one buffer: QuantizedTensor::zeros makes another".into();
@@ -172,8 +173,8 @@ impl Quantize {
                 }
             }
         }
-        // As one matrix, so that an error counts rows over all entries, as the device does.
-        let made = quant::quantize(&elements, (entries * rows) as usize, columns as usize, format)?;
+        let sizes = [entries, rows, columns].map(|size| size as usize);
+        let made = quantize_all(&elements, sizes, out.stacked, format)?;
         let spacings = Spacing::of_planes(format, columns as usize, pitch as usize);
         for ((target, source), spacing) in out.planes.iter().zip(made.planes()).zip(spacings) {
             let spread = spacing.spread(0, source)?;

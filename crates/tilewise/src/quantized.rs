@@ -3,17 +3,15 @@
 use crate::context::Context;
 use crate::memory;
 use crate::spacing::Spacing;
+use crate::status::{Status, quantize_all};
 use crate::storage::{Bound, PackedCopy, Storage};
 use crate::tensor::Tensor;
 use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::Table;
-use tilewise_core::quant::{Quantized, quantize};
+use tilewise_core::quant::Quantized;
 use tilewise_core::{Error, Operand, QuantFormat, Result};
-
-/// Bytes of a status.
-pub(crate) const STATUS_BYTES: u64 = 4;
 
 /// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along its rows. As the right
 /// operand of a product it stands for Wᵀ: Y = X·Wᵀ. Its transpose, [`t`](Self::t), stands for W.
@@ -32,7 +30,7 @@ pub struct QuantizedTensor {
     /// Whether the planes hold others too: of a slice, or one of several matrices.
     pub(crate) part: bool,
     /// The device stores here which row it could not quantize. None for weights from the host.
-    pub(crate) status: Option<Storage>,
+    pub(crate) status: Option<Arc<Status>>,
     /// Of all matrices; products take it into their alpha.
     pub(crate) factor: f32,
     /// If the columns are stored in another order than W's.
@@ -133,7 +131,7 @@ impl QuantizedTensor {
         let planes = sizes.into_iter().map(|bytes| Storage::zeros(context, bytes as u64));
         let planes = planes.collect::<Result<_>>()?;
         let weights = Self::of_planes(context, format, shape, pitch, planes)?;
-        Ok(QuantizedTensor { status: Some(Storage::zeros(context, STATUS_BYTES)?), ..weights })
+        Ok(QuantizedTensor { status: Some(Arc::new(Status::zeros(context, shape)?)), ..weights })
     }
 
     /// The same weights with another factor of the whole matrix, which replaces the factor that
@@ -208,19 +206,13 @@ impl QuantizedTensor {
     /// blocks.
     ///
     /// # Errors
-    /// `InvalidValue` with a row that cannot be stored, the last one, counted over all matrices of
-    /// the tensor that was quantized, also for a slice of it;
-    /// `OutOfMemory`, `Device`, `DeviceLost`.
+    /// `InvalidValue` with a row that cannot be stored, the last one, and with its matrix in the
+    /// stack that was quantized, also for a slice of it; `OutOfMemory`, `Device`, `DeviceLost`.
     pub async fn check(&self) -> Result<()> {
-        let Some(status) = &self.status else { return Ok(()) };
-        let bytes = status.read(&self.context, 0..STATUS_BYTES).await?;
-        let status =
-            bytes.as_chunks().0.first().map_or(0, |&word| u64::from(u32::from_le_bytes(word)));
-        let Some(row) = status.checked_sub(1) else { return Ok(()) };
-        let format = self.format;
-        Err(Error::InvalidValue(format!(
-            "row {row} holds a weight that is NaN or infinite, or beyond the range of {format}"
-        )))
+        match &self.status {
+            Some(status) => status.check(&self.context, self.format).await,
+            None => Ok(()),
+        }
     }
 
     /// As [`check`](Self::check), blocking.
@@ -287,7 +279,7 @@ impl QuantizedTensor {
     ///
     /// # Errors
     /// `Shape` for another shape, or another number of weights; `Overflow`; as
-    /// [`quantize`](tilewise_core::quant::quantize()), which counts rows over all matrices, and
+    /// [`quantize`](tilewise_core::quant::quantize()), with the matrix of a stack, and
     /// [`upload`](Self::upload).
     ///
     /// ```
@@ -316,8 +308,7 @@ impl QuantizedTensor {
                 weights.len()
             )));
         }
-        // Blocks lie along rows: a stack is quantized as one matrix.
-        let made = quantize(weights, entries * n, k, format)?;
+        let made = quantize_all(weights, [entries, n, k], shape.len() == 3, format)?;
         Self::spread(context, format, shape, &[made])
     }
 

@@ -120,7 +120,7 @@ fn a_stack_of_matrices() {
     bench.npy("w.npy", &[e, n, k], &weights);
     bench.refuses(
         "quantize w.npy -o n.safetensors --format mxfp4",
-        &["w.npy: the weight in row 2 of matrix 2, column 7 is NaN"],
+        &["w.npy: matrix 2: the weight in row 2, column 7 is NaN"],
     );
     bench.npy("none.npy", &[0, 5, 64], &[]);
     bench.succeed("quantize none.npy -o none.safetensors --check");

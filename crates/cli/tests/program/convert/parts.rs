@@ -120,7 +120,7 @@ fn what_cannot_be_converted_is_not_written() {
         ),
         (
             "stack.safetensors old.safetensors --format mxfp4",
-            &["stack.safetensors: w: the weight in row 0 of matrix 3, column 8 is NaN"],
+            &["stack.safetensors: w: matrix 3: the weight in row 0, column 8 is NaN"],
         ),
         (
             "odd.safetensors old.safetensors --format mxfp4 --only v",
