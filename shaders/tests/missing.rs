@@ -26,7 +26,8 @@ fn is_taken(body: &str) -> bool {
 #[test]
 fn taken() {
     for body in [
-        "let b = coopLoadT<coop_mat16x16<f16, B>>(&panel[0], 16u); c = coopMultiplyAdd(a, b, c);",
+        "let b: coop_mat16x16<f16, B> = coopLoadT<coop_mat16x16<f16, B>>(&panel[0], 16u);
+        c = coopMultiplyAdd(a, b, c);",
         "a = a + a;",
         "words[lane] = pack2x16float(unpack2x16float(words[lane]));",
     ] {
@@ -40,6 +41,11 @@ fn refused() {
         ("let b = coop_mat16x16<bf16, B>();", "bf16 is packed as f16 (mainloop/scale.wgsl)"),
         ("a[0] = f16(1.0);", "decoded weights pass through workgroup memory (mainloop/coop.wgsl)"),
         ("a = coop_mat16x16<f16, A>(f16(1.0));", "the same"),
+        (
+            "let b: coop_mat16x16<f16, B> = coopLoadT<coop_mat16x16<f16, B>>(&words[0], 8u);",
+            "decoded weights are stored as f16, by way of f32",
+        ),
+        ("a = a * a;", "scales meet weights before they are matrices"),
         ("let b: coop_mat16x16<f16, B> = a;", "sums cannot be multiplied again"),
         ("words[lane] = u32(c[0]);", "sums pass through workgroup memory (mainloop/coop.wgsl)"),
         ("let b = coop_mat16x16<i32, B>();", "codes are multiplied as f16"),
