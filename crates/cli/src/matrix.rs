@@ -19,8 +19,6 @@ pub(crate) struct Matrix<'m> {
     shown: String,
     pub(crate) n: usize,
     pub(crate) k: usize,
-    /// Rows of one matrix of a stack.
-    each: usize,
     /// Stored column i is column `order[i]` of W.
     order: Option<Vec<u32>>,
 }
@@ -34,10 +32,10 @@ enum Weights<'m> {
 impl<'m> Matrix<'m> {
     /// An array [N,K] or [E,N,K] that was read from `source`.
     pub(crate) fn of_array(array: Array, source: &Source) -> std::result::Result<Self, Failure> {
-        let (n, each, k) = match *array.shape {
-            [n, k] => (n, n, k),
+        let (n, k) = match *array.shape {
+            [n, k] => (n, k),
             // No overflow: the array is in memory, or has no elements.
-            [matrices, n, k] => (matrices.saturating_mul(n), n, k),
+            [matrices, n, k] => (matrices.saturating_mul(n), k),
             _ => {
                 let shape = shape_text(&array.shape);
                 return Err(Failure::Other(format!(
@@ -45,8 +43,7 @@ impl<'m> Matrix<'m> {
                 )));
             }
         };
-        let (weights, shown) = (Weights::Array(array), source.to_string());
-        Ok(Matrix { weights, shown, n, k, each, order: None })
+        Ok(Matrix { weights: Weights::Array(array), shown: source.to_string(), n, k, order: None })
     }
 
     /// Describes a tensor of numbers, quantized or not.
@@ -56,9 +53,7 @@ impl<'m> Matrix<'m> {
         }
         let (n, k) = tensor.matrix()?;
         let shown = format!("{}: {}", tensor.file(), tensor.name());
-        let each = if let [_, each, _] = *tensor.shape() { each } else { n };
-        let (weights, order) = (Weights::Tensor(tensor.clone()), tensor.order()?);
-        Ok(Matrix { weights, shown, n, k, each, order })
+        Ok(Matrix { weights: Weights::Tensor(tensor.clone()), shown, n, k, order: tensor.order()? })
     }
 
     /// The rows in strips, each of a size that memory holds easily.
@@ -125,11 +120,15 @@ impl<'m> Matrix<'m> {
         let refused = |(i, row)| Some((first + i, target.store(row, 1, self.k).err()?));
         match values.chunks_exact(self.k).enumerate().find_map(refused) {
             Some((row, Error::InvalidValue(why))) => {
-                let matrix = match self.n == self.each {
-                    true => String::new(),
-                    false => format!("matrix {}: ", row / self.each),
+                let shape = match &self.weights {
+                    Weights::Tensor(tensor) => tensor.shape(),
+                    Weights::Array(array) => &array.shape,
                 };
-                let why = why.replacen("row 0", &format!("row {}", row % self.each), 1);
+                let (matrix, row) = match *shape {
+                    [_, each, _] => (format!("matrix {}: ", row / each), row % each),
+                    _ => (String::new(), row),
+                };
+                let why = why.replacen("row 0", &format!("row {row}"), 1);
                 Error::InvalidValue(format!("{}: {matrix}{why}", self.shown))
             }
             _ => error,

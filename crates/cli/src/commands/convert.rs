@@ -80,12 +80,11 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     report(&steps, model.tensors().len(), args, written, out)
 }
 
-/// Why a tensor is copied that `--only` or `--except` leaves out, before the option's name.
-const NOT_SELECTED: &str = "not selected";
-
 /// A tensor on its way.
 struct Step<'m> {
     tensor: Tensor<'m>,
+    /// Whether `--only` and `--except` leave it in.
+    selected: bool,
     /// Why it is copied, if it is.
     kept: Option<String>,
     /// Its loss, once it is written.
@@ -105,14 +104,18 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
         |tensor: &Tensor<'m>, texts: &[String]| texts.iter().any(|text| is_named(tensor, text));
     let step = |tensor: Tensor<'m>| {
         let tensor = known(model, tensor, &expected)?;
-        let kept = if named(&tensor, &args.except) {
-            Some(format!("{NOT_SELECTED} (--except)"))
+        let left_out_by = if named(&tensor, &args.except) {
+            Some("--except")
         } else if !args.only.is_empty() && !named(&tensor, &args.only) {
-            Some(format!("{NOT_SELECTED} (--only)"))
+            Some("--only")
         } else {
-            args.format.refusal(&tensor)
+            None
         };
-        Ok(Step { tensor, kept, deviation: Cell::default() })
+        let kept = match left_out_by {
+            Some(option) => Some(format!("not selected ({option})")),
+            None => args.format.refusal(&tensor),
+        };
+        Ok(Step { tensor, selected: left_out_by.is_none(), kept, deviation: Cell::default() })
     };
     model.tensors().filter(|tensor| !named(tensor, &args.skip)).map(step).collect()
 }
@@ -120,9 +123,12 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
 /// The same tensor, in the format that is expected where the file leaves it open.
 fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Result<Tensor<'m>> {
     match tensor.kind() {
-        Kind::Unclear(error) if expected.is_empty() => {
-            Err(Failure::Other(format!("{error}; --bits and --group say what the model has")))
-        }
+        Kind::Unclear(error) if expected.is_empty() => match error {
+            Error::Ambiguous(_) => {
+                Err(Failure::Other(format!("{error}; --bits and --group say what the model has")))
+            }
+            _ => Err(error.clone().into()),
+        },
         Kind::Unclear(_) => Ok(model.get_as(tensor.name(), expected)?),
         _ => Ok(tensor),
     }
@@ -132,13 +138,9 @@ fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Resul
 fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
     /// Reasons in the message.
     const SHOWN: usize = 3;
-    // Matrices that were meant first: that a vector is no matrix is no news.
-    let news = |step: &&Step<'_>| {
-        let selected = step.kept.as_ref().is_none_or(|why| !why.starts_with(NOT_SELECTED));
-        Reverse((selected, is_of_weights(step.tensor.shape())))
-    };
+    // Selected tensors first, and of these matrices: that a vector is no matrix is no news.
     let mut ordered: Vec<_> = steps.iter().collect();
-    ordered.sort_by_key(news);
+    ordered.sort_by_key(|step| Reverse((step.selected, is_of_weights(step.tensor.shape()))));
     let reason = |step: &Step<'_>| Some(format!("{}: {}", step.tensor.name(), step.kept.as_ref()?));
     let shown: Vec<String> = ordered.into_iter().filter_map(reason).take(SHOWN).collect();
     let more = if steps.len() > SHOWN {

@@ -289,7 +289,7 @@ impl MoeLayer {
     /// The sizes of a call, once all operands are found to fit.
     fn sizes(&self, x: &Tensor, routes: &Routes) -> Result<Sizes> {
         let (context, dtype) = (x.context(), x.dtype());
-        of_type("x is", x, &DType::FLOATS)?;
+        of_type("x is", dtype, &DType::FLOATS)?;
         let &[tokens, h] = x.shape() else {
             return Err(Error::Shape(format!("x has shape {:?}, wanted [T, H]", x.shape())));
         };
@@ -297,8 +297,8 @@ impl MoeLayer {
             Routes::Logits(logits) => {
                 context.same(logits.context(), "the logits")?;
                 let [rows, experts] = self.router.sizes(logits)?;
-                let (own, all) = self.experts.count();
-                if own != 0 && own != experts && all {
+                let (own, all_agree) = self.experts.count();
+                if own != 0 && own != experts && all_agree {
                     return Err(Error::Shape(format!(
                         "logits have shape {:?} and {}, wanted a column for each expert: \
                          [T, {own}]",

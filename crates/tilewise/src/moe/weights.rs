@@ -56,8 +56,8 @@ impl Gated {
         Gated { gate_up: GateUp::Fused(gate_up), down }
     }
 
-    /// How many experts there are: as many as two of the weights have, or else the first. Also
-    /// whether all have as many.
+    /// The number of experts, by two of the weights that agree, or else by the first; and whether
+    /// all agree.
     pub(super) fn count(&self) -> (usize, bool) {
         let counts: Vec<_> = self
             .operands()
@@ -97,9 +97,9 @@ impl Gated {
         self.operands().try_for_each(|(part, operand)| operand.lies_beside(part, y))
     }
 
-    /// Rows of gate, and those of input: F and H, once all weights are found to fit. `experts` are
-    /// how many there are, and who says so; none where all tokens pass. `h` is the width of x:
-    /// where weights differ, the ones of this width are right.
+    /// F and H, once all weights are found to fit. `experts` is the number of experts, with the
+    /// words for its source in an error. Shared experts have no number. `h` is the width of x. If
+    /// weights disagree, the error is about weights of another width than x.
     pub(super) fn sizes(
         &self,
         name: &str,
@@ -111,8 +111,8 @@ impl Gated {
         for (part, operand) in self.operands() {
             let whose = format!("{part} of {name}");
             context.same(operand.context(), &whose)?;
-            if let RightOperand::Dense(w) = operand {
-                of_type(&format!("{whose} is"), w, &DType::FLOATS)?;
+            if let Some(dtype) = operand.dtype() {
+                of_type(&format!("{whose} is"), dtype, &DType::FLOATS)?;
             }
             let shape = operand.shape();
             let matrix = match (experts, &*shape) {
@@ -302,7 +302,7 @@ fn gated(
     work.op(&ops::mul(out, up), out)
 }
 
-/// What two or more say, or else the first.
+/// The value that comes twice, or else the first.
 fn agreed<T: Copy + PartialEq>(said: &[T]) -> Option<T> {
     let twice = |one: &&T| said.iter().filter(|other| other == one).count() > 1;
     said.iter().find(twice).or(said.first()).copied()

@@ -23,7 +23,7 @@ impl Choose {
     /// Tokens and experts, once the logits are found to fit.
     pub(crate) fn sizes(&self) -> Result<[usize; 2]> {
         let Choose { logits, bias, k, .. } = self;
-        of_type("logits are", logits, &DType::FLOATS)?;
+        of_type("logits are", logits.dtype(), &DType::FLOATS)?;
         let &[tokens, experts] = logits.shape() else {
             return Err(Error::Shape(format!(
                 "logits have shape {:?}, wanted [tokens, experts]",
@@ -33,7 +33,7 @@ impl Choose {
         admitted(*k, experts)?;
         if let Some(bias) = bias {
             logits.context().same(bias.context(), "the bias")?;
-            of_type("the bias of the choice is", bias, &DType::FLOATS)?;
+            of_type("the bias of the choice is", bias.dtype(), &DType::FLOATS)?;
             if bias.shape() != [experts] {
                 return Err(Error::Shape(format!(
                     "the bias of the choice has shape {:?}, wanted [{experts}]",

@@ -12,13 +12,12 @@ const MAX_RANK: usize = 8;
 
 /// `Shape` for a tensor of too many dimensions, `Unsupported` for one that is no float.
 pub(super) fn float(operation: &str, name: &str, tensor: &Tensor) -> Result<()> {
-    of_type(&format!("{operation}: {name} is"), tensor, &DType::FLOATS)?;
+    of_type(&format!("{operation}: {name} is"), tensor.dtype(), &DType::FLOATS)?;
     rank(operation, name, tensor)
 }
 
-/// `Unsupported` for a tensor of none of these types. `is` names it, with the verb.
-pub(crate) fn of_type(is: &str, tensor: &Tensor, wanted: &[DType]) -> Result<()> {
-    let dtype = tensor.dtype();
+/// `Unsupported` if a type is none of these. `is` names what has it, with the verb.
+pub(crate) fn of_type(is: &str, dtype: DType, wanted: &[DType]) -> Result<()> {
     if wanted.contains(&dtype) {
         return Ok(());
     }

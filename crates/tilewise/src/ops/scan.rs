@@ -66,7 +66,7 @@ impl Plan for Scan {
     fn output(&self) -> Result<(Sizes, DType)> {
         let Scan { ref x, total } = *self;
         rank("exclusive_scan", "x", x)?;
-        of_type("exclusive_scan: x is", x, &[DType::U32, DType::I32, DType::F32])?;
+        of_type("exclusive_scan: x is", x.dtype(), &[DType::U32, DType::I32, DType::F32])?;
         let mut shape = Sizes::from(x.shape());
         match shape.last_mut() {
             Some(length) => *length += usize::from(total),

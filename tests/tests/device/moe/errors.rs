@@ -3,7 +3,7 @@
 use super::{Case, Operands, PLAIN};
 use tilewise::moe::{Router, Routing, gather_matmul};
 use tilewise::{
-    Context, DType, Error, GroupOffsets, MoeLayer, QuantFormat, QuantizedTensor, Tensor,
+    Context, DType, Error, GroupOffsets, MoeLayer, QuantFormat, QuantizedTensor, Shards, Tensor,
 };
 use tilewise_tests::contexts;
 
@@ -145,6 +145,9 @@ fn layers() {
         refused(of(&zeros(&[3, 6, 9]), &gate, &down, 1), "Shape", &["gate of", "9]", "[3, 6, 8]"]);
         let codes = Tensor::zeros(&context, DType::U32, &[3, 6, 8]).unwrap();
         refused(of(&gate, &codes, &down, 1), "Unsupported", &["up of the experts is u32"]);
+        let shards = Shards::new([&codes]).unwrap();
+        let sharded = MoeLayer::new(&gate, shards, &down, 1);
+        refused(sharded.forward(&x, &logits), "Unsupported", &["up of the experts is u32"]);
         refused(of(&zeros(&[6, 8]), &gate, &down, 1), "Shape", &["gate", "[6, 8]", "[3, 6, 8]"]);
         let odd = MoeLayer::fused(zeros(&[3, 11, 8]), &down, 1);
         refused(odd.forward(&x, &logits), "Shape", &["[3, 11, 8]", "[3, 12, 8]"]);
