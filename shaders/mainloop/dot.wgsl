@@ -13,10 +13,10 @@
 // needs: B_CODE_STEP B_GROUPS B_MORE B_PAIRED B_Raw GROUP a_base a_line a_load8 a_widen8
 //        add_stripes b_base b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params
 //        schedule store
-// provides: BEYOND BM BN BYTES CHUNK COLS DIGITS GROUPS INFINITE LANES LEAST LEAST_TOTAL ROUND ROWS
-//        SPAN SPANS STAGED STRIPES SUMS THREADS TURNS WHOLE bytes_of digits dots exponent_of main
-//        powers spans_from stage staged stripe_at stripe_put sum_of total_of totals totals_at
-//        whole_numbers whole_sum
+// provides: BEYOND BM BN BYTES CHUNK COLS DIGITS EARLY GROUPS INFINITE LANES LEAST LEAST_TOTAL
+//        ROUND ROWS SPAN SPANS STAGED STRIPES SUMS THREADS TURNS WHOLE bytes_of digits dots
+//        exponent_of main powers raw_columns spans_from stage staged stripe_at stripe_put sum_of
+//        total_of totals totals_at whole_numbers whole_sum
 
 const ROWS: u32 = 1u; //param
 // Groups of columns side by side, and invocations along K of each.
@@ -54,6 +54,9 @@ const INFINITE: u32 = 255u;
 const LEAST_TOTAL: i32 = 16 * 32896;
 
 const_assert SUMS * COLS <= 32u;
+// Whether the first codes are on their way while elements of A become bytes, which one turn does.
+// An invocation that has more than two loads of codes needs the registers.
+const EARLY: bool = WHOLE && SPANS <= 2u * STRIPES && ROWS * GROUPS * 2u <= THREADS;
 
 var<workgroup> staged: array<vec4<u32>, STAGED>;
 // The sums of the first half of each group, then of the second.
@@ -170,6 +173,9 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
                     bitcast<f32>(select(INFINITE, power + 2u - 8u * BYTES, fits) << 23u);
             }
         }
+        if EARLY {
+            break;
+        }
     }
 }
 
@@ -179,6 +185,15 @@ fn spans_from(k: u32, k_end: u32) -> u32 {
         return SPANS;
     }
     return min(CHUNK, k_end - k) / SPAN;
+}
+
+// The codes of a load of each of COLS columns. Beyond the last one it is read again.
+fn raw_columns(base: u32, col: u32, k: u32) -> array<B_Raw, COLS> {
+    var raw: array<B_Raw, COLS>;
+    for (var c = 0u; c < COLS; c += 1u) { //unroll
+        raw[c] = b_raw(base + b_line(min(col + c, params.n - 1u)) * params.b_ld + k);
+    }
+    return raw;
 }
 
 // A number, and the products of 32 codes and the bytes of a digit.
@@ -219,16 +234,19 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         sums[i] = vec4<f32>();
     }
     for (var k = tile.k; k < tile.k_end; k += CHUNK) {
+        let spans = spans_from(k, tile.k_end);
+        var first: array<B_Raw, COLS>;
+        if EARLY {
+            first = raw_columns(b, tile.col + lane * COLS, k + min(stripe, SPANS - 1u) * SPAN);
+        }
         stage(thread, a, tile.row, tile.row_end, k, tile.k_end);
         workgroupBarrier();
-        let spans = spans_from(k, tile.k_end);
         for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
             let col = tile.col + (turn * LANES + lane) * COLS;
             for (var span = stripe; span < spans; span += STRIPES) {
-                var raw: array<B_Raw, COLS>;
-                for (var c = 0u; c < COLS; c += 1u) { //unroll
-                    raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k
-                        + span * SPAN);
+                var raw = first;
+                if !EARLY || turn > 0u || span > stripe {
+                    raw = raw_columns(b, col, k + span * SPAN);
                 }
                 for (var in_span = 0u; in_span < B_GROUPS; in_span += 1u) { //unroll
                     for (var r = 0u; r < ROWS; r += 1u) { //unroll

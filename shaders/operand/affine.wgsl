@@ -1,7 +1,7 @@
 // Operand in affine codes of 2 to 8 bits, in groups along K (MLX): element = scale · code + bias. A
 // row of codes is one stream of bits, the first code in the lowest; a scale and a bias per group,
 // in f32, f16 or bf16. Rows are whole groups, so the linear index gives word and group.
-// needs: counted widen
+// needs: counted widen_one
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_CODES X_Eight X_MASK X_SCALE
 //        X_SHIFTS X_STRADDLES x_biases x_codes x_codes_from x_decode4 x_fetch4 x_four x_load8
 //        x_raw4 x_scale_bias x_scales x_widen8
@@ -28,8 +28,8 @@ fn x_scale_bias(group: u32) -> vec2<f32> {
     if X_SCALE != 0u {
         let word = group / 2u;
         let lane = group % 2u;
-        return vec2<f32>(widen(x_scales[word], X_SCALE == 2u)[lane],
-            widen(x_biases[word], X_SCALE == 2u)[lane]);
+        return vec2<f32>(widen_one(x_scales[word], lane, X_SCALE == 2u),
+            widen_one(x_biases[word], lane, X_SCALE == 2u));
     }
     return vec2<f32>(bitcast<f32>(x_scales[group]), bitcast<f32>(x_biases[group]));
 }

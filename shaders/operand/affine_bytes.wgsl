@@ -1,6 +1,6 @@
 // Operand in affine codes of 4 or 8 bits (MLX), 32 at a time as signed bytes: element = scale ·
 // (byte + X_MORE) + bias. Of 4 bits, the even codes of eight come before the odd ones.
-// needs: widen
+// needs: widen_one
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_CODE_STEP X_F16_NUMBERS X_GROUPS
 //        X_MORE X_PAIRED X_Raw X_SCALE X_SIGNED X_VECTORS x_biases x_bytes x_codes x_numbers x_raw
 //        x_scales
@@ -60,5 +60,6 @@ fn x_numbers(raw: X_Raw, in_span: u32) -> vec2<f32> {
         return bitcast<vec2<f32>>(raw.numbers);
     }
     let bf16 = X_SCALE == 2u;
-    return vec2<f32>(widen(raw.numbers.x, bf16)[raw.half], widen(raw.numbers.y, bf16)[raw.half]);
+    return vec2<f32>(widen_one(raw.numbers.x, raw.half, bf16),
+        widen_one(raw.numbers.y, raw.half, bf16));
 }

@@ -2,7 +2,7 @@
 // codes of 4, 5 or 8 bits. Rows are whole blocks, so the linear index gives the block. The low
 // nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31; fifth bits are a word
 // before them.
-// needs: counted
+// needs: counted widen_one
 // provides: X_BINDING X_BINDING_1 X_BITS X_LEAST X_LESS X_TABLE x_codes x_decode4 x_fetch4 x_four
 //        x_nl x_raw4 x_scale x_scales
 
@@ -28,7 +28,7 @@ fn x_scale(block: u32) -> vec2<f32> {
         let byte = (x_scales[block / 4u] >> (block % 4u * 8u)) & 0xffu;
         return vec2<f32>(bitcast<f32>((max(byte, 1u) - 1u) << 23u), 0.0);
     }
-    return vec2<f32>(unpack2x16float(x_scales[block / 2u])[block % 2u], 0.0);
+    return vec2<f32>(widen_one(x_scales[block / 2u], block % 2u, false), 0.0);
 }
 
 struct x_raw4 {

@@ -1,7 +1,7 @@
 // Operand in a format of GGUF with blocks of 32 along K and codes of 4 or 8 bits, a block at a time
 // as signed bytes: element = scale · (byte + X_MORE) + least element. The low nibbles of 16 bytes
 // are elements 0 to 15, the high ones elements 16 to 31.
-// needs: E2M1_MORE e2m1_bytes
+// needs: E2M1_MORE e2m1_bytes widen_one
 // provides: X_BINDING X_BINDING_1 X_BITS X_CODE_STEP X_F16_NUMBERS X_GROUPS X_LEAST X_LESS X_MORE
 //        X_PAIRED X_Raw X_SIGNED X_TABLE X_VECTORS x_bytes x_codes x_numbers x_raw x_scales
 
@@ -65,5 +65,5 @@ fn x_numbers(raw: X_Raw, in_span: u32) -> vec2<f32> {
         let byte = (raw.scale >> (raw.at * 8u)) & 0xffu;
         return vec2<f32>(bitcast<f32>((max(byte, 1u) - 1u) << 23u), 0.0);
     }
-    return vec2<f32>(unpack2x16float(raw.scale)[raw.at], 0.0);
+    return vec2<f32>(widen_one(raw.scale, raw.at, false), 0.0);
 }

@@ -1,6 +1,6 @@
 // Operand in a 16-bit type, f16 or bf16, as halves of words, one element at a time, or eight as
 // they are: any alignment, no extension.
-// needs: widen
+// needs: widen_one
 // provides: X_BF16 X_BINDING x_data x_load x_words_masked
 
 const X_BINDING: u32 = 1u; //param
@@ -9,7 +9,7 @@ const X_BF16: bool = false; //param
 @group(0) @binding(X_BINDING) var<storage, read> x_data: array<u32>;
 
 fn x_load(i: u32) -> f32 {
-    return widen(x_data[i / 2u], X_BF16)[i % 2u];
+    return widen_one(x_data[i / 2u], i % 2u, X_BF16);
 }
 
 // Elements i .. i+7 as words; those from n on are 0 and never read. n is not 0.

@@ -1,7 +1,7 @@
 // Operand in Q3_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 32 bytes of high
 // bits, 64 bytes of pairs of low bits that lie 32 elements apart, 12 bytes with 16 scales of 6
 // bits; and d in f16, in a separate plane. Rows are whole blocks.
-// needs: nothing
+// needs: widen_one
 // provides: X_BINDING X_BINDING_1 x_blocks x_decode4 x_fetch4 x_raw4 x_scale x_scales
 
 const X_BINDING: u32 = 2u; //param
@@ -17,7 +17,7 @@ fn x_scale(block: u32, sub: u32) -> f32 {
     let low = x_blocks[first + sub / 4u % 2u] >> (sub % 4u * 8u + sub / 8u * 4u);
     let high = x_blocks[first + 2u] >> (sub % 4u * 8u + sub / 4u * 2u);
     let scale = f32((low & 15u) | ((high & 3u) << 4u)) - 32.0;
-    return unpack2x16float(x_scales[block / 2u])[block % 2u] * scale;
+    return widen_one(x_scales[block / 2u], block % 2u, false) * scale;
 }
 
 struct x_raw4 {

@@ -1,7 +1,7 @@
 // Operand in Q6_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 128 bytes of low
 // nibbles that lie 64 elements apart, 64 bytes of pairs of high bits that lie 32 apart, 16 signed
 // scales; and d in f16, in a separate plane. Rows are whole blocks.
-// needs: nothing
+// needs: widen_one
 // provides: X_BINDING X_BINDING_1 x_blocks x_decode4 x_fetch4 x_raw4 x_scale x_scales
 
 const X_BINDING: u32 = 2u; //param
@@ -13,7 +13,7 @@ const X_BINDING_1: u32 = 7u; //param
 fn x_scale(block: u32, sub: u32) -> f32 {
     let word = x_blocks[block * 52u + 48u + sub / 4u];
     let scale = (i32(word) << (24u - sub % 4u * 8u)) >> 24u;
-    return unpack2x16float(x_scales[block / 2u])[block % 2u] * f32(scale);
+    return widen_one(x_scales[block / 2u], block % 2u, false) * f32(scale);
 }
 
 struct x_raw4 {

@@ -1,6 +1,6 @@
 // Converts stored numbers to f32 or to bytes, exactly.
 // needs: nothing
-// provides: E2M1_MORE counted e2m1_bytes widen
+// provides: E2M1_MORE counted e2m1_bytes widen widen_one
 
 // Two 16-bit elements of a word, the lower half first.
 fn widen(word: u32, bf16: bool) -> vec2<f32> {
@@ -8,6 +8,11 @@ fn widen(word: u32, bf16: bool) -> vec2<f32> {
         return vec2<f32>(bitcast<f32>(word << 16u), bitcast<f32>(word & 0xffff0000u));
     }
     return unpack2x16float(word);
+}
+
+// One of them. NVIDIA's driver turns an index that is no constant into moves under conditions.
+fn widen_one(word: u32, at: u32, bf16: bool) -> f32 {
+    return widen(word >> (at * 16u), bf16).x;
 }
 
 // The four bytes of a word, the lowest first: f16 has 1024 and each of them, which GPUs take apart

@@ -1,16 +1,17 @@
 // Schedule: the whole grid of tiles, once per batch entry and K split.
-// needs: BM BN Owner Tile banded k_range params row_end
+// needs: BM BN Owner Tile banded divided k_range params row_end
 // provides: c_entries owner schedule
 
 fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
     let grid = params.tiles_m * params.tiles_n;
-    let copy = id / grid;
-    if copy >= params.entries * params.splits {
+    let copy = divided(id, grid);
+    if copy.x >= params.entries * params.splits {
         return tile;
     }
-    let at = banded(id % grid, params.tiles_m);
-    let entry = copy % params.entries;
+    let at = banded(copy.y, params.tiles_m);
+    let own = divided(copy.x, params.entries);
+    let entry = own.y;
     let end = row_end(entry);
     if at.x * BM >= end {
         return tile;
@@ -21,7 +22,7 @@ fn schedule(id: u32, thread: u32) -> Tile {
     tile.row = at.x * BM;
     tile.row_end = end;
     tile.col = at.y * BN;
-    tile.split = copy / params.entries;
+    tile.split = own.x;
     let k = k_range(entry, tile.split);
     tile.k = k.x;
     tile.k_end = k.y;

@@ -5,7 +5,7 @@
 // Tiles of the same columns follow one another, row by row. So rows that name one entry read its
 // columns together, from the cache. A pass may compute a range of the rows only; its rows count
 // from there, the indices in the buffer do not.
-// needs: BN Owner Tile k_range params
+// needs: BN Owner Tile divided k_range params
 // provides: c_entries entry_indices entry_of owner schedule
 
 @group(0) @binding(6) var<storage, read> entry_indices: array<u32>;
@@ -17,15 +17,16 @@ fn entry_of(row: u32) -> u32 {
 
 fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
-    let grid = params.m * params.tiles_n;
-    tile.split = id / grid;
+    let copy = divided(id, params.m * params.tiles_n);
+    tile.split = copy.x;
     if tile.split >= params.splits {
         return tile;
     }
     tile.live = true;
-    tile.row = id % params.m;
+    let at = divided(copy.y, params.m);
+    tile.row = at.y;
     tile.row_end = tile.row + 1u;
-    tile.col = id % grid / params.m * BN;
+    tile.col = at.x * BN;
     tile.group = owner(0u, tile.row).group;
     if entry_of(tile.row) < params.entries {
         let k = k_range(tile.group, tile.split);

@@ -10,7 +10,7 @@
 // Every file finds the numbers of its tile's product in `params`, where those of a pass are
 // otherwise: this file puts there what mainloops and the epilogue read. All that decides about a
 // barrier comes from the pass and the buffer.
-// needs: A_K_CONTIGUOUS BM BN B_K_CONTIGUOUS Params Tile product_of
+// needs: A_K_CONTIGUOUS BM BN B_K_CONTIGUOUS Params Tile divided product_of
 // provides: given is_inside linear_id list params schedule
 
 @group(0) @binding(0) var<uniform> given: Params;
@@ -47,9 +47,9 @@ fn schedule(id: u32, thread: u32) -> Tile {
     let m = min(list[first], given.m);
     let n = min(list[first + 1u], given.n);
     let k = min(list[first + 2u], given.k);
-    let columns = max((n + BN - 1u) / BN, 1u);
-    tile.row = at.y / columns * BM;
-    tile.col = at.y % columns * BN;
+    let place = divided(at.y, max((n + BN - 1u) / BN, 1u));
+    tile.row = place.x * BM;
+    tile.col = place.y * BN;
     let a = vec2<u32>(list[first + 3u], list[first + 4u]);
     let b = vec2<u32>(list[first + 5u], list[first + 6u]);
     let c = vec2<u32>(list[first + 7u], list[first + 8u]);

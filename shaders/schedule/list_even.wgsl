@@ -1,9 +1,8 @@
 // Products of a list that have as many tiles each as the largest would have.
-// needs: given
+// needs: divided given
 // provides: product_of
 
 // The product of a workgroup, and which of its tiles that is; beyond its last, it has none.
 fn product_of(id: u32) -> vec2<u32> {
-    let grid = given.tiles_m * given.tiles_n;
-    return vec2<u32>(id / grid, id % grid);
+    return divided(id, given.tiles_m * given.tiles_n);
 }

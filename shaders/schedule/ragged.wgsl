@@ -9,7 +9,7 @@
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
-// needs: BM BN Owner Tile banded k_range lane_before lane_told params
+// needs: BM BN Owner Tile banded divided k_range lane_before lane_told params
 // provides: EACH c_entries group_end group_ends owner schedule
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
@@ -26,8 +26,9 @@ fn group_end(group: u32, start: u32) -> u32 {
 fn schedule(id: u32, lane: u32) -> Tile {
     var tile = Tile();
     let grid = params.tiles_m * params.tiles_n;
-    let at = vec2<u32>(id % grid / params.tiles_n, id % params.tiles_n);
-    tile.split = id / grid;
+    let copy = divided(id, grid);
+    let at = divided(copy.y, params.tiles_n);
+    tile.split = copy.x;
     if tile.split >= params.splits {
         return tile;
     }

@@ -1,13 +1,15 @@
 // Schedule: groups of rows, where a pass before has made a table of them (group_table.wgsl), in
 // which a workgroup finds its tile in few steps.
-// needs: BM BN Tile banded batch_of group_beyond group_table k_range params row_start tile_rows
+// needs: BM BN Tile banded batch_of divided group_beyond group_table k_range params row_start
+//        tile_rows
 // provides: schedule
 
 fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
     let grid = tile_rows() * params.tiles_n;
-    let at = vec2<u32>(id % grid / params.tiles_n, id % params.tiles_n);
-    tile.split = id / grid;
+    let copy = divided(id, grid);
+    let at = divided(copy.y, params.tiles_n);
+    tile.split = copy.x;
     if tile.split >= params.splits {
         return tile;
     }
