@@ -54,9 +54,10 @@ const INFINITE: u32 = 255u;
 const LEAST_TOTAL: i32 = 16 * 32896;
 
 const_assert SUMS * COLS <= 32u;
-// Whether the first codes are on their way while elements of A become bytes, which one turn does.
-// An invocation that has more than two loads of codes needs the registers.
-const EARLY: bool = WHOLE && SPANS <= 2u * STRIPES && ROWS * GROUPS * 2u <= THREADS;
+const_assert !WHOLE || SPANS % STRIPES == 0u;
+// Whether the first codes are on their way while elements of A become bytes: where an invocation
+// has at most two loads of codes, and these are small. Others need the registers.
+const EARLY: bool = WHOLE && TURNS == 1u && B_GROUPS == 1u && SPANS <= 2u * STRIPES;
 
 var<workgroup> staged: array<vec4<u32>, STAGED>;
 // The sums of the first half of each group, then of the second.
@@ -173,9 +174,6 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
                     bitcast<f32>(select(INFINITE, power + 2u - 8u * BYTES, fits) << 23u);
             }
         }
-        if EARLY {
-            break;
-        }
     }
 }
 
@@ -237,15 +235,17 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         let spans = spans_from(k, tile.k_end);
         var first: array<B_Raw, COLS>;
         if EARLY {
-            first = raw_columns(b, tile.col + lane * COLS, k + min(stripe, SPANS - 1u) * SPAN);
+            first = raw_columns(b, tile.col + lane * COLS, k + stripe * SPAN);
         }
         stage(thread, a, tile.row, tile.row_end, k, tile.k_end);
         workgroupBarrier();
         for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
             let col = tile.col + (turn * LANES + lane) * COLS;
             for (var span = stripe; span < spans; span += STRIPES) {
-                var raw = first;
-                if !EARLY || turn > 0u || span > stripe {
+                var raw: array<B_Raw, COLS>;
+                if EARLY && span == stripe {
+                    raw = first;
+                } else {
                     raw = raw_columns(b, col, k + span * SPAN);
                 }
                 for (var in_span = 0u; in_span < B_GROUPS; in_span += 1u) { //unroll
