@@ -80,7 +80,7 @@ pub fn cases(table: Table) -> Vec<Case> {
         }
         cases.push(Case {
             exact: true,
-            ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0)
+            ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0).batch(2)
         });
         cases
     };
