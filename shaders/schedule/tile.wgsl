@@ -26,8 +26,9 @@ struct Owner {
     live: bool,
 }
 
-// Quotient and remainder. A division takes 70 ns of NVIDIA's GPUs, one after the other, and most
-// products need none of them: they have one entry, one split of K or one row of tiles.
+// Quotient and remainder. NVIDIA's driver makes some twenty operations of a division, each of which
+// waits for the one before. Most products need none: they have one entry, one split of K or one row
+// of tiles.
 fn divided(i: u32, by: u32) -> vec2<u32> {
     if i < by {
         return vec2<u32>(0u, i);
