@@ -182,17 +182,17 @@ fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
     Err(Reject(format!("M = {m} and N = {n}: not few rows or columns for its tile")))
 }
 
-// Name, ROWS, LANES, STRIPES, TURNS; and as measured, the share of the bandwidth, the microseconds
-// that a workgroup takes before and after its weights, and the steps whose loads are under way
-// together.
+// Name, ROWS, LANES, STRIPES, TURNS; and as fitted to measurements, the share of the bandwidth, the
+// microseconds that a workgroup takes before and after its weights, the steps whose loads are under
+// way together, and the microseconds of one.
 const DOT: &[Variant] = &[
-    dot("1x32x16", 1, 8, 16, 1, [0.90, 2.5, 4.0]),
+    dot("1x32x16", 1, 8, 16, 1, [0.92, 1.15, 4.0, 0.78]),
     // For many workgroups of a short K: half as many convert a row of A.
-    dot("1x64x8", 1, 16, 8, 1, [0.98, 2.6, 8.0]),
-    dot("1x32x32", 1, 8, 32, 1, [0.70, 1.5, 4.0]),
-    dot("1x64x32", 1, 8, 32, 2, [0.90, 3.75, 4.0]),
-    dot("1x32x64", 1, 8, 64, 1, [0.70, 1.5, 4.0]),
-    dot("2x64x32", 2, 16, 32, 1, [0.80, 2.5, 4.0]),
+    dot("1x64x8", 1, 16, 8, 1, [1.0, 0.0, 8.0, 0.78]),
+    dot("1x32x32", 1, 8, 32, 1, [0.67, 0.0, 4.6, 0.95]),
+    dot("1x64x32", 1, 8, 32, 2, [1.0, 2.25, 11.5, 0.78]),
+    dot("1x32x64", 1, 8, 64, 1, [0.62, 0.35, 4.4, 0.98]),
+    dot("2x64x32", 2, 16, 32, 1, [0.90, 3.0, 4.0, 1.15]),
 ];
 
 /// `lanes` groups of `stripes` invocations, side by side, have four columns each, and after them as
@@ -203,7 +203,7 @@ const fn dot(
     lanes: u32,
     stripes: u32,
     turns: u32,
-    [bandwidth, start, together]: [f64; 3],
+    [bandwidth, start, together, step]: [f64; 4],
 ) -> Variant {
     Variant {
         name,
@@ -217,8 +217,9 @@ const fn dot(
         model: Model::Bytes {
             bandwidth,
             start: start * 1e-6,
-            step: 0.9e-6,
+            step: step * 1e-6,
             together,
+            early: 0.87,
             work: Work { products: 0.25, row: 2.5, decoded: 0.0 },
         },
     }
@@ -331,10 +332,11 @@ const fn rows(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u
         access: Access::Bytes { stripes, groups: 1 },
         model: Model::Bytes {
             bandwidth: 0.95,
-            start: 1e-6,
-            step: 3.8e-6,
-            together: 4.0,
-            work: Work { products: 0.0, row: 5.0, decoded: 0.42 },
+            start: 0.15e-6,
+            step: 3.3e-6,
+            together: 2.5,
+            early: 1.0,
+            work: Work { products: 0.0, row: 5.0, decoded: 0.5 },
         },
     }
 }

@@ -27,6 +27,8 @@ pub enum Model {
         /// Steps along K of an invocation whose loads are under way together. Where a core has
         /// several workgroups, more steps slow down reading by the square root of their number.
         together: f64,
+        /// Share of that bandwidth where all loads of an invocation come before its A.
+        early: f64,
         /// Operations of a weight.
         work: Work,
     },

@@ -16,13 +16,15 @@ const GROUP: f64 = 32.0;
 /// Invocations that a core holds.
 const RESIDENT: f64 = 2048.0;
 
-/// Reading and arithmetic overlap, if there are enough workgroups. Bringing A to workgroup memory,
-/// and adding the stripes, does not.
+/// Reading and arithmetic overlap, if there are enough workgroups. A workgroup's own steps overlap
+/// with others' reading only partly: they add as the sides of a right triangle. Bringing A to
+/// workgroup memory, and adding the stripes, does not overlap.
 pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
-    let (Model::Bytes { bandwidth, start, step, together, work }, Access::Bytes { stripes, .. }) =
-        (variant.model, variant.access)
-    else {
+    let Model::Bytes { bandwidth, start, step, together, early, work } = variant.model else {
         unreachable!("{}: {:?}", variant.name, variant.model);
+    };
+    let Access::Bytes { stripes, .. } = variant.access else {
+        unreachable!("{}: {:?}", variant.name, variant.access);
     };
     let stripes = f64::from(stripes);
     let rates = caps.rates();
@@ -42,9 +44,12 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     let steps = along_k.ceil();
     let idle = steps / along_k;
     let late = if tiles > rates.cores { (steps / together).max(1.0).sqrt() } else { 1.0 };
-    let reading = (a + b * reads) * idle * late / (rates.bandwidth * bandwidth);
-    let turns = (tiles / (rates.cores * (RESIDENT / threads).max(1.0))).max(1.0);
     let groups = columns / (threads / stripes * f64::from(variant.sums[1]));
-    let latency = turns * groups * steps * step;
-    reading.max(arithmetic).max(latency) + start * turns + rates.dispatch
+    // EARLY in mainloop/dot.wgsl.
+    let is_early = groups * steps <= 2.0 && idle == 1.0 && variant.groups(problem) == 1;
+    let bandwidth = rates.bandwidth * bandwidth * if is_early { early } else { 1.0 };
+    let reading = (a + b * reads) * idle * late / bandwidth;
+    let latency = groups * steps * step;
+    let turns = (tiles / (rates.cores * (RESIDENT / threads).max(1.0))).max(1.0);
+    reading.max(arithmetic).hypot(latency) + start * turns + rates.dispatch
 }
