@@ -54,7 +54,9 @@ fn x_fetch(
             let place = x_place(thread + i * THREADS);
             if X_K_CONTIGUOUS {
                 let line = x_line(min(x + place.x, last));
-                let step = step_within(k + step_of(place.y), k_end, X_SPAN);
+                // Those beyond the end read one vector, not a line of them each.
+                let own = select(place.y, 0u, x + place.x > last);
+                let step = step_within(k + step_of(own), k_end, X_SPAN);
                 fetched[i] = x_words(base + x_at(line, step, params.x_ld));
             } else {
                 fetched[i] = x_words(base
