@@ -184,7 +184,7 @@ fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
 
 // Name, ROWS, LANES, STRIPES, TURNS; and as fitted to measurements, the share of the bandwidth, the
 // microseconds that a workgroup takes before and after its weights, the steps whose loads are under
-// way together, and the microseconds of one.
+// way together, and the microseconds of one step.
 const DOT: &[Variant] = &[
     dot("1x32x16", 1, 8, 16, 1, [0.92, 1.15, 4.0, 0.78]),
     // For many workgroups of a short K: half as many convert a row of A.

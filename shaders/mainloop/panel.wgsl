@@ -36,8 +36,8 @@ fn x_place(load: u32) -> vec2<u32> {
 
 // This invocation's loads of the slice that starts at (x, k), in a range of K that ends at k_end.
 // Beyond the end of the tile, or of a range that ends inside the slice, the last line, or the last
-// vector, is read again: nothing is stored of what it gives, and a branch here would make the
-// driver wait for the loads at its end. (A product of a list without K has no lines to read.)
+// vector, is read again: no element of C comes from it, and a branch here would make the driver
+// wait for the loads at its end. (A product of a list without K has no lines to read.)
 fn x_fetch(
     thread: u32,
     base: u32,
@@ -54,7 +54,7 @@ fn x_fetch(
             let place = x_place(thread + i * THREADS);
             if X_K_CONTIGUOUS {
                 let line = x_line(min(x + place.x, last));
-                // Those beyond the end read one vector, not a line of them each.
+                // Lines beyond the end read one vector, which costs less than a line for each.
                 let own = select(place.y, 0u, x + place.x > last);
                 let step = step_within(k + step_of(own), k_end, X_SPAN);
                 fetched[i] = x_words(base + x_at(line, step, params.x_ld));

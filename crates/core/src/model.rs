@@ -16,7 +16,8 @@ pub enum Model {
         /// A step along K whose matrices do not lie whole in memory takes so many times as long.
         partial: f64,
     },
-    /// Few rows against bytes of codes: bound by reading them once, or by arithmetic.
+    /// Few rows against bytes of codes: bound by reading them once, by arithmetic, or by the steps
+    /// of a workgroup.
     Bytes {
         /// Share of the memory's bandwidth.
         bandwidth: f64,
@@ -27,7 +28,8 @@ pub enum Model {
         /// Steps along K of an invocation whose loads are under way together. Where a core has
         /// several workgroups, more steps slow down reading by the square root of their number.
         together: f64,
-        /// Share of that bandwidth where all loads of an invocation come before its A.
+        /// Factor on `bandwidth` where an invocation loads its first codes before it converts A.
+        /// The start is shorter then; this was fitted together with the rest.
         early: f64,
         /// Operations of a weight.
         work: Work,
