@@ -17,8 +17,8 @@ const GROUP: f64 = 32.0;
 const RESIDENT: f64 = 2048.0;
 
 /// Reading and arithmetic overlap, if there are enough workgroups. A workgroup's own steps overlap
-/// with others' reading only partly: they add as the sides of a right triangle. To bring A to
-/// workgroup memory, and to add the stripes, overlaps with nothing.
+/// with others' reading only partly: they add as the sides of a right triangle. Bringing
+/// A to workgroup memory and adding the stripes overlap with nothing.
 pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
     let Model::Bytes { bandwidth, start, step, together, early, work } = variant.model else {
         unreachable!("{}: {:?}", variant.name, variant.model);
@@ -45,7 +45,7 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     let idle = steps / along_k;
     let late = if tiles > rates.cores { (steps / together).max(1.0).sqrt() } else { 1.0 };
     let groups = columns / (threads / stripes * f64::from(variant.sums[1]));
-    // As EARLY in mainloop/dot.wgsl, but for a very short K.
+    // As EARLY in mainloop/dot.wgsl has it, and with a K too short for that as well.
     let is_whole = groups == 1.0 && idle == 1.0 && variant.groups(problem) == 1;
     let early = if is_whole && steps <= 2.0 { early } else { 1.0 };
     let reading = (a + b * reads) * idle * late / (rates.bandwidth * bandwidth * early);
