@@ -33,7 +33,7 @@ fn is_inside(place: vec2<u32>, lines: u32, width: u32, elements: u32, step: u32)
         return false;
     }
     let last = (elements - width - place.x) / max(lines - 1u, 1u);
-    return lines == 1u || place.y <= last && place.y % step == 0u;
+    return lines == 1u || (place.y <= last && place.y % step == 0u);
 }
 
 fn schedule(id: u32, thread: u32) -> Tile {
@@ -55,7 +55,7 @@ fn schedule(id: u32, thread: u32) -> Tile {
     let c = vec2<u32>(list[first + 7u], list[first + 8u]);
     let a_shape = select(vec2<u32>(k, m), vec2<u32>(m, k), A_K_CONTIGUOUS);
     let b_shape = select(vec2<u32>(k, n), vec2<u32>(n, k), B_K_CONTIGUOUS);
-    if tile.row >= m || tile.col >= n || m > 1u && c.y < n
+    if tile.row >= m || tile.col >= n || (m > 1u && c.y < n)
         || !is_inside(a, a_shape.x, a_shape.y, given.a_batch, given.a_ld)
         || !is_inside(b, b_shape.x, b_shape.y, given.b_batch, given.b_ld)
         || !is_inside(c, m, n, given.c_batch, 1u) {

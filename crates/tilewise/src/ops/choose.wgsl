@@ -27,7 +27,8 @@ if OF_ALL {
 
 let weight = vec2(weights_row(row), weights_strides[last]);
 var most = 0u;
-for (var own = lane; own < all + lane; own += LANES) {
+for (var start = 0u; start < all; start += LANES) {
+    let own = start + lane;
     let own_key = key(own, length, logit, bias_strides[0], top, divisor);
     var rank = 0u;
     for (var begin = 0u; begin < all; begin += LANES) {
@@ -62,7 +63,7 @@ for (var rank = lane; rank < chosen; rank += LANES) {
 var bad = SOFTMAX && max(top, largest) >= INFINITE;
 if NORMALIZE {
     let sum = total(part, local_index);
-    bad = bad || !SOFTMAX && (largest > INFINITE || sum == 0.0);
+    bad = bad || (!SOFTMAX && (largest > INFINITE || sum == 0.0));
     // Where a logit counts in a softmax, the largest adds 1.
     divisor = select(sum, max(sum, 1.0), SOFTMAX);
 }

@@ -25,7 +25,7 @@ fn number(order: u32) -> f32 {
 }
 
 fn joined(a: Part, b: Part) -> Part {
-    let first = a.x > b.x || a.x == b.x && a.y < b.y;
+    let first = a.x > b.x || (a.x == b.x && a.y < b.y);
     return select(b, a, first);
 }
 

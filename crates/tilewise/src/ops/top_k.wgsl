@@ -14,7 +14,7 @@ for (var turn = 0u; turn < k; turn++) {
         own = nothing();
         for (var i = lane; i < length; i += LANES) {
             let other = vec2(ordered(x_load(at_x + i * x_strides[last])), i);
-            let after = other.x < taken.x || other.x == taken.x && other.y > taken.y;
+            let after = other.x < taken.x || (other.x == taken.x && other.y > taken.y);
             if turn == 0u || after {
                 own = joined(own, other);
             }
