@@ -1,4 +1,4 @@
-//! From the part files of a pass to the text of one WGSL module. Five rules, and no preprocessor
+//! From the part files of a pass to the text of one WGSL module. Six rules, and no preprocessor
 //! beyond them:
 //!
 //! 1. Whole files are concatenated; module scope in WGSL has no order.
@@ -10,9 +10,11 @@
 //! 5. Where the pass strides, a workgroup runs the body of `main` for its own tile, then for the
 //!    one that is as many tiles further as there are workgroups, and so on, until it returns. Such
 //!    a mainloop ends with a barrier.
+//! 6. Aliases are expanded: see `aliases.rs`.
 //!
 //! Extensions are enabled at the top when a part file needs them. Then comes the struct [`Params`].
 
+use crate::aliases::without_aliases;
 use crate::files::FILES;
 use crate::unroll::unroll;
 use tilewise_core::Params;
@@ -57,6 +59,7 @@ pub fn assemble_with<'a>(
     if pass.strides {
         text = striding(&text).ok_or("a mainloop that strides has no main")?;
     }
+    let text = without_aliases(&text);
     if pass.unroll { unroll(&text) } else { Ok(text) }
 }
 

@@ -19,19 +19,18 @@ fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
     let copy = divided(id, params.m * params.tiles_n);
     tile.split = copy.x;
-    if tile.split >= params.splits {
-        return tile;
-    }
-    tile.live = true;
-    let at = divided(copy.y, params.m);
-    tile.row = at.y;
-    tile.row_end = tile.row + 1u;
-    tile.col = at.x * BN;
-    tile.group = owner(0u, tile.row).group;
-    if entry_of(tile.row) < params.entries {
-        let k = k_range(tile.group, tile.split);
-        tile.k = k.x;
-        tile.k_end = k.y;
+    if tile.split < params.splits {
+        tile.live = true;
+        let at = divided(copy.y, params.m);
+        tile.row = at.y;
+        tile.row_end = tile.row + 1u;
+        tile.col = at.x * BN;
+        tile.group = owner(0u, tile.row).group;
+        if entry_of(tile.row) < params.entries {
+            let k = k_range(tile.group, tile.split);
+            tile.k = k.x;
+            tile.k_end = k.y;
+        }
     }
     return tile;
 }

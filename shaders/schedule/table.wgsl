@@ -10,28 +10,27 @@ fn schedule(id: u32, thread: u32) -> Tile {
     let copy = divided(id, grid);
     let at = divided(copy.y, params.tiles_n);
     tile.split = copy.x;
-    if tile.split >= params.splits {
-        return tile;
-    }
     let groups = params.first_group + params.entries;
-    let group = group_beyond(groups, at.x, 1u);
-    if group == groups {
-        return tile;
+    var group = groups;
+    if tile.split < params.splits {
+        group = group_beyond(groups, at.x, 1u);
     }
-    var before = vec2<u32>();
-    if group > 0u {
-        before = group_table[group - 1u];
+    if group < groups {
+        var before = vec2<u32>();
+        if group > 0u {
+            before = group_table[group - 1u];
+        }
+        let ends = group_table[group];
+        let of_group = banded((at.x - before.y) * params.tiles_n + at.y, ends.y - before.y);
+        tile.live = true;
+        tile.group = group - params.first_group;
+        tile.batch = batch_of(tile.group);
+        tile.row = row_start(before.x) + of_group.x * BM;
+        tile.row_end = ends.x;
+        tile.col = of_group.y * BN;
+        let k = k_range(tile.group, tile.split);
+        tile.k = k.x;
+        tile.k_end = k.y;
     }
-    let ends = group_table[group];
-    let of_group = banded((at.x - before.y) * params.tiles_n + at.y, ends.y - before.y);
-    tile.live = true;
-    tile.group = group - params.first_group;
-    tile.batch = batch_of(tile.group);
-    tile.row = row_start(before.x) + of_group.x * BM;
-    tile.row_end = ends.x;
-    tile.col = of_group.y * BN;
-    let k = k_range(tile.group, tile.split);
-    tile.k = k.x;
-    tile.k_end = k.y;
     return tile;
 }

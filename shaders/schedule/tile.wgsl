@@ -30,14 +30,16 @@ struct Owner {
 // waits for the one before. Most products need none: they have one entry, one split of K or one row
 // of tiles.
 fn divided(i: u32, by: u32) -> vec2<u32> {
-    if i < by {
-        return vec2<u32>(0u, i);
+    var parts = vec2<u32>(0u, i);
+    if i >= by {
+        if by == 1u {
+            parts = vec2<u32>(i, 0u);
+        } else {
+            let quotient = i / by;
+            parts = vec2<u32>(quotient, i - quotient * by);
+        }
     }
-    if by == 1u {
-        return vec2<u32>(i, 0u);
-    }
-    let quotient = i / by;
-    return vec2<u32>(quotient, i - quotient * by);
+    return parts;
 }
 
 // Tiles are walked in bands of eight rows of tiles, column by column within a band, so that

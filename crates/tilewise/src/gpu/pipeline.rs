@@ -196,15 +196,16 @@ impl Pipelines {
 /// Those of custom kernels.
 #[cfg(feature = "custom-kernels")]
 impl Pipelines {
-    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours.
+    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours. Aliases
+    /// are expanded, as in the library's own texts.
     pub(crate) fn compile_custom(
         &self,
         device: &Device,
         label: &str,
-        text: String,
+        text: &str,
         entries: &[wgpu::BindGroupLayoutEntry],
     ) -> Result<Pipeline> {
-        let source = wgpu::ShaderSource::Wgsl(text.into());
+        let source = wgpu::ShaderSource::Wgsl(tilewise_shaders::without_aliases(text).into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
         let compile = || {
             device.catch(|| {
