@@ -30,8 +30,10 @@ struct Owner {
 // waits for the one before. Most products need none: they have one entry, one split of K or one row
 // of tiles.
 fn divided(i: u32, by: u32) -> vec2<u32> {
-    var parts = vec2<u32>(0u, i);
-    if i >= by {
+    var parts: vec2<u32>;
+    if i < by {
+        parts = vec2<u32>(0u, i);
+    } else {
         if by == 1u {
             parts = vec2<u32>(i, 0u);
         } else {
