@@ -55,13 +55,14 @@ pub fn without_aliases(text: &str) -> String {
 /// The type behind a word, in which other aliases may occur; the word itself if it is no alias.
 fn named(word: &str, aliases: &HashMap<&str, &str>) -> String {
     let Some(ty) = aliases.get(word) else { return word.to_owned() };
+    // Aliases that lead back to themselves are no WGSL, and must not keep this from ending.
+    let mut others = aliases.clone();
+    others.remove(word);
     let mut out = String::new();
     let mut done = 0;
     for range in words(ty) {
         out += &ty[done..range.start];
-        // An alias of itself is no WGSL, and must not keep this from ending.
-        let other = &ty[range.clone()];
-        out += &if other == word { other.to_owned() } else { named(other, aliases) };
+        out += &named(&ty[range.clone()], &others);
         done = range.end;
     }
     out + &ty[done..]
@@ -77,7 +78,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
         let len = if rest.starts_with("//") {
             rest.find('\n').unwrap_or(rest.len())
         } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
+            comment(rest)
         } else if in_word(first) {
             let len = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
             found.push(at..at + len);
@@ -88,6 +89,27 @@ fn words(text: &str) -> Vec<Range<usize>> {
         at += len;
     }
     found
+}
+
+/// Bytes of the block comment that a text begins with. Block comments may hold others.
+fn comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < text.len() {
+        let pair = text.as_bytes().get(at..at + 2);
+        match pair {
+            Some(b"/*") => depth += 1,
+            Some(b"*/") => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
 }
 
 #[cfg(test)]
@@ -106,6 +128,18 @@ mod tests {
                         fn f(a: vec4<f32>) -> RawOther { return g(a.Raw, array<vec4<f32>, N>(), \
                         x_Raw); }\n";
         assert_eq!(without_aliases(text), expected);
+    }
+
+    #[test]
+    fn comments_within_comments_are_left_alone() {
+        let text = "/* /* */ T alias T = u32; */ alias T = f32;\nfn f() -> T {}\n";
+        let expected = "/* /* */ T alias T = u32; */ \nfn f() -> f32 {}\n";
+        assert_eq!(without_aliases(text), expected);
+    }
+
+    #[test]
+    fn aliases_that_lead_in_a_circle_come_to_an_end() {
+        without_aliases("alias A = B;\nalias B = A;\nvar<private> a: A;\n");
     }
 
     #[test]

@@ -26,11 +26,13 @@ fn linear_id(workgroup: vec3<u32>) -> u32 {
 // Whether a matrix [lines, width] lies within so many elements, its place and its row stride at
 // multiples of a step.
 fn is_inside(place: vec2<u32>, lines: u32, width: u32, elements: u32, step: u32) -> bool {
-    let is_empty = lines == 0u || width == 0u;
-    let outside = width > elements || place.x > elements - width || place.x % step != 0u;
-    let last = (elements - width - place.x) / max(lines - 1u, 1u);
-    let follows = lines == 1u || (place.y <= last && place.y % step == 0u);
-    return is_empty || (!outside && follows);
+    var inside = lines == 0u || width == 0u;
+    if !inside {
+        let outside = width > elements || place.x > elements - width || place.x % step != 0u;
+        let last = (elements - width - place.x) / max(lines - 1u, 1u);
+        inside = !outside && (lines == 1u || (place.y <= last && place.y % step == 0u));
+    }
+    return inside;
 }
 
 fn schedule(id: u32, thread: u32) -> Tile {
