@@ -13,6 +13,7 @@
 //! - [`mod@few_texts`]: of those as many as share few shaders, where compiling is what takes time.
 //! - [`harness`](mod@harness): runs kernels in MSL on the CPU.
 //! - [`lines`](mod@lines): operands with their lines in another order.
+//! - [`minima`](mod@minima): the least that an API promises of a device.
 //! - [`ops`](mod@ops): ready operations.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`program`](mod@program): a program of the workspace, run from outside.
@@ -37,6 +38,7 @@ pub mod generators;
 pub mod harness;
 pub mod kernels;
 pub mod lines;
+pub mod minima;
 pub mod msl;
 pub mod mutants;
 pub mod ops;

@@ -6,11 +6,39 @@ use tilewise_core::kernel::{Params, Role};
 use tilewise_core::plan::{Binding, Pass};
 use tilewise_core::{Caps, Format, Plan, Problem};
 
+/// Holds passes against the limits of a device.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn fit(passes: &[Pass], caps: &Caps) -> Result<(), String> {
+    let bytes = caps.max_binding_bytes.min(caps.max_buffer_bytes);
+    for pass in passes {
+        let counts = [
+            ("invocations", pass.threads, caps.max_threads()),
+            ("bytes of workgroup memory", pass.workgroup_bytes, caps.max_workgroup_bytes),
+            ("storage buffers", pass.bindings.len() as u32, caps.max_storage_buffers),
+            ("workgroups along x", pass.grid[0], caps.max_workgroups),
+            ("workgroups along y", pass.grid[1], caps.max_workgroups),
+        ];
+        if let Some((what, count, most)) = counts.iter().find(|(_, count, most)| count > most) {
+            return Err(format!("{count} {what}, at most {most}: {pass:?}"));
+        }
+        let unbound = |binding: &&Binding| {
+            binding.bytes > bytes || !binding.start.is_multiple_of(caps.storage_alignment.into())
+        };
+        if let Some(Binding { role, bytes, start, .. }) = pass.bindings.iter().find(unbound) {
+            return Err(format!("{role:?} binds {bytes} bytes from {start}: {pass:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// Holds a plan against the limits and against the product that it is for.
 ///
 /// # Errors
 /// What is wrong, in words.
 pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
+    fit(&plan.passes, caps)?;
     let limit = caps.max_binding_bytes.min(caps.max_buffer_bytes);
     let wrong = |what: &str, pass: &Pass| Err(format!("{what}: {pass:?}"));
     let scratch = caps.max_scratch_bytes;
@@ -27,9 +55,6 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     let mut written: HashMap<u64, u64> = HashMap::new();
     for pass in &plan.passes {
         for Binding { role, from, start, bytes, .. } in &pass.bindings {
-            if *bytes > limit || !start.is_multiple_of(caps.storage_alignment.into()) {
-                return wrong(&format!("{role:?} binds {bytes} bytes from {start}"), pass);
-            }
             if storage(plan, *from).is_some_and(|end| start + bytes > end) {
                 return wrong(&format!("{role:?} reaches beyond its storage"), pass);
             }

@@ -102,4 +102,35 @@ impl Caps {
             max_scratch_bytes: u64::MAX,
         }
     }
+
+    /// Invocations that one workgroup may have if all are along x, as in every kernel of the
+    /// library.
+    pub fn max_threads(&self) -> u32 {
+        self.max_invocations.min(self.max_workgroup_size_x)
+    }
+
+    /// A workgroup's tile of rows and columns, of which an invocation has so many columns side by
+    /// side: the one given, or a smaller one if the device has fewer invocations. Sizes are powers
+    /// of two.
+    pub(crate) fn tile(&self, [rows, columns]: [u32; 2], side_by_side: u32) -> [u32; 2] {
+        let power = |most: u32| 1 << most.max(1).ilog2();
+        let across = power(self.max_threads()).min(columns / side_by_side);
+        [power(self.max_threads() / across).min(rows), across * side_by_side]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_for_few_invocations() {
+        let tile = |max_invocations, tile, side_by_side| {
+            Caps { max_invocations, ..Caps::webgpu_default() }.tile(tile, side_by_side)
+        };
+        let packs = [256, 255, 128, 64, 20, 1].map(|most| tile(most, [8, 32], 1));
+        assert_eq!(packs, [[8, 32], [4, 32], [4, 32], [2, 32], [1, 16], [1, 1]]);
+        let finishes = [64, 63, 32, 5].map(|most| tile(most, [8, 32], 4));
+        assert_eq!(finishes, [[8, 32], [4, 32], [4, 32], [1, 16]]);
+    }
 }

@@ -449,18 +449,19 @@ pub struct Kit {
     pub kept: Option<&'static str>,
     /// The finishing pass.
     pub finish: &'static str,
-    /// Rows and columns of C that one of its workgroups finishes, four columns per invocation: of
-    /// so few that every device has them.
+    /// Rows and columns of C that one of its workgroups finishes, four columns per invocation;
+    /// fewer where a device has fewer invocations.
     pub finish_tile: [u32; 2],
     /// The finishing pass where words are shared between rows of C; none where every store takes
     /// elements one by one.
     pub finish_words: Option<&'static str>,
-    /// Words that one of its workgroups finishes, one per invocation.
+    /// Words that one of its workgroups finishes, one per invocation; likewise.
     pub finish_threads: u32,
     /// The pass that packs an operand for matrix units ([`Access::Words`]); `None` if no mainloop
     /// has those.
     pub pack: Option<&'static str>,
-    /// Lines of the copy, and vectors of 16 bytes in each, that one of its workgroups writes.
+    /// Lines of the copy, and vectors of 16 bytes in each, that one of its workgroups writes, one
+    /// per invocation; likewise.
     pub pack_tile: [u32; 2],
     /// The file by which passes that pack take all rows or columns of an entry.
     pub all_rows: Option<&'static str>,
@@ -474,7 +475,7 @@ pub struct Kit {
     /// many where storage runs along K.
     pub scale_strip: u32,
     /// Invocations of one of its workgroups, where storage runs along K and where it does not:
-    /// powers of two. A half or a quarter of them where a device has no more.
+    /// powers of two. Half of them, or half of that, where a device has no more.
     pub scale_threads: [u32; 2],
     /// The file instantiated for an operand that it packed, which reads the powers of two.
     pub divisors: Option<&'static str>,

@@ -386,11 +386,7 @@ fn lay(
         ((kernel.workgroup_bytes)(variant, problem, caps) + schedule_bytes).into(),
         caps.max_workgroup_bytes.into(),
     )?;
-    limit(
-        "invocations",
-        variant.threads.into(),
-        caps.max_invocations.min(caps.max_workgroup_size_x).into(),
-    )?;
+    limit("invocations", variant.threads.into(), caps.max_threads().into())?;
     if let Some(unit) = variant.unit() {
         unit.serves(problem, caps)?;
     }

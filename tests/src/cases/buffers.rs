@@ -2,7 +2,7 @@
 
 use super::{Table, devices};
 use crate::kernels::{Kernel, smallest};
-use crate::{Case, Place, themes};
+use crate::{Case, Place, minima, themes};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::Library;
 use tilewise_core::{Access, Caps, KernelDef};
@@ -22,15 +22,15 @@ pub static UNCOMPILED: Library = Library {
     },
 };
 
-/// A device that binds four storage buffers, and products that would bind more, on one kernel of
-/// each kind of loader.
+/// A device with Vulkan's least, four storage buffers, and products that would bind more, on one
+/// kernel of each kind of loader.
 pub fn few_buffers(table: Table) -> (Caps, Vec<Case>) {
     let mut kernels = table.kernels();
     // Weights across K want tiles of whole eights.
     kernels.retain(|Kernel { variant, .. }| {
         matches!(variant.access, Access::Elements | Access::Eights { .. }) && variant.bn % 8 == 0
     });
-    let caps = Caps { max_storage_buffers: 4, coop: Vec::new(), ..devices()[0].clone() };
+    let caps = Caps { f16: true, ..minima::vulkan() };
     (caps, themes::on(&smallest(kernels), &themes::few_buffers()))
 }
 

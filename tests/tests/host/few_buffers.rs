@@ -18,7 +18,7 @@ fn caps(max_storage_buffers: u32) -> Caps {
 }
 
 /// Every format of B under every combination of steps that bind something, in a batch and grouped.
-fn problems() -> Vec<(String, Problem)> {
+pub(crate) fn problems() -> Vec<(String, Problem)> {
     let formats = QuantFormat::all().map(Format::Quantized);
     let formats =
         [Format::Dense(DType::F32), Format::Dense(DType::BF16)].into_iter().chain(formats);

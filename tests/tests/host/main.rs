@@ -7,5 +7,6 @@ mod msl;
 mod plans;
 mod sanitized;
 mod scratch;
+mod small_devices;
 mod translated;
 mod views;

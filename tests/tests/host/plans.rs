@@ -13,7 +13,7 @@ use tilewise_core::{
 };
 
 /// Problems that are met in models, and those at which a planner goes wrong.
-fn problems() -> Vec<(&'static str, Problem)> {
+pub(crate) fn problems() -> Vec<(&'static str, Problem)> {
     let f32 = |m, n, k| Problem::dense(DType::F32, m, n, k);
     let f16 = |m, n, k| Problem::dense(DType::F16, m, n, k);
     let packed = |dtype, rows, cols| Operand::packed(Format::Dense(dtype), 1, rows, cols);

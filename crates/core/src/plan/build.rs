@@ -16,6 +16,8 @@ use crate::role::Role;
 
 /// The label of finishing passes.
 const FINISH: &str = "finish";
+/// Columns of C that an invocation of a finishing pass has.
+const FINISHED: u32 = 4;
 /// Splits of K that an invocation of a finishing pass reads at once, at most.
 const MAX_AHEAD: u64 = 8;
 
@@ -84,7 +86,7 @@ pub(super) fn build(
     };
     for &ends in ends {
         let finish = finish(piece, (whole, table), caps, first, ends)?;
-        passes.extend(with_table(first.kit.finish_tile, finish));
+        passes.extend(with_table(caps.tile(first.kit.finish_tile, FINISHED), finish));
     }
     Ok(Built { choice, passes, scratch_bytes: first.scratch_bytes, packed_bytes })
 }
@@ -210,7 +212,7 @@ fn finish(
     ends: Ends,
 ) -> Result<Pass> {
     let (problem, kit) = (&setup.problem, setup.kit);
-    let [bm, bn] = kit.finish_tile;
+    let [bm, bn] = caps.tile(kit.finish_tile, FINISHED);
     let tiles_m = problem.grouping.tiles_m(problem.m, bm.into());
     let tiles_n = problem.n.div_ceil(bn.into());
     let end = setup.windows[Role::C as usize].elements;
@@ -230,11 +232,11 @@ fn finish(
         None => (
             kit.finish,
             vec![("BM", bm), ("BN", bn)],
-            bm * bn / 4,
+            bm * bn / FINISHED,
             tiles_m * tiles_n * problem.batch,
         ),
         Some(file) => {
-            let threads = kit.finish_threads;
+            let threads = kit.finish_threads.min(caps.max_threads());
             (file, vec![("THREADS", threads)], threads, words.div_ceil(threads.into()))
         }
     };

@@ -67,7 +67,7 @@ impl GroupTable {
         [bm, bn]: [u32; 2],
         reader: &Params,
     ) -> Pass {
-        let threads = THREADS.min(caps.max_invocations).min(caps.max_workgroup_size_x);
+        let threads = THREADS.min(caps.max_threads());
         let own = params(piece, setup);
         let Params { tiles_n, splits, grid_x, .. } = *reader;
         let (params, bm) = match piece.problem.grouping.has_whole_k() {

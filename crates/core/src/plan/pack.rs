@@ -14,7 +14,9 @@ use super::builder::Builder;
 use super::setup::Setup;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Constant, Kit, Load, OperandDef, Params, Reject, Role, Unit, segment};
+use crate::kernel::{
+    Constant, Kit, Load, OperandDef, Params, Reject, Role, SUBGROUP, Unit, segment,
+};
 use crate::problem::{Copied, Format, Grouping, Operand, Problem};
 
 /// Bytes that mainloops of matrix units load at a time.
@@ -304,10 +306,11 @@ impl Packing {
             };
             let most = kit.scale_threads[usize::from(!side.along_k)];
             let fits = |threads: &u32| {
-                *threads <= caps.max_invocations.min(caps.max_workgroup_size_x)
-                    && shared(*threads).3 <= caps.max_workgroup_bytes
+                *threads <= caps.max_threads() && shared(*threads).3 <= caps.max_workgroup_bytes
             };
-            let threads = [most, most / 2, most / 4].into_iter().find(fits).ok_or_else(none)?;
+            let halves = std::iter::successors(Some(most), |threads| Some(threads / 2));
+            let threads =
+                halves.take_while(|threads| *threads >= SUBGROUP).find(fits).ok_or_else(none)?;
             let (strip, abreast, shares, workgroup_bytes) = shared(threads);
             // A and B meet in products of a low and a high term.
             let order = self.splits.then_some(("LOW_FIRST", u32::from(side.role == Role::A)));
@@ -330,7 +333,7 @@ impl Packing {
             });
         }
         let file = kit.pack.ok_or_else(none)?;
-        let [lines, vectors] = kit.pack_tile;
+        let [lines, vectors] = caps.tile(kit.pack_tile, 1);
         let constants =
             vec![("LINES", lines), ("VECTORS", vectors), ("VECTOR", self.vector as u32)];
         let tiles = [

@@ -17,7 +17,7 @@ use crate::quant::QuantFormat;
 use crate::role::Role;
 use std::ops::Range;
 
-/// Invocations of a workgroup.
+/// Invocations of a workgroup, at most.
 const THREADS: u32 = 64;
 
 /// Bytes of a word. No two invocations write the same word.
@@ -170,7 +170,8 @@ fn pass(
     let number_bytes = planes[encoder.numbers[0]].bytes;
     let blocks = WORD / number_bytes;
     let invocations = (entries * rows * output.columns / format.block()).div_ceil(blocks);
-    let workgroups = workgroups(invocations, THREADS, caps)?;
+    let threads = THREADS.min(caps.max_threads());
+    let workgroups = workgroups(invocations, threads, caps)?;
     let params = Params {
         m: rows as u32,
         k: columns as u32,
@@ -184,7 +185,7 @@ fn pass(
         ..Params::default()
     };
     let mut builder =
-        Builder::new(format!("quantize {format}"), params, THREADS, 0, (tools.kit, windows));
+        Builder::new(format!("quantize {format}"), params, threads, 0, (tools.kit, windows));
     builder.part(tools.float, None, Vec::new());
     source_bits(&mut builder, "a", Role::A, &operand, tools, caps)?;
     builder.axes("a", !operand.transposed);
@@ -194,7 +195,7 @@ fn pass(
         tools.quantize,
         None,
         vec![
-            ("THREADS", THREADS),
+            ("THREADS", threads),
             ("BLOCK", format.block() as u32),
             ("BITS", (planes[encoder.codes].bytes * 8 / format.block()) as u32),
             ("BLOCKS", blocks as u32),

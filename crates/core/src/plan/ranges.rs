@@ -103,12 +103,7 @@ impl Cutter<'_> {
         let Excess { operand, bytes, dimension: Some(dimension), .. } = excess else {
             return Err(self.error(&excess));
         };
-        let is_whole = match dimension {
-            Dimension::K => !self.whole.has_whole_k(),
-            Dimension::Entries => !self.whole.may_cut_entries(),
-            Dimension::M | Dimension::N => false,
-        };
-        if is_whole || self.whole.is_listed() {
+        if self.is_whole(dimension) {
             return Err(self.error(&excess));
         }
         self.note(dimension, operand, bytes);
@@ -122,6 +117,16 @@ impl Cutter<'_> {
         let middle = half(extent, granule(&piece.problem, dimension));
         self.cut(piece.range(dimension, 0..middle))?;
         self.cut(piece.range(dimension, middle..extent))
+    }
+
+    /// Whether the grouping has no pieces along a dimension.
+    fn is_whole(&self, dimension: Dimension) -> bool {
+        let cannot = match dimension {
+            Dimension::K => !self.whole.has_whole_k(),
+            Dimension::Entries => !self.whole.may_cut_entries(),
+            Dimension::M | Dimension::N => false,
+        };
+        cannot || self.whole.is_listed()
     }
 
     fn note(&mut self, dimension: Dimension, operand: &'static str, bytes: u64) {
@@ -257,6 +262,10 @@ impl Cutter<'_> {
             }
             _ => [(Dimension::Entries, m.saturating_mul(k)), (Dimension::M, k), (Dimension::K, 1)],
         };
+        // What is whole is not cut, and a copy is shorter by any of the others.
+        let strides = strides.map(|(dimension, stride)| {
+            (dimension, if self.is_whole(dimension) { 0 } else { stride })
+        });
         let dimension = longest(&problem, &strides)?;
         // Where even the last piece were too large, none is cut.
         let lines = if role == Role::B { n } else { m };

@@ -11,7 +11,7 @@ use crate::params::Params;
 use crate::problem::{DType, Format, Grouping, Operand};
 use crate::role::Role;
 
-/// Invocations of a workgroup.
+/// Invocations of a workgroup, at most.
 const THREADS: u32 = 64;
 
 /// Blocks that an invocation copies where nothing is converted.
@@ -254,7 +254,8 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         None => (c.offset + entries * m * n).div_ceil(4) - c.offset / 4,
     };
     let each = if block.is_some() { EACH } else { 1 };
-    let workgroups = workgroups(invocations, THREADS * each, caps)?;
+    let threads = THREADS.min(caps.max_threads());
+    let workgroups = workgroups(invocations, threads * each, caps)?;
     let step = |index: Option<Index>| {
         index.map_or([0; 2], |index| [index.offset as u32, index.step as u32])
     };
@@ -280,7 +281,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         bound_rows: bound as u32,
         ..Params::default()
     };
-    let mut builder = Builder::new("take".into(), params, THREADS, 0, (tools.kit, windows));
+    let mut builder = Builder::new("take".into(), params, threads, 0, (tools.kit, windows));
     let c_bytes = [target.start, target.elements].map(|elements| elements * take.dtype.bytes());
     if block.is_none() {
         builder.part(tools.float, None, Vec::new());
@@ -310,7 +311,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
             DType::F32 | DType::I32 | DType::U32 => take.beyond(),
         };
         let binding = Role::B.binding();
-        let sizes = [("THREADS", THREADS), ("EACH", EACH)];
+        let sizes = [("THREADS", threads), ("EACH", EACH)];
         let constants = sizes.into_iter().chain([("B_BINDING", binding), ("BEYOND", beyond)]);
         let constants = constants.collect();
         builder.part(tools.take_rows, None, constants);
@@ -323,7 +324,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     builder.part(
         tools.take,
         None,
-        vec![("THREADS", THREADS), ("FOURS", u32::from(fours)), ("BEYOND", take.beyond())],
+        vec![("THREADS", threads), ("FOURS", u32::from(fours)), ("BEYOND", take.beyond())],
     );
     Ok(builder.finish(workgroups, caps))
 }

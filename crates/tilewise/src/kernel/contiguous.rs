@@ -57,8 +57,11 @@ fn walk(call: Call, tensor: &Tensor, first: u64, words: usize, pieces: u64) -> R
     let stride = |size: usize, stride: usize| if size == 1 { 0 } else { stride as u64 };
     let axes = tensor.shape().iter().zip(tensor.strides()).rev();
     let axes = axes.flat_map(|(&size, &by)| [size as u64, stride(size, by)]);
-    let most = u64::from(tensor.context().caps().max_workgroups) * 64;
+    let caps = tensor.context().caps();
+    let size = caps.max_threads().min(64);
+    let most = u64::from(caps.max_workgroups) * u64::from(size);
     let mut call = call
+        .workgroup([size, 1, 1])
         .constant("PER_WORD", per_word as u32)
         .constant("BITS", 32 / per_word as u32)
         .constant("NDIM", tensor.shape().len() as u32)

@@ -232,7 +232,7 @@ const NEIGHBOURS: u32 = 32;
 
 /// The largest power of two that a workgroup may have invocations.
 fn most(caps: &Caps) -> u32 {
-    1 << caps.max_invocations.min(caps.max_workgroup_size_x).max(1).ilog2()
+    1 << caps.max_threads().max(1).ilog2()
 }
 
 /// The invocations of a workgroup.
