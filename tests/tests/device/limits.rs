@@ -3,7 +3,7 @@
 use tilewise::{DType, Precision, QuantFormat, QuantizedTensor, Take, Tensor};
 use tilewise_core::{Caps, DeviceClass, Error, Problem, explain, plan};
 use tilewise_shaders::LIBRARY;
-use tilewise_tests::{Case, Suite, adapters, floor, one_of_each, themes};
+use tilewise_tests::{Case, Suite, adapters, floor, minima, one_of_each, themes};
 
 const F32: [DType; 3] = [DType::F32; 3];
 
@@ -104,26 +104,32 @@ fn small_devices() {
     }
 }
 
-/// A device with WebGPU's `downlevel_defaults`, which bind four storage buffers, runs everything.
+/// A device with the least that Vulkan and OpenGL ES 3.1 require runs everything: four storage
+/// buffers, and 128 invocations.
 #[test]
-fn downlevel_devices() {
+fn the_smallest_devices() {
     for adapter in adapters() {
-        let downlevel = |limits: &mut tilewise::wgpu::Limits| {
-            *limits = tilewise::wgpu::Limits::downlevel_defaults();
-        };
-        let context = adapter.with_limits(downlevel);
-        assert_eq!(context.caps().max_storage_buffers, 4);
+        let least = minima::vulkan();
+        let context = adapter.with_limits(|limits| minima::lower(limits, &least));
+        let own = context.caps();
+        assert_eq!((own.max_storage_buffers, own.max_threads()), (4, 128));
         let kernel = Some(floor(adapter).name);
         let case = |case: Case| Case { kernel: kernel.clone(), ..case };
         let mut suite = Suite::default();
         let cases: Vec<_> = themes::few_buffers().into_iter().map(case).collect();
-        suite.run("four storage buffers", &context, &cases);
+        suite.run("the least limits", &context, &cases);
         // As the planner likes.
-        suite.run("four storage buffers", &context, &themes::few_buffers()[..4]);
+        suite.run("the least limits", &context, &themes::few_buffers()[..4]);
         // With groups, rows by index are one buffer too many, and are copied before.
         let gathered = themes::gathered().into_iter().filter(|case| case.groups.is_some());
         let gathered: Vec<_> = gathered.take(2).map(case).collect();
-        suite.run("four storage buffers", &context, &gathered);
+        suite.run("the least limits", &context, &gathered);
+        // A form each.
+        let [masked, along_k] = [themes::masked(), themes::along_k(&themes::ends()[..1], true)];
+        let forms = [masked, along_k, themes::indexed(), themes::listed(&themes::lists()[..1])];
+        let forms: Vec<_> =
+            forms.into_iter().filter_map(|cases| cases.into_iter().next()).collect();
+        suite.run("the least limits", &context, &forms);
         suite.finish(adapter.name());
 
         // Planes, the output and an index or two may be more: then the table is decoded before.

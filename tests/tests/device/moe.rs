@@ -14,7 +14,7 @@ use tilewise::{
 };
 use tilewise_core::quant::{dequantize, quantize};
 use tilewise_core::{Format, convert};
-use tilewise_tests::{Rng, contexts};
+use tilewise_tests::{Rng, adapters, contexts, minima};
 
 /// Random numbers, as a type holds them.
 pub(crate) fn numbers(rng: &mut Rng, dtype: DType, count: usize, spread: f32) -> Vec<f32> {
@@ -313,6 +313,20 @@ fn the_layer_is_right() {
             let y = operands.layer(&context).forward(&x, &logits).unwrap();
             assert_eq!(y.dtype(), case.dtype);
             operands.check(&y);
+        }
+    }
+}
+
+/// A device with no more than Vulkan requires decodes weights before it multiplies them.
+#[test]
+fn the_smallest_device() {
+    for adapter in adapters() {
+        let context = adapter.with_limits(|limits| minima::lower(limits, &minima::vulkan()));
+        for tokens in [2, 40] {
+            let case = Case { tokens, weights: "affine-4bit-g64-f16", ..FEW_BITS };
+            let operands = Operands::new(case, 5);
+            let [x, logits] = operands.on(&context);
+            operands.check(&operands.layer(&context).forward(&x, &logits).unwrap());
         }
     }
 }

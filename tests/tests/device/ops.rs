@@ -3,8 +3,9 @@
 
 use tilewise::sanitizer::Options;
 use tilewise::{Context, DType, Error, GroupOffsets, Tensor, ops};
+use tilewise_core::Caps;
 use tilewise_tests::ops::{self as cases, Case};
-use tilewise_tests::{adapters, contexts, turns};
+use tilewise_tests::{adapters, contexts, minima, turns};
 
 /// Of so many cases a software device, which compiles for seconds, runs one. The CPU executor and
 /// hardware run all.
@@ -376,11 +377,8 @@ fn many_workgroups() {
 #[test]
 fn several_kernels_on_a_small_device() {
     for adapter in adapters() {
-        let context = adapter.with_limits(|limits| {
-            limits.max_storage_buffers_per_shader_stage = 4;
-            limits.max_compute_invocations_per_workgroup = 64;
-            limits.max_compute_workgroup_size_x = 64;
-        });
+        let few = Caps { max_invocations: 64, max_workgroup_size_x: 64, ..minima::vulkan() };
+        let context = adapter.with_limits(|limits| minima::lower(limits, &few));
         let families = ["top_k", "choose", "scatter", "histogram", "sort"];
         let few = cases::FAMILIES.iter().filter(|(name, _)| families.contains(name));
         let every_fifth = few.flat_map(|(_, cases)| cases().into_iter().step_by(5));

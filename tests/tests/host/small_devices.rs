@@ -1,8 +1,9 @@
 //! Plans for devices with little: what APIs promise at least, and less.
 
 use crate::{few_buffers, plans};
-use tilewise_core::plan::{Index, Quantize, Table, Take, quantize, take};
-use tilewise_core::{Caps, DType, Error, Format, Pass, Problem, Result, plan};
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{Index, Quantize, Table, Take, prepare, quantize, take};
+use tilewise_core::{Caps, DType, Error, Format, Grouping, Pass, Problem, Result, plan};
 use tilewise_shaders::{CONVERSIONS, LIBRARY};
 use tilewise_tests::cases::devices;
 use tilewise_tests::conversions::{formats, made_on_devices};
@@ -57,6 +58,12 @@ fn every_product_keeps_to_every_limit() {
         let (first, step) = if at == 0 { (0, 1) } else { (at, 11) };
         for (title, problem) in problems.iter().skip(first).step_by(step) {
             assert_eq!(keeps_to(caps, title, product(problem, caps)), None, "{title}: {caps:?}");
+            if problem.grouping == Grouping::Batched {
+                let Problem { n, k, batch, b, precision, .. } = *problem;
+                let prepared = prepare(b, Role::B, [batch, n, k], precision, caps, &LIBRARY);
+                let pass = prepared.map(|own| own.map(|own| own.pass).into_iter().collect());
+                assert_eq!(keeps_to(caps, title, pass), None, "{title}: {caps:?}");
+            }
         }
     }
 }
