@@ -5,7 +5,7 @@ use crate::array::{Array, Sink, Source, counted, shape_text};
 use crate::failure::{Failure, Result, warn};
 use crate::oracle::{self, Checked};
 use std::io::Write;
-use tilewise::timing::{Method, Timing, time};
+use tilewise::timing::{Method, Timing, time_planned};
 use tilewise::wgpu::ComputePass;
 use tilewise::{Context, ContextOptions, Gemm, Tensor};
 use tilewise_core::convert::{decode, decode_f64, encode};
@@ -196,7 +196,7 @@ pub(crate) fn measured(
     flops: f64,
     work: impl FnMut(Option<&mut ComputePass<'_>>) -> tilewise::Result<()>,
 ) -> Result<[(&'static str, String); 2]> {
-    let timing = pollster::block_on(time(context, work))?;
+    let timing = pollster::block_on(time_planned(context, plans, work))?;
     Ok([("kernel", kernel_text(context, plans)), ("time", time_line(&timing, flops))])
 }
 

@@ -35,6 +35,10 @@ pub struct CoopMatrix {
     pub sums: DType,
 }
 
+/// Seconds that a submission may take on devices that drive displays, or may. Drivers end work that
+/// keeps a display from its next picture: Windows after two seconds, macOS after five.
+pub const PATIENCE: f64 = 0.5;
+
 /// Capabilities of one adapter. Everything that [`plan`](crate::plan()) may know about a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caps {
@@ -77,6 +81,9 @@ pub struct Caps {
     /// Bytes that a product may have for partial sums, and again as many for packed operands; no
     /// limit of the device's. `u64::MAX`: whatever is fastest.
     pub max_scratch_bytes: u64,
+    /// Seconds that a submission may take by estimate, so that no driver takes the device for hung;
+    /// no limit of the device's. Infinity: no bound.
+    pub max_submission_seconds: f64,
 }
 
 impl Caps {
@@ -100,6 +107,7 @@ impl Caps {
             max_buffer_bytes: 256 << 20,
             storage_alignment: 256,
             max_scratch_bytes: u64::MAX,
+            max_submission_seconds: PATIENCE,
         }
     }
 

@@ -2,6 +2,7 @@
 //! planned as any other batch.
 
 use crate::problem::{Bias, Epilogue, Grouping, Operand, Problem};
+use std::ops::Range;
 
 /// A dimension of a nested batch: its size, and the stride of each operand along it.
 type Level = (u64, [u64; 5]);
@@ -35,17 +36,18 @@ fn one_of((outer_size, outer): Level, (size, inner): Level) -> Option<Level> {
     outer_size.checked_mul(size).filter(|_| one).map(|size| (size, inner))
 }
 
-/// One entry of the outermost dimension of a nested batch.
-pub(crate) fn of_outermost(problem: &Problem, index: u64) -> Problem {
+/// Some entries of the outermost dimension of a nested batch.
+pub(crate) fn of_outermost(problem: &Problem, range: Range<u64>) -> Problem {
     let Grouping::Nested { mut sizes } = problem.grouping else { return *problem };
     let Some(outermost) = sizes.iter().position(|size| *size > 1) else { return *problem };
-    let mut one = *problem;
-    for operand in operands(&mut one).into_iter().flatten() {
-        operand.offset += index * operand.entry_strides()[outermost];
+    let mut some = *problem;
+    for operand in operands(&mut some).into_iter().flatten() {
+        operand.offset += range.start * operand.entry_strides()[outermost];
     }
-    one.batch /= sizes[outermost];
-    sizes[outermost] = 1;
-    Problem { grouping: Grouping::Nested { sizes }, ..one }.collapsed()
+    let count = range.end - range.start;
+    some.batch = some.batch / sizes[outermost] * count;
+    sizes[outermost] = count;
+    Problem { grouping: Grouping::Nested { sizes }, ..some }.collapsed()
 }
 
 /// Entries of the outermost dimension of a nested batch.
@@ -128,7 +130,7 @@ mod tests {
         assert_eq!(grouped.grouping, Grouping::Nested { sizes: [1, 1, 12, 4] });
         assert_eq!(grouped.b.entry_strides(), [0, 0, 4, 0]);
         assert_eq!(grouped.a.entry_strides(), [0, 0, 16, 4]);
-        let entry = of_outermost(&grouped, 5);
+        let entry = of_outermost(&grouped, 5..6);
         assert_eq!((entry.grouping, entry.batch), (Grouping::Batched, 4));
         assert_eq!((entry.a.offset, entry.b.offset), (80, 20));
         assert_eq!((entry.a.entry_strides(), entry.b.is_shared()), ([0, 0, 0, 4], true));

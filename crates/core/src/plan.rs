@@ -14,6 +14,7 @@ mod gathering;
 mod groups;
 mod indexed;
 mod large;
+mod late;
 mod pack;
 mod pass;
 mod peel;
@@ -30,6 +31,7 @@ pub use explain::{UNUSED, describe, explain};
 pub use forced::Forced;
 pub use indexed::by_index;
 pub use large::by_groups;
+pub use late::Late;
 pub use pass::{Binding, Part, Pass};
 pub use prepare::{Preparation, prepare};
 pub use quantize::{Quantize, quantize};
@@ -85,6 +87,9 @@ pub struct Plan {
     pub choice: Option<Choice>,
     /// Why the product was cut into pieces, largest first; empty where it is computed as a whole.
     pub cuts: Vec<Cut>,
+    /// Why it, or the first of these pieces, was cut so that none takes longer than a submission
+    /// may, the longest first. The choice is that from before.
+    pub late: Vec<Late>,
     /// The choice for the edges, where they are computed apart from the whole tiles.
     pub edges: Vec<Choice>,
     /// Dispatches, in order.
@@ -105,12 +110,18 @@ impl Plan {
             problem,
             choice: None,
             cuts: Vec::new(),
+            late: Vec::new(),
             edges: Vec::new(),
             passes: Vec::new(),
             scratch_bytes: 0,
             packed_bytes: 0,
             copies_rows: false,
         }
+    }
+
+    /// Estimated seconds of all passes.
+    pub fn seconds(&self) -> f64 {
+        self.passes.iter().filter_map(|pass| pass.piece_seconds).sum()
     }
 }
 
@@ -159,7 +170,8 @@ impl Candidate {
 /// parameters.
 ///
 /// Where an operand is larger than a binding can be, the product is cut into pieces that are
-/// planned one by one ([`Plan::cuts`]).
+/// planned one by one ([`Plan::cuts`]). Where a piece is estimated to take longer than a submission
+/// may ([`Caps::max_submission_seconds`]), it is cut further ([`Plan::late`]).
 ///
 /// `forced` names a kernel to use whatever its cost, for the whole product (no edges are peeled
 /// off); the adapter's limits are still checked.
@@ -215,15 +227,21 @@ fn planned(
         for (index, Peeled { piece, candidate, laid }) in
             peeled.unwrap_or_else(whole).into_iter().enumerate()
         {
-            let built = build::build(&piece, problem.grouping, caps, &candidate, &laid)?;
-            let choice = built.choice;
-            plan.passes.extend(built.passes);
-            plan.scratch_bytes = plan.scratch_bytes.max(built.scratch_bytes);
-            plan.packed_bytes = plan.packed_bytes.max(built.packed_bytes);
             weight += laid.weight();
+            let choice = candidate.choice(laid.cost);
+            let choice = Choice { splits: laid.setups[0].splits, ..choice };
             match index {
                 0 => plan.choice = plan.choice.or(Some(choice)),
                 _ => plan.edges.push(choice),
+            }
+            for (piece, laid) in late::cut(piece, laid, &candidate, caps, &mut plan.late) {
+                let mut built = build::build(&piece, problem.grouping, caps, &candidate, &laid)?;
+                if let Some(first) = built.passes.first_mut() {
+                    first.piece_seconds = Some(laid.cost);
+                }
+                plan.passes.extend(built.passes);
+                plan.scratch_bytes = plan.scratch_bytes.max(built.scratch_bytes);
+                plan.packed_bytes = plan.packed_bytes.max(built.packed_bytes);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::msl;
 use crate::options::ContextOptions;
+use tilewise_core::caps::PATIENCE;
 use tilewise_core::kernel::Library;
 use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass};
 
@@ -228,6 +229,7 @@ pub(crate) fn cpu_caps() -> Caps {
         class: DeviceClass::Cpu,
         max_binding_bytes: isize::MAX as u64,
         max_buffer_bytes: isize::MAX as u64,
+        max_submission_seconds: f64::INFINITY,
         ..Caps::webgpu_default()
     }
 }
@@ -252,14 +254,17 @@ pub(crate) fn caps(
     let metal = info.backend == wgpu::Backend::Metal;
     let units = features.contains(MATRIX_UNITS) && !metal;
     let coop_off = (metal && !coop.is_empty()).then_some("on Metal kernels in MSL use them");
+    let class = match info.device_type {
+        wgpu::DeviceType::DiscreteGpu => DeviceClass::Discrete,
+        wgpu::DeviceType::IntegratedGpu => DeviceClass::Integrated,
+        wgpu::DeviceType::Cpu => DeviceClass::Cpu,
+        wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => DeviceClass::Unknown,
+    };
+    // No driver ends what runs on a CPU, but a browser may.
+    let endless = class == DeviceClass::Cpu && info.backend != wgpu::Backend::BrowserWebGpu;
     Caps {
         name: info.name.clone(),
-        class: match info.device_type {
-            wgpu::DeviceType::DiscreteGpu => DeviceClass::Discrete,
-            wgpu::DeviceType::IntegratedGpu => DeviceClass::Integrated,
-            wgpu::DeviceType::Cpu => DeviceClass::Cpu,
-            wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => DeviceClass::Unknown,
-        },
+        class,
         f16: features.contains(wgpu::Features::SHADER_F16),
         subgroup_size: subgroup_size(info),
         msl_version: None,
@@ -276,6 +281,7 @@ pub(crate) fn caps(
         max_buffer_bytes: limits.max_buffer_size,
         storage_alignment: limits.min_storage_buffer_offset_alignment,
         max_scratch_bytes: u64::MAX,
+        max_submission_seconds: if endless { f64::INFINITY } else { PATIENCE },
     }
 }
 

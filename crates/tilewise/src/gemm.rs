@@ -12,7 +12,7 @@ mod steps;
 
 use crate::context::{Backend, Context};
 use crate::execute;
-use crate::gpu::Factors;
+use crate::gpu::{Factors, Recorder};
 use crate::right::RightOperand;
 use crate::storage::on_device;
 use crate::take::Take;
@@ -251,7 +251,9 @@ impl Gemm {
     /// too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
-            Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
+            Backend::Gpu(gpu) => {
+                gpu.submit("tilewise", self.context().caps(), |to| self.record_to(to, c))
+            }
             Backend::Cpu => {
                 self.fits(c)?;
                 if let Some(parts) = self.parts()? {
@@ -318,29 +320,33 @@ impl Gemm {
     /// # Errors
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
+        self.record_to(&mut Recorder::Pass(pass), c)
+    }
+
+    pub(crate) fn record_to(&self, to: &mut Recorder<'_, '_>, c: &Tensor) -> Result<()> {
         let gpu = self.context().gpu_backend()?;
         self.fits(c)?;
         if let Some(parts) = self.parts()? {
-            if let Some(gemm) = self.of_copied_factors(c, |take, copy| take.record(pass, copy))? {
-                return gemm.record(pass, c);
+            if let Some(gemm) = self.of_copied_factors(c, |take, copy| take.record_to(to, copy))? {
+                return gemm.record_to(to, c);
             }
-            return self.by_parts(&parts, c, |gemm, c| gemm.record(pass, c));
+            return self.by_parts(&parts, c, |gemm, c| gemm.record_to(to, c));
         }
         let matrix = self.as_matrix(c);
         let bundle = self.bundle(Some(&matrix))?;
         if let Some(InOrder { a, w, columns }) = self.in_order()? {
-            Take::new(&self.a).columns(&columns).record(pass, &a)?;
-            return Gemm { a, b: w.into(), ..self.clone() }.record(pass, c);
+            Take::new(&self.a).columns(&columns).record_to(to, &a)?;
+            return Gemm { a, b: w.into(), ..self.clone() }.record_to(to, c);
         }
         let compiled = self.context().compile(gpu, &bundle.problem, self.kernel.as_ref())?;
         if compiled.copies_rows {
             let (take, gemm) = self.of_copied_rows()?;
-            take.record(pass, &gemm.a)?;
-            return gemm.record(pass, c);
+            take.record_to(to, &gemm.a)?;
+            return gemm.record_to(to, c);
         }
         let factors = Factors::of(&bundle.problem.epilogue);
         let (places, caps) = (on_device(&bundle.buffers), self.context().caps());
-        gpu.record_with(pass, &compiled, factors, self.written(), places, caps)
+        gpu.record_with(to, &compiled, factors, self.written(), places, caps)
     }
 
     /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings,

@@ -10,6 +10,7 @@ mod device;
 pub(crate) mod pipeline;
 mod readback;
 mod record;
+mod recorder;
 #[cfg(not(target_family = "wasm"))]
 mod waiting;
 
@@ -19,6 +20,7 @@ pub(crate) use compiled::{Asked, Compiled, Conversion};
 pub(crate) use custom::{Custom, Place};
 pub(crate) use device::Device;
 pub(crate) use record::Written;
+pub(crate) use recorder::Recorder;
 
 use crate::cache::{Cache, lock};
 use crate::memory::repeated;

@@ -199,9 +199,14 @@ impl Context {
         let coop = if coop_off.is_none() { coop } else { Vec::new() };
         let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
         let msl_version = if msl::has_msl(library) { msl::version(&gpu.device) } else { None };
-        let max_scratch_bytes = options.max_scratch_bytes.unwrap_or(caps.max_scratch_bytes);
-        let caps =
-            Caps { coop_off: coop_off.or(caps.coop_off), msl_version, max_scratch_bytes, ..caps };
+        let time = options.max_submission_time.map(|time| time.as_secs_f64());
+        let caps = Caps {
+            coop_off: coop_off.or(caps.coop_off),
+            msl_version,
+            max_scratch_bytes: options.max_scratch_bytes.unwrap_or(caps.max_scratch_bytes),
+            max_submission_seconds: time.unwrap_or(caps.max_submission_seconds),
+            ..caps
+        };
         let winners = options
             .tuned
             .as_deref()

@@ -29,6 +29,7 @@
 //! has no kernels: it only checks that the name exists.
 
 use std::path::PathBuf;
+use std::time::Duration;
 use tilewise_core::{Error, Result};
 
 /// Whether the library uses something. The enum is closed: a switch has these three positions.
@@ -125,6 +126,18 @@ pub struct ContextOptions {
     /// bytes for each, are not counted. Absent: no bound.
     /// [`Context::release_scratch`](crate::Context::release_scratch) frees this memory.
     pub max_scratch_bytes: Option<u64>,
+    /// How long a submission to the device may take, by the planner's estimate. Drivers end work
+    /// that takes too long, and the device is lost with it: Windows after two seconds, macOS after
+    /// five. A product that would take longer is cut into pieces, with the same bits, and `run` and
+    /// the like submit whenever the products that they have recorded come to so much. Absent: half
+    /// a second, and no bound on software devices outside browsers. `Duration::MAX`: no bound.
+    /// Fractions of a millisecond count as more: a submission has at least the time of a hundred
+    /// starts of a dispatch.
+    ///
+    /// The bound does not hold for products of a [list](crate::Gemm::list), which are not cut in
+    /// time; for operations, conversions and custom kernels, whose time nobody estimates; and in an
+    /// encoder or pass of yours, which you submit.
+    pub max_submission_time: Option<Duration>,
 }
 
 impl ContextOptions {
@@ -145,6 +158,7 @@ impl ContextOptions {
             msl: switch("TILEWISE_MSL")?,
             metal_capture: variable("TILEWISE_METAL_CAPTURE").map(PathBuf::from),
             max_scratch_bytes: None,
+            max_submission_time: None,
         })
     }
 
@@ -191,6 +205,11 @@ impl ContextOptions {
     /// Sets [`max_scratch_bytes`](Self#structfield.max_scratch_bytes).
     pub fn max_scratch_bytes(self, bytes: u64) -> Self {
         ContextOptions { max_scratch_bytes: Some(bytes), ..self }
+    }
+
+    /// Sets [`max_submission_time`](Self#structfield.max_submission_time).
+    pub fn max_submission_time(self, time: Duration) -> Self {
+        ContextOptions { max_submission_time: Some(time), ..self }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Constant operands that are packed, or decoded, once.
 
 use crate::context::{Backend, Context};
-use crate::gpu::{Factors, ROLES};
+use crate::gpu::{Factors, ROLES, Recorder};
 use crate::quantized::QuantizedTensor;
 use crate::right::RightOperand;
 use crate::storage::{Bound, PackedCopy, Storage, on_device};
@@ -194,7 +194,7 @@ fn copy<'a>(
             wgpu::ComputePassDescriptor { label: Some("tilewise prepare"), timestamp_writes: None };
         let factors = Factors::of(&Epilogue::default());
         gpu.record(
-            &mut encoder.begin_compute_pass(&descriptor),
+            &mut Recorder::Pass(&mut encoder.begin_compute_pass(&descriptor)),
             &prepared,
             factors,
             on_device(&buffers),

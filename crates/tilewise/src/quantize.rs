@@ -2,7 +2,7 @@
 
 use crate::context::{Backend, Context};
 use crate::execute;
-use crate::gpu::Conversion;
+use crate::gpu::{Conversion, Recorder};
 use crate::memory;
 use crate::quantized::QuantizedTensor;
 use crate::spacing::Spacing;
@@ -102,7 +102,7 @@ impl Quantize {
         let gpu = self.context().gpu_backend()?;
         let (quantize, buffers) = self.bundle(out)?;
         let compiled = gpu.convert(Conversion::Quantize(quantize), self.context().caps())?;
-        gpu.record(pass, &compiled, Default::default(), on_device(&buffers))
+        gpu.record(&mut Recorder::Pass(pass), &compiled, Default::default(), on_device(&buffers))
     }
 
     fn bundle<'s>(&'s self, out: &'s QuantizedTensor) -> Result<(plan::Quantize, Buffers<'s>)> {

@@ -2,7 +2,7 @@
 
 use crate::context::{Backend, Context};
 use crate::execute;
-use crate::gpu::{Conversion, Factors};
+use crate::gpu::{Conversion, Factors, Recorder};
 use crate::memory;
 use crate::quantized::QuantizedTensor;
 use crate::right::RightOperand;
@@ -134,15 +134,19 @@ impl Take {
     /// # Errors
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
+        self.record_to(&mut Recorder::Pass(pass), out)
+    }
+
+    pub(crate) fn record_to(&self, to: &mut Recorder<'_, '_>, out: &Tensor) -> Result<()> {
         let gpu = self.context().gpu_backend()?;
         let Bundle { take, buffers } = self.bundle(out)?;
         if let Some((all, numbers)) = self.decoded()? {
-            Take::new(all).record(pass, &numbers)?;
-            return self.of_decoded(numbers).record(pass, out);
+            Take::new(all).record_to(to, &numbers)?;
+            return self.of_decoded(numbers).record_to(to, out);
         }
         let compiled = gpu.convert(Conversion::Take(take), self.context().caps())?;
         let epilogue = Epilogue { alpha: self.factor(), ..Epilogue::default() };
-        gpu.record(pass, &compiled, Factors::of(&epilogue), on_device(&buffers))
+        gpu.record(to, &compiled, Factors::of(&epilogue), on_device(&buffers))
     }
 
     /// All of a quantized table, with its columns as they are stored, and memory for its numbers:

@@ -5,7 +5,7 @@ use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
 use crate::gpu::Device;
 use crate::tensor::Tensor;
-use tilewise_core::Result;
+use tilewise_core::{Plan, Result};
 
 /// How a time was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Method {
     /// By the host's clock: the difference between submissions with many and with one repetition,
     /// per repetition.
     Difference,
-    /// By the host's clock, on the CPU executor.
+    /// By the host's clock: on the CPU executor, and of products that take several submissions.
     WallClock,
 }
 
@@ -45,7 +45,7 @@ impl Gemm {
         let trial = self.output()?;
         let product = self.onto();
         product.run_into(&trial)?;
-        let timing = time(self.context(), |pass| match pass {
+        let timing = time_planned(self.context(), &self.plans()?, |pass| match pass {
             Some(pass) => product.record(pass, &trial),
             None => product.run_into(&trial),
         })
@@ -103,6 +103,32 @@ pub async fn time(
         seconds: (many - one).max(0.0) / f64::from(REPETITIONS),
         method: Method::Difference,
     })
+}
+
+/// As [`time`], of work with these plans. On a GPU, too, `work` is called without a pass, and does
+/// the work itself, if that takes longer than a submission may
+/// ([`ContextOptions::max_submission_time`](crate::ContextOptions::max_submission_time)).
+///
+/// # Errors
+/// As [`time`]; `MissingFeature` in a browser for such long work.
+pub async fn time_planned(
+    context: &Context,
+    plans: &[Plan],
+    mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
+) -> Result<Timing> {
+    match &context.0.backend {
+        Backend::Gpu(gpu)
+            if plans.iter().map(Plan::seconds).sum::<f64>()
+                > context.caps().max_submission_seconds =>
+        {
+            let fence = fence(&gpu.device)?;
+            let clock = Clock::start()?;
+            work(None)?;
+            cross(&gpu.device, &fence, gpu.device.encoder()).await?;
+            Ok(Timing { seconds: clock.seconds(), method: Method::WallClock })
+        }
+        _ => time(context, work).await,
+    }
 }
 
 /// The times of `count` compute passes. `work` records into each of them. They run one after the
@@ -190,10 +216,7 @@ async fn submission(
     repetitions: u32,
     mut work: impl FnMut(&mut wgpu::ComputePass<'_>) -> Result<()>,
 ) -> Result<f64> {
-    let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-    let label = Some("tilewise timing");
-    let descriptor = wgpu::BufferDescriptor { label, size: 4, usage, mapped_at_creation: false };
-    let fence = device.catch(|| device.create_buffer(&descriptor))?;
+    let fence = fence(device)?;
     let mut encoder = device.encoder();
     {
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -201,10 +224,27 @@ async fn submission(
             work(&mut pass)?;
         }
     }
-    // Mapping a buffer that the submission writes waits for it.
-    encoder.clear_buffer(&fence, 0, None);
     let clock = Clock::start()?;
-    let submission = device.submit(encoder)?;
-    device.map(&fence, submission).await?;
+    cross(device, &fence, encoder).await?;
     Ok(clock.seconds())
+}
+
+/// A buffer for [`cross`].
+fn fence(device: &Device) -> Result<wgpu::Buffer> {
+    let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+    let label = Some("tilewise timing");
+    let descriptor = wgpu::BufferDescriptor { label, size: 4, usage, mapped_at_creation: false };
+    device.catch(|| device.create_buffer(&descriptor))
+}
+
+/// Submits what is encoded, and waits for it and all before it: mapping a buffer that the
+/// submission writes does.
+async fn cross(
+    device: &Device,
+    fence: &wgpu::Buffer,
+    mut encoder: wgpu::CommandEncoder,
+) -> Result<()> {
+    encoder.clear_buffer(fence, 0, None);
+    let submission = device.submit(encoder)?;
+    device.map(fence, submission).await
 }

@@ -1,7 +1,7 @@
 //! Caps of known adapters, for planning without a device: `tilewise plan --caps NAME` and the
 //! golden plans.
 
-use super::{Caps, CoopMatrix, DeviceClass};
+use super::{Caps, CoopMatrix, DeviceClass, PATIENCE};
 use crate::dtype::DType;
 
 /// Name and caps of a recorded adapter.
@@ -39,6 +39,7 @@ fn apple_m1() -> Caps {
         max_buffer_bytes: 4 << 30,
         storage_alignment: 32,
         max_scratch_bytes: u64::MAX,
+        max_submission_seconds: PATIENCE,
     }
 }
 
@@ -74,6 +75,7 @@ fn nvidia_h200() -> Caps {
         max_buffer_bytes: 4 << 30,
         storage_alignment: 32,
         max_scratch_bytes: u64::MAX,
+        max_submission_seconds: PATIENCE,
     }
 }
 
@@ -97,6 +99,7 @@ fn lavapipe() -> Caps {
         max_buffer_bytes: (2 << 30) - 1,
         storage_alignment: 32,
         max_scratch_bytes: u64::MAX,
+        max_submission_seconds: f64::INFINITY,
     }
 }
 
@@ -120,5 +123,6 @@ fn swiftshader() -> Caps {
         max_buffer_bytes: 1 << 30,
         storage_alignment: 256,
         max_scratch_bytes: u64::MAX,
+        max_submission_seconds: f64::INFINITY,
     }
 }

@@ -6,7 +6,7 @@ use super::groups::GroupTable;
 use super::pack::Side;
 use super::piece::{Piece, Step};
 use super::setup::Setup;
-use super::{Candidate, Choice, Laid, Part, Pass};
+use super::{Candidate, Laid, Part, Pass};
 use crate::caps::{Caps, DeviceClass};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Load};
@@ -23,7 +23,6 @@ const MAX_AHEAD: u64 = 8;
 
 /// One kernel, ready to run.
 pub(super) struct Built {
-    pub(super) choice: Choice,
     pub(super) passes: Vec<Pass>,
     pub(super) scratch_bytes: u64,
     pub(super) packed_bytes: u64,
@@ -36,10 +35,9 @@ pub(super) fn build(
     whole: Grouping,
     caps: &Caps,
     candidate: &Candidate,
-    Laid { cost, setups, .. }: &Laid,
+    Laid { setups, .. }: &Laid,
 ) -> Result<Built> {
     let first = &setups[0];
-    let choice = Choice { splits: first.splits, ..candidate.choice(*cost) };
     let mut packed_bytes =
         setups.iter().map(|setup| setup.fetches.packed_bytes()).max().unwrap_or(0);
     let table = GroupTable::new(piece, first, packed_bytes);
@@ -88,7 +86,7 @@ pub(super) fn build(
         let finish = finish(piece, (whole, table), caps, first, ends)?;
         passes.extend(with_table(caps.tile(first.kit.finish_tile, FINISHED), finish));
     }
-    Ok(Built { choice, passes, scratch_bytes: first.scratch_bytes, packed_bytes })
+    Ok(Built { passes, scratch_bytes: first.scratch_bytes, packed_bytes })
 }
 
 fn mainloop(

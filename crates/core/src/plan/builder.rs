@@ -61,6 +61,7 @@ impl Builder {
             workgroup_bytes,
             bindings: Vec::new(),
             beside_c: false,
+            piece_seconds: None,
         };
         let mut builder = Builder { pass, kit, windows };
         for file in std::iter::once(&kit.params).chain(kit.common) {

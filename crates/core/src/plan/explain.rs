@@ -2,7 +2,7 @@
 
 use super::piece::Piece;
 use super::ranges;
-use super::{Candidate, Cut, Forced, Pass, Plan, candidates, plan};
+use super::{Candidate, Cut, Forced, Late, Pass, Plan, candidates, plan};
 use crate::caps::{Caps, DeviceClass};
 use crate::error::Result;
 use crate::kernel::Library;
@@ -34,6 +34,7 @@ pub fn explain(
     if !plan.cuts.is_empty() {
         let _ = writeln!(out, "cut     {}", cut(&plan, &pieces, caps));
     }
+    out.push_str(&late(&plan, caps));
     let _ = writeln!(out, "chosen  {choice}  ~{}{first}", time(choice.cost));
     if plan.copies_rows {
         out.push_str("        the rows of A are copied by index before\n");
@@ -157,14 +158,51 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
     out
 }
 
-/// Into what a product was cut, and why.
-fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
-    let along = |dimension| match dimension {
+fn along(dimension: Dimension) -> &'static str {
+    match dimension {
         Dimension::Entries => "entries",
         Dimension::M => "rows",
         Dimension::N => "columns",
         Dimension::K => "K",
-    };
+    }
+}
+
+/// Into what a product was cut in time, and what still takes longer than it may.
+fn late(plan: &Plan, caps: &Caps) -> String {
+    let pieces = || plan.passes.iter().filter_map(|pass| pass.piece_seconds);
+    let bound = caps.max_submission_seconds;
+    let mut out = String::new();
+    if !plan.late.is_empty() {
+        let reasons = plan.late.iter().map(|Late { dimension, seconds }| {
+            format!("{} because one would take {}", along(*dimension), time(*seconds))
+        });
+        let _ = writeln!(
+            out,
+            "cut     into {} submissions: of {}; one takes at most {}",
+            pieces().count(),
+            reasons.collect::<Vec<_>>().join(", of "),
+            time(bound)
+        );
+    }
+    let longest = pieces().fold(0.0, f64::max);
+    if longest > bound {
+        let whole = if plan.problem.grouping.is_listed() {
+            "products of a list are not cut in time"
+        } else {
+            "it is not cut further"
+        };
+        let _ = writeln!(
+            out,
+            "        a submission takes ~{}, more than {}: {whole}",
+            time(longest),
+            time(bound)
+        );
+    }
+    out
+}
+
+/// Into what a product was cut, and why.
+fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
     let reason = |cut: &Cut| {
         if cut.bytes == 0 {
             return format!("{}, which share words of {}", along(cut.dimension), cut.operand);

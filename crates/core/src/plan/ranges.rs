@@ -90,7 +90,8 @@ impl Cutter<'_> {
             if let Some((operand, bytes)) = cause.or(shared.then_some(("C", 0))) {
                 self.note(Dimension::Entries, operand, bytes);
                 for index in 0..entries {
-                    self.cut(Piece::whole(&nested::of_outermost(&piece.problem, index)))?;
+                    let entry = nested::of_outermost(&piece.problem, index..index + 1);
+                    self.cut(Piece::whole(&entry))?;
                 }
                 return Ok(());
             }
@@ -354,13 +355,13 @@ fn longest(problem: &Problem, strides: &[(Dimension, u64); 3]) -> Option<Dimensi
 }
 
 /// Elements along a dimension that cannot be cut further.
-fn granule(problem: &Problem, dimension: Dimension) -> u64 {
+pub(super) fn granule(problem: &Problem, dimension: Dimension) -> u64 {
     let along = if problem.b.transposed { Dimension::K } else { Dimension::N };
     if dimension == along { problem.b.format.block() } else { 1 }
 }
 
 /// Where to cut an extent in two, about in the middle.
-fn half(extent: u64, granule: u64) -> u64 {
+pub(super) fn half(extent: u64, granule: u64) -> u64 {
     let step = match extent {
         0..=4 => 1,
         5..=1024 => 4,

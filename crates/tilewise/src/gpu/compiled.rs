@@ -83,17 +83,28 @@ impl Compiled {
         {
             return Ok(written.clone());
         }
+        let written = make(&self.params(factors, stride))?;
+        let replaced = lock(&self.written).replace((factors, written.clone()));
+        // Without the lock, whatever a driver does when its objects go.
+        drop(replaced);
+        Ok(written)
+    }
+
+    /// The parameters of the passes with these factors, from one multiple of so many bytes to the
+    /// next.
+    pub(super) fn params(&self, factors: Factors, stride: usize) -> Vec<u8> {
         let Factors { alpha, beta, .. } = factors;
         let mut bytes = vec![0; stride * self.steps.len()];
         for (slot, step) in bytes.chunks_exact_mut(stride).zip(&self.steps) {
             let params = Params { alpha, beta, ..step.pass.params };
             slot[..size_of::<Params>()].copy_from_slice(bytemuck::bytes_of(&params));
         }
-        let written = make(&bytes)?;
-        let replaced = lock(&self.written).replace((factors, written.clone()));
-        // Without the lock, whatever a driver does when its objects go.
-        drop(replaced);
-        Ok(written)
+        bytes
+    }
+
+    /// Estimated seconds of all passes.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.steps.iter().filter_map(|step| step.pass.piece_seconds).sum()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Making plans ready to run, and recording them.
 
-use super::Gpu;
 use super::bind::{Factors, Key, Places, SharedBuffer};
 use super::compiled::{Compiled, Conversion, Step};
+use super::{Gpu, Recorder};
 use std::mem::offset_of;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Gpu {
     /// Records a plan's passes. `factors` stand in place of those of the problem that was planned.
     pub(crate) fn record(
         &self,
-        pass: &mut wgpu::ComputePass<'_>,
+        recorder: &mut Recorder<'_, '_>,
         compiled: &Compiled,
         factors: Factors,
         places: Places<'_>,
@@ -121,23 +121,29 @@ impl Gpu {
             }
         };
         for (step, group) in compiled.steps.iter().zip(&*groups) {
-            let [x, y] = step.pass.grid;
-            pass.set_pipeline(&step.pipeline.pipeline);
-            pass.set_bind_group(0, group, &[]);
-            match (step.pass.indirect, &packed) {
-                (Some(start), Some(packed)) => pass.dispatch_workgroups_indirect(packed, start),
-                _ => pass.dispatch_workgroups(x, y, 1),
+            if let Some(seconds) = step.pass.piece_seconds {
+                recorder.begin(seconds)?;
             }
+            recorder.record(|pass| {
+                let [x, y] = step.pass.grid;
+                pass.set_pipeline(&step.pipeline.pipeline);
+                pass.set_bind_group(0, group, &[]);
+                match (step.pass.indirect, &packed) {
+                    (Some(start), Some(packed)) => pass.dispatch_workgroups_indirect(packed, start),
+                    _ => pass.dispatch_workgroups(x, y, 1),
+                }
+            });
         }
         Ok(())
     }
 
     /// As [`record`](Self::record), with factors that lie on the device: alpha, beta. A dispatch
     /// for each and each pass copies it to where the pass has its factors. So many calls in a row,
-    /// in any encoders, share that buffer: the device runs them one after the other.
+    /// in any encoders, share that buffer: the device runs them one after the other. Between two
+    /// submissions of one call there may be another call, so that then it has a buffer of its own.
     pub(crate) fn record_with(
         &self,
-        pass: &mut wgpu::ComputePass<'_>,
+        recorder: &mut Recorder<'_, '_>,
         compiled: &Compiled,
         factors: Factors,
         written: [Option<Written<'_>>; 2],
@@ -145,13 +151,34 @@ impl Gpu {
         caps: &Caps,
     ) -> Result<()> {
         if written.iter().all(Option::is_none) {
-            return self.record(pass, compiled, factors, places);
+            return self.record(recorder, compiled, factors, places);
         }
         self.device.alive()?;
         let factors = Factors { written: written.map(|factor| factor.is_some()), ..factors };
-        let params = compiled.written(factors, self.params_slot(), |bytes| {
+        let make = |bytes: &[u8]| {
             Ok(self.groups.share(self.new_uniform(bytes, wgpu::BufferUsages::STORAGE)?))
-        })?;
+        };
+        if recorder.has_room(compiled.seconds()) {
+            recorder.begin(compiled.seconds())?;
+            let params = compiled.written(factors, self.params_slot(), make)?;
+            return recorder.record(|pass| {
+                let recorder = &mut Recorder::Pass(pass);
+                self.record_written(recorder, compiled, (factors, params), written, places, caps)
+            });
+        }
+        let params = make(&compiled.params(factors, self.params_slot()))?;
+        self.record_written(recorder, compiled, (factors, params), written, places, caps)
+    }
+
+    fn record_written(
+        &self,
+        recorder: &mut Recorder<'_, '_>,
+        compiled: &Compiled,
+        (factors, params): (Factors, Arc<SharedBuffer>),
+        written: [Option<Written<'_>>; 2],
+        places: Places<'_>,
+        caps: &Caps,
+    ) -> Result<()> {
         let fields = [offset_of!(Params, alpha), offset_of!(Params, beta)];
         for slot in 0..compiled.steps.len() {
             for (field, factor) in fields.into_iter().zip(written) {
@@ -170,12 +197,12 @@ impl Gpu {
                 let mut places = Places::default();
                 places[Role::B as usize] = Some(place);
                 places[Role::C as usize] = Some((&params, 0));
-                self.record(pass, &take, Factors::of(&Epilogue::default()), places)?;
+                self.record(recorder, &take, Factors::of(&Epilogue::default()), places)?;
             }
         }
         let mut places = places;
         places[Role::Params as usize] = Some((&params, 0));
-        self.record(pass, compiled, factors, places)
+        self.record(recorder, compiled, factors, places)
     }
 
     /// Bytes from the numbers of one pass to those of the next in a buffer that the device writes.

@@ -233,13 +233,18 @@ impl GatherMatmul {
     }
 
     /// Indices as a vector, once they are broadcast.
-    fn vector(&self, work: &mut Work<'_, '_>, indices: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    fn vector(
+        &self,
+        work: &mut Work<'_, '_, '_>,
+        indices: &Tensor,
+        shape: &[usize],
+    ) -> Result<Tensor> {
         let all = indices.broadcast_to(shape)?;
         all.reshape(&[all.elem_count()]).or_else(|_| work.vector(&all))
     }
 
     /// The row of x for each index, as a vector. Absent: row i for index i.
-    fn rows(&self, work: &mut Work<'_, '_>, shape: &[usize]) -> Result<Option<Tensor>> {
+    fn rows(&self, work: &mut Work<'_, '_, '_>, shape: &[usize]) -> Result<Option<Tensor>> {
         let GatherMatmul { x, lhs, .. } = self;
         let own = &x.shape()[..x.shape().len() - 1];
         let [m, _] = self.matrix();
@@ -254,7 +259,7 @@ impl GatherMatmul {
         }
     }
 
-    fn work(&self, work: &mut Work<'_, '_>, y: &Tensor) -> Result<()> {
+    fn work(&self, work: &mut Work<'_, '_, '_>, y: &Tensor) -> Result<()> {
         let Sizes { shape, count, experts, n, .. } = self.sizes()?;
         let (GatherMatmul { x, w, rhs, .. }, context) = (self, self.x.context());
         context.same(y.context(), "the output")?;

@@ -338,7 +338,13 @@ impl MoeLayer {
         Ok(Sizes { tokens, experts, k, h, f, shared, fused, dtype })
     }
 
-    fn work(&self, work: &mut Work<'_, '_>, x: &Tensor, routes: &Routes, y: &Tensor) -> Result<()> {
+    fn work(
+        &self,
+        work: &mut Work<'_, '_, '_>,
+        x: &Tensor,
+        routes: &Routes,
+        y: &Tensor,
+    ) -> Result<()> {
         let sizes = self.sizes(x, routes)?;
         x.context().same(y.context(), "the output")?;
         let (MoeLayer { experts, ways, .. }, Sizes { tokens, h, .. }) = (self, sizes);

@@ -200,7 +200,7 @@ impl Router {
         logits: &Tensor,
         routing: &Routing,
     ) -> Result<()> {
-        let work = |work: &mut Work<'_, '_>| self.work(work, logits, routing);
+        let work = |work: &mut Work<'_, '_, '_>| self.work(work, logits, routing);
         encode(logits.context(), encoder, "routing", work)
     }
 
@@ -224,7 +224,7 @@ impl Router {
 
     pub(super) fn work(
         &self,
-        work: &mut Work<'_, '_>,
+        work: &mut Work<'_, '_, '_>,
         logits: &Tensor,
         routing: &Routing,
     ) -> Result<()> {
@@ -316,7 +316,7 @@ impl Routing {
     /// Sorts the slots of these experts, u32 \[tokens, k\]. It has them and their weights then.
     pub(super) fn chosen(
         self,
-        work: &mut Work<'_, '_>,
+        work: &mut Work<'_, '_, '_>,
         weights: &Tensor,
         experts: &Tensor,
     ) -> Result<Self> {

@@ -158,7 +158,7 @@ impl Gated {
     /// From rows to what goes into the last product, which lies in `hidden`.
     pub(super) fn first(
         &self,
-        work: &mut Work<'_, '_>,
+        work: &mut Work<'_, '_, '_>,
         rows: &Rows<'_>,
         ways: &Ways,
         hidden: &Hidden,
@@ -227,7 +227,7 @@ impl Gated {
     /// The last product of rows, into `out`, to which it adds `beta` times what is there.
     pub(super) fn last(
         &self,
-        work: &mut Work<'_, '_>,
+        work: &mut Work<'_, '_, '_>,
         rows: &Rows<'_>,
         ways: &Ways,
         beta: f32,
@@ -285,7 +285,7 @@ impl Ways {
 
 /// function(gate) ∘ up.
 fn gated(
-    work: &mut Work<'_, '_>,
+    work: &mut Work<'_, '_, '_>,
     function: Activation,
     [gate, up]: [&Tensor; 2],
     out: &Tensor,

@@ -2,6 +2,7 @@
 
 use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
+use crate::gpu::Recorder;
 use crate::ops::{self, Op, Operation, Pair, PairOperation};
 use crate::tensor::Tensor;
 use std::sync::Arc;
@@ -9,20 +10,20 @@ use tilewise_core::plan::Plan;
 use tilewise_core::{Precision, Result};
 
 /// Where operations go.
-pub(super) enum Work<'w, 'p> {
+pub(super) enum Work<'w, 'r, 'p> {
     /// Each runs at once.
     Now,
-    /// Into a compute pass.
-    Pass(&'w mut wgpu::ComputePass<'p>),
+    /// They are recorded.
+    Recorded(&'w mut Recorder<'r, 'p>),
     /// Nothing is computed, and products are kept with their plans.
     Planned(&'w mut Vec<(Gemm, Vec<Plan>)>),
 }
 
-impl Work<'_, '_> {
+impl Work<'_, '_, '_> {
     pub(super) fn op<K: Operation>(&mut self, op: &Op<K>, out: &Tensor) -> Result<()> {
         match self {
             Work::Now => op.run_into(out),
-            Work::Pass(pass) => op.record(pass, out),
+            Work::Recorded(to) => to.record(|pass| op.record(pass, out)),
             Work::Planned(_) => Ok(()),
         }
     }
@@ -50,7 +51,7 @@ impl Work<'_, '_> {
     ) -> Result<()> {
         match self {
             Work::Now => pair.run_into(outs),
-            Work::Pass(pass) => pair.record(pass, outs),
+            Work::Recorded(to) => to.record(|pass| pair.record(pass, outs)),
             Work::Planned(_) => Ok(()),
         }
     }
@@ -58,7 +59,7 @@ impl Work<'_, '_> {
     pub(super) fn product(&mut self, gemm: &Gemm, out: &Tensor) -> Result<()> {
         match self {
             Work::Now => gemm.run_into(out),
-            Work::Pass(pass) => gemm.record(pass, out),
+            Work::Recorded(to) => gemm.record_to(to, out),
             Work::Planned(products) => {
                 let gemm = gemm.clone().out_dtype(out.dtype());
                 let plans = gemm.plans()?;
@@ -89,21 +90,21 @@ pub(super) fn asked(
 
 /// The products of some work with their plans, in their order.
 pub(super) fn planned(
-    work: impl FnOnce(&mut Work<'_, '_>) -> Result<()>,
+    work: impl FnOnce(&mut Work<'_, '_, '_>) -> Result<()>,
 ) -> Result<Vec<(Gemm, Vec<Plan>)>> {
     let mut products = Vec::new();
     work(&mut Work::Planned(&mut products))?;
     Ok(products)
 }
 
-/// Submits the operations as one compute pass; the CPU executor runs them.
+/// Submits the operations; the CPU executor runs them.
 pub(super) fn submit(
     context: &Context,
     label: &str,
-    work: impl FnOnce(&mut Work<'_, '_>) -> Result<()>,
+    work: impl FnOnce(&mut Work<'_, '_, '_>) -> Result<()>,
 ) -> Result<()> {
     match &context.0.backend {
-        Backend::Gpu(gpu) => gpu.device.once(|encoder| encode(context, encoder, label, work)),
+        Backend::Gpu(gpu) => gpu.submit(label, context.caps(), |to| work(&mut Work::Recorded(to))),
         Backend::Cpu => work(&mut Work::Now),
     }
 }
@@ -113,7 +114,7 @@ pub(super) fn encode(
     context: &Context,
     encoder: &mut wgpu::CommandEncoder,
     label: &str,
-    work: impl FnOnce(&mut Work<'_, '_>) -> Result<()>,
+    work: impl FnOnce(&mut Work<'_, '_, '_>) -> Result<()>,
 ) -> Result<()> {
     context.gpu_backend()?;
     let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
@@ -124,8 +125,8 @@ pub(super) fn encode(
 pub(super) fn record(
     context: &Context,
     pass: &mut wgpu::ComputePass<'_>,
-    work: impl FnOnce(&mut Work<'_, '_>) -> Result<()>,
+    work: impl FnOnce(&mut Work<'_, '_, '_>) -> Result<()>,
 ) -> Result<()> {
     context.gpu_backend()?;
-    work(&mut Work::Pass(pass))
+    work(&mut Work::Recorded(&mut Recorder::Pass(pass)))
 }

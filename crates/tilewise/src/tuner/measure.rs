@@ -3,7 +3,7 @@
 use super::report::{HOPELESS_ESTIMATE, Trial};
 use crate::choosing::named;
 use crate::context::Context;
-use crate::gpu::{Compiled, Factors};
+use crate::gpu::{Compiled, Factors, Recorder};
 use crate::storage::{Bound, Buffers, Storage, on_device};
 use crate::timing::{self, Method, Timing};
 use tilewise_core::kernel::Role;
@@ -127,19 +127,20 @@ async fn time_all(
     let gpu = context.gpu_backend()?;
     let sets = operands(context, problem, contenders)?;
     let factors = Factors::of(&problem.epilogue);
-    let time = async |compiled: &Compiled, repetitions: usize| {
-        let timing = timing::time(context, |mut pass| {
-            for set in sets.iter().cycle().take(repetitions) {
-                if let Some(pass) = &mut pass {
-                    gpu.record(pass, compiled, factors, on_device(&bound(set)))?;
-                }
-            }
-            Ok(())
+    let time = async |contender: &Contender, repetitions: usize| {
+        let Contender { plan, compiled, .. } = contender;
+        let record = |to: &mut Recorder<'_, '_>| {
+            let mut sets = sets.iter().cycle().take(repetitions);
+            sets.try_for_each(|set| gpu.record(to, compiled, factors, on_device(&bound(set))))
+        };
+        let timing = timing::time_planned(context, std::slice::from_ref(plan), |pass| match pass {
+            Some(pass) => record(&mut Recorder::Pass(pass)),
+            None => gpu.submit("tilewise timing", context.caps(), record),
         });
         let Timing { seconds, method } = timing.await?;
         Ok::<Timing, Error>(Timing { seconds: seconds / repetitions as f64, method })
     };
-    let warm = &contenders[0].compiled;
+    let warm = &contenders[0];
     let once = time(warm, 1).await?;
     let runs = match context.caps().class {
         DeviceClass::Cpu => 0.0,
@@ -149,15 +150,15 @@ async fn time_all(
         time(warm, repetitions(once)).await?;
     }
     for contender in &mut *contenders {
-        contender.repetitions = repetitions(time(&contender.compiled, 1).await?);
-        contender.samples.push(time(&contender.compiled, contender.repetitions).await?.seconds);
+        contender.repetitions = repetitions(time(contender, 1).await?);
+        contender.samples.push(time(contender, contender.repetitions).await?.seconds);
     }
     let best = contenders.iter().map(Contender::fastest).fold(f64::INFINITY, f64::min);
     for _ in 1..ROUNDS {
         for contender in
             contenders.iter_mut().filter(|contender| contender.samples[0] <= HOPELESS * best)
         {
-            contender.samples.push(time(&contender.compiled, contender.repetitions).await?.seconds);
+            contender.samples.push(time(contender, contender.repetitions).await?.seconds);
         }
     }
     let mut trials: Vec<_> = contenders.iter().map(Contender::trial).collect();

@@ -1,0 +1,85 @@
+//! Where dispatches are recorded: into a compute pass of the caller's, or into submissions of ours,
+//! none of which is estimated to take longer than it may.
+
+use super::{Device, Gpu};
+use tilewise_core::{Caps, Result};
+
+/// Where dispatches are recorded.
+pub(crate) enum Recorder<'r, 'p> {
+    /// Into a compute pass of the caller's.
+    Pass(&'r mut wgpu::ComputePass<'p>),
+    /// Into submissions.
+    Submissions(Submissions<'r>),
+}
+
+/// One submission after the other, each of one compute pass.
+pub(crate) struct Submissions<'r> {
+    device: &'r Device,
+    label: &'r str,
+    /// Seconds that one may take, and those of what is recorded.
+    most: f64,
+    recorded: f64,
+    /// The pass ends before its encoder.
+    pass: wgpu::ComputePass<'static>,
+    encoder: wgpu::CommandEncoder,
+}
+
+impl Gpu {
+    /// Submits what `work` records. An error of it ends that.
+    pub(crate) fn submit(
+        &self,
+        label: &str,
+        caps: &Caps,
+        work: impl FnOnce(&mut Recorder<'_, '_>) -> Result<()>,
+    ) -> Result<()> {
+        let (device, most) = (&self.device, caps.max_submission_seconds);
+        let (pass, encoder) = open(device, label);
+        let own = Submissions { device, label, most, recorded: 0.0, pass, encoder };
+        let mut recorder = Recorder::Submissions(own);
+        work(&mut recorder)?;
+        let Recorder::Submissions(Submissions { pass, encoder, .. }) = recorder else {
+            return Ok(());
+        };
+        drop(pass);
+        device.submit(encoder).map(drop)
+    }
+}
+
+impl Recorder<'_, '_> {
+    /// Says that the next dispatches take so many seconds, and need nothing that those before them
+    /// have left in memory which other products use. Without room for them in this submission they
+    /// begin another one.
+    pub(crate) fn begin(&mut self, seconds: f64) -> Result<()> {
+        let Recorder::Submissions(own) = self else { return Ok(()) };
+        if own.recorded > 0.0 && own.recorded + seconds > own.most {
+            let (pass, encoder) = open(own.device, own.label);
+            drop(std::mem::replace(&mut own.pass, pass));
+            own.device.submit(std::mem::replace(&mut own.encoder, encoder))?;
+            own.recorded = 0.0;
+        }
+        own.recorded += seconds;
+        Ok(())
+    }
+
+    /// Whether one submission may have so many seconds.
+    pub(crate) fn has_room(&self, seconds: f64) -> bool {
+        match self {
+            Recorder::Pass(_) => true,
+            Recorder::Submissions(own) => seconds <= own.most,
+        }
+    }
+
+    /// Records into the pass that is open.
+    pub(crate) fn record<T>(&mut self, work: impl FnOnce(&mut wgpu::ComputePass<'_>) -> T) -> T {
+        match self {
+            Recorder::Pass(pass) => work(pass),
+            Recorder::Submissions(own) => work(&mut own.pass),
+        }
+    }
+}
+
+fn open(device: &Device, label: &str) -> (wgpu::ComputePass<'static>, wgpu::CommandEncoder) {
+    let mut encoder = device.encoder();
+    let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
+    (encoder.begin_compute_pass(&descriptor).forget_lifetime(), encoder)
+}
