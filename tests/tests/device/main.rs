@@ -36,6 +36,7 @@ mod semantics;
 mod shards;
 mod split;
 mod strides;
+mod submissions;
 mod tuner;
 mod views;
 #[cfg(target_os = "linux")]

@@ -8,5 +8,6 @@ mod plans;
 mod sanitized;
 mod scratch;
 mod small_devices;
+mod submissions;
 mod translated;
 mod views;

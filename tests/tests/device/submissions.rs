@@ -1,0 +1,139 @@
+//! Work in several submissions, none of which may take long.
+
+use crate::moe::{Case, Operands, PLAIN};
+use std::time::Duration;
+use tilewise::{Activation, Context, ContextOptions, DType, Gemm, Tensor};
+use tilewise_core::DeviceClass;
+use tilewise_tests::{Adapter, Rng, adapters};
+
+/// A context of a test's own, whose submissions may take so many seconds.
+fn bounded(adapter: &Adapter, seconds: f64) -> Context {
+    let time = Duration::from_secs_f64(seconds);
+    let options = ContextOptions::default().adapter(adapter.name()).max_submission_time(time);
+    Context::request_blocking(&options).unwrap()
+}
+
+/// How many submissions `work` makes.
+fn submissions(context: &Context, work: impl FnOnce()) -> u64 {
+    let next = || {
+        let index = format!("{:?}", context.queue().unwrap().submit([]));
+        let digits: String = index.chars().filter(char::is_ascii_digit).collect();
+        digits.parse::<u64>().unwrap()
+    };
+    let before = next();
+    work();
+    next() - before - 1
+}
+
+fn numbers(context: &Context, shape: &[usize]) -> Tensor {
+    let mut rng = Rng::new(shape.iter().sum::<usize>() as u64);
+    let all: Vec<f32> = (0..shape.iter().product()).map(|_| rng.number()).collect();
+    Tensor::upload(context, &all, shape).unwrap()
+}
+
+/// A product that takes far longer than to start it, on the kernel that compiles the fastest.
+fn product(context: &Context) -> Gemm {
+    let [m, n, k] = match context.caps().class {
+        DeviceClass::Cpu => [256, 257, 256],
+        _ => [2048, 2049, 1024],
+    };
+    Gemm::new(&numbers(context, &[m, k]), &numbers(context, &[k, n])).kernel("naive")
+}
+
+/// A fifth of the seconds that the product takes on an adapter.
+fn fifth(adapter: &Adapter) -> f64 {
+    product(&adapter.context).plan().unwrap().seconds() / 5.0
+}
+
+/// As many as the estimates ask for, with the bits of one.
+#[test]
+fn products_that_take_long() {
+    for adapter in adapters() {
+        let bound = fifth(adapter);
+        let [free, context] = [adapter.another(), bounded(adapter, bound)];
+        // Columns of 16 bits share words, so that sums wait in scratch memory.
+        for dtype in [DType::F32, DType::F16] {
+            let gemm =
+                |context: &Context| product(context).activation(Activation::Relu).out_dtype(dtype);
+            let bytes = |gemm: &Gemm| gemm.run().unwrap().read_bytes_blocking().unwrap();
+            let (whole, cut) = (gemm(&free), gemm(&context));
+            let text = cut.explain().unwrap();
+            assert!(text.contains("\ncut     into "), "{text}");
+            assert!(!whole.explain().unwrap().contains("\ncut "));
+            let mut wanted = (1, 0.0);
+            for seconds in cut.plan().unwrap().passes.iter().filter_map(|pass| pass.piece_seconds) {
+                wanted = match wanted {
+                    (count, recorded) if recorded + seconds <= bound => (count, recorded + seconds),
+                    (count, _) => (count + 1, seconds),
+                };
+            }
+            let c = [(); 2].map(|()| cut.run().unwrap());
+            assert_eq!(submissions(&context, || cut.run_into(&c[0]).unwrap()), wanted.0);
+            assert!(wanted.0 > 3, "{text}");
+            let one = whole.run().unwrap();
+            assert_eq!(submissions(&free, || whole.run_into(&one).unwrap()), 1);
+            // The caller's encoder is one in any case.
+            let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
+            let own = submissions(&context, || cut.encode(&mut encoder, &c[1]).unwrap());
+            assert_eq!(own, 0);
+            context.queue().unwrap().submit([encoder.finish()]);
+            let whole = bytes(&whole);
+            for c in c {
+                assert_eq!(c.read_bytes_blocking().unwrap(), whole, "{dtype} on {context:?}");
+            }
+        }
+        // It is timed from without.
+        let (_, timing) = product(&context).run_timed_blocking().unwrap();
+        assert_eq!(timing.method, tilewise::timing::Method::WallClock);
+        assert!(timing.seconds > 0.0);
+    }
+}
+
+/// Between two submissions of a product another thread has its own, with the same scratch memory,
+/// and, where factors lie on the device, by the same plan.
+#[test]
+fn products_that_take_turns() {
+    for adapter in adapters() {
+        let context = bounded(adapter, fifth(adapter));
+        let gemm = product(&context).out_dtype(DType::F16);
+        let product = |alpha: f32, on_device: bool| {
+            let factor = Tensor::upload(&context, &[alpha], &[]).unwrap();
+            match on_device {
+                true => gemm.clone().alpha_tensor(&factor),
+                false => gemm.clone().alpha(alpha),
+            }
+        };
+        let bytes = |c: Tensor| c.read_bytes_blocking().unwrap();
+        let wanted = [0.5, -2.0].map(|alpha| bytes(product(alpha, false).run().unwrap()));
+        std::thread::scope(|scope| {
+            for (alpha, wanted) in [0.5, -2.0].into_iter().zip(&wanted) {
+                let product = &product;
+                scope.spawn(move || {
+                    for turn in 0..6 {
+                        let c = product(alpha, turn % 3 > 0).run().unwrap();
+                        assert!(bytes(c) == *wanted, "{alpha}, turn {turn}");
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// A layer submits before each product that it has no time for.
+#[test]
+fn layers_that_take_long() {
+    for adapter in adapters() {
+        let operands = Operands::new(Case { tokens: 9, shared: Some(6), ..PLAIN }, 3);
+        let [free, context] = [adapter.another(), bounded(adapter, 0.0)];
+        let [y, cut] = [&free, &context].map(|context| {
+            let ([x, logits], layer) = (operands.on(context), operands.layer(context));
+            let y = layer.forward(&x, &logits).unwrap();
+            let products = layer.plans(&x, &logits).unwrap().len() as u64;
+            let count = submissions(context, || layer.forward_into(&x, &logits, &y).unwrap());
+            (y.read_bytes_blocking().unwrap(), [count, products])
+        });
+        assert_eq!(y.0, cut.0);
+        assert_eq!(y.1[0], 1);
+        assert!(cut.1[0] >= cut.1[1] && cut.1[1] > 2, "{:?}", cut.1);
+    }
+}
