@@ -37,7 +37,7 @@ fn product(context: &Context) -> Gemm {
         DeviceClass::Cpu => [256, 257, 256],
         _ => [2048, 2049, 1024],
     };
-    Gemm::new(&numbers(context, &[m, k]), &numbers(context, &[k, n])).kernel("naive")
+    Gemm::new(&numbers(context, &[m, k]), numbers(context, &[k, n])).kernel("naive")
 }
 
 /// A fifth of the seconds that the product takes on an adapter.

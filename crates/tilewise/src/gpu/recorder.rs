@@ -9,13 +9,13 @@ pub(crate) enum Recorder<'r, 'p> {
     /// Into a compute pass of the caller's.
     Pass(&'r mut wgpu::ComputePass<'p>),
     /// Into submissions.
-    Submissions(Submissions<'r>),
+    Submissions(&'r mut Submissions<'p>),
 }
 
 /// One submission after the other, each of one compute pass.
-pub(crate) struct Submissions<'r> {
-    device: &'r Device,
-    label: &'r str,
+pub(crate) struct Submissions<'p> {
+    device: &'p Device,
+    label: &'p str,
     /// Seconds that one may take, and those of what is recorded.
     most: f64,
     recorded: f64,
@@ -34,14 +34,10 @@ impl Gpu {
     ) -> Result<()> {
         let (device, most) = (&self.device, caps.max_submission_seconds);
         let (pass, encoder) = open(device, label);
-        let own = Submissions { device, label, most, recorded: 0.0, pass, encoder };
-        let mut recorder = Recorder::Submissions(own);
-        work(&mut recorder)?;
-        let Recorder::Submissions(Submissions { pass, encoder, .. }) = recorder else {
-            return Ok(());
-        };
-        drop(pass);
-        device.submit(encoder).map(drop)
+        let mut own = Submissions { device, label, most, recorded: 0.0, pass, encoder };
+        work(&mut Recorder::Submissions(&mut own))?;
+        drop(own.pass);
+        device.submit(own.encoder).map(drop)
     }
 }
 
