@@ -22,12 +22,18 @@ pub fn compatibility() -> Caps {
 
 /// wgpu's `Limits::downlevel_defaults`.
 pub fn downlevel() -> Caps {
+    let limits = wgpu::Limits::downlevel_defaults();
     Caps {
         name: "wgpu's downlevel defaults".into(),
-        max_invocations: 256,
-        max_workgroup_size_x: 256,
-        max_workgroup_bytes: 16_352,
-        ..vulkan()
+        max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
+        max_invocations: limits.max_compute_invocations_per_workgroup,
+        max_workgroup_size_x: limits.max_compute_workgroup_size_x,
+        max_workgroups: limits.max_compute_workgroups_per_dimension,
+        max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
+        max_binding_bytes: limits.max_storage_buffer_binding_size,
+        max_buffer_bytes: limits.max_buffer_size,
+        storage_alignment: limits.min_storage_buffer_offset_alignment,
+        ..Caps::webgpu_default()
     }
 }
 
