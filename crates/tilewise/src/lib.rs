@@ -79,7 +79,6 @@ mod apple;
 mod cache;
 mod capture;
 mod choosing;
-mod clock;
 mod context;
 mod execute;
 mod files;

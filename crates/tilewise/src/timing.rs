@@ -1,22 +1,25 @@
 //! How long work takes on the GPU.
 
-use crate::clock::Clock;
 use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
 use crate::gpu::Device;
 use crate::tensor::Tensor;
 use tilewise_core::{Plan, Result};
+use web_time::Instant;
 
 /// How a time was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Method {
-    /// By the adapter's timestamps, from the start to the end of a compute pass.
+    /// By the adapter's timestamps, from the start to the end of a compute pass. Browsers may round
+    /// them, Chromium to 100 µs.
     Timestamps,
     /// By the host's clock: the difference between submissions with many and with one repetition,
-    /// per repetition.
+    /// per repetition. There are so many that the difference is 20 ms or more, or 1024: browsers
+    /// round their clock, to a millisecond in Firefox.
     Difference,
-    /// By the host's clock: on the CPU executor, and of products that take several submissions.
+    /// By the host's clock, which browsers round: on the CPU executor, and of products that take
+    /// several submissions.
     WallClock,
 }
 
@@ -30,8 +33,12 @@ pub struct Timing {
     pub method: Method,
 }
 
-/// Repetitions of the longer submission where there are no timestamps.
-pub(crate) const REPETITIONS: u32 = 5;
+/// Repetitions by which one submission exceeds another where there are no timestamps, at first and
+/// at most. Long work is not repeated more than it must: drivers end a submission that takes long.
+const REPETITIONS: std::ops::RangeInclusive<u32> = 1..=1024;
+
+/// Seconds by which it has to take longer: far above the resolution of clocks in browsers.
+const DIFFERENCE: f64 = 20e-3;
 
 impl Gemm {
     /// As [`run`](Gemm::run), with the time that the product took on the GPU, its kernels already
@@ -39,7 +46,7 @@ impl Gemm {
     /// timestamps it waits for the GPU between polls. `run_timed_blocking` has an example.
     ///
     /// # Errors
-    /// As [`run`](Gemm::run); `MissingFeature` in a browser without timestamps.
+    /// As [`run`](Gemm::run).
     pub async fn run_timed(&self) -> Result<(Tensor, Timing)> {
         // Compiles, and warms caches; a second output, because with beta each run changes it.
         let trial = self.output()?;
@@ -80,7 +87,7 @@ impl Gemm {
 /// pass, and does the work itself.
 ///
 /// # Errors
-/// Those of `work`; `Device`, `DeviceLost`; `MissingFeature` in a browser without timestamps.
+/// Those of `work`; `Device`, `DeviceLost`.
 pub async fn time(
     context: &Context,
     mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
@@ -88,9 +95,10 @@ pub async fn time(
     let device = match &context.0.backend {
         Backend::Gpu(gpu) => &gpu.device,
         Backend::Cpu => {
-            let clock = Clock::start()?;
+            let start = Instant::now();
             work(None)?;
-            return Ok(Timing { seconds: clock.seconds(), method: Method::WallClock });
+            let seconds = start.elapsed().as_secs_f64();
+            return Ok(Timing { seconds, method: Method::WallClock });
         }
     };
     if device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
@@ -98,11 +106,16 @@ pub async fn time(
         return Ok(Timing { seconds, method: Method::Timestamps });
     }
     let one = submission(device, 1, |pass| work(Some(pass))).await?;
-    let many = submission(device, 1 + REPETITIONS, |pass| work(Some(pass))).await?;
-    Ok(Timing {
-        seconds: (many - one).max(0.0) / f64::from(REPETITIONS),
-        method: Method::Difference,
-    })
+    let mut repetitions = *REPETITIONS.start();
+    loop {
+        let many = submission(device, 1 + repetitions, |pass| work(Some(pass))).await?;
+        let difference = (many - one).max(0.0);
+        if difference >= DIFFERENCE || repetitions >= *REPETITIONS.end() {
+            let seconds = difference / f64::from(repetitions);
+            return Ok(Timing { seconds, method: Method::Difference });
+        }
+        repetitions *= 4;
+    }
 }
 
 /// As [`time`], of work with these plans. On a GPU, too, `work` is called without a pass, and does
@@ -110,7 +123,7 @@ pub async fn time(
 /// ([`ContextOptions::max_submission_time`](crate::ContextOptions::max_submission_time)).
 ///
 /// # Errors
-/// As [`time`]; `MissingFeature` in a browser for such long work.
+/// As [`time`].
 pub async fn time_planned(
     context: &Context,
     plans: &[Plan],
@@ -122,10 +135,11 @@ pub async fn time_planned(
                 > context.caps().max_submission_seconds =>
         {
             let fence = fence(&gpu.device)?;
-            let clock = Clock::start()?;
+            let start = Instant::now();
             work(None)?;
             cross(&gpu.device, &fence, gpu.device.encoder()).await?;
-            Ok(Timing { seconds: clock.seconds(), method: Method::WallClock })
+            let seconds = start.elapsed().as_secs_f64();
+            Ok(Timing { seconds, method: Method::WallClock })
         }
         _ => time(context, work).await,
     }
@@ -224,9 +238,9 @@ async fn submission(
             work(&mut pass)?;
         }
     }
-    let clock = Clock::start()?;
+    let start = Instant::now();
     cross(device, &fence, encoder).await?;
-    Ok(clock.seconds())
+    Ok(start.elapsed().as_secs_f64())
 }
 
 /// A buffer for [`cross`].

@@ -69,7 +69,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// As `tune_blocking`; `MissingFeature` in a browser without timestamps.
+    /// As `tune_blocking`.
     pub async fn tune(&self, problem: &Problem) -> Result<Tuned> {
         let class = class(problem, self.caps())?;
         if problem.grouping.is_listed() {

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tilewise::timing::Method;
 use tilewise::wgpu::{self, BindingResource, BufferBinding};
 use tilewise::{
     Axis, Call, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Kernel,
@@ -209,6 +210,22 @@ fn a_required_gpu_is_not_the_cpu() {
     for adapter in adapters() {
         let named = ContextOptions::default().adapter(adapter.name()).require_gpu();
         assert!(!Context::request_blocking(&named).unwrap().is_cpu());
+    }
+}
+
+/// Without timestamps the host's clock measures. A product that is far shorter than a browser's
+/// clock resolves has a time, too.
+#[test]
+fn the_host_has_a_clock() {
+    for context in
+        adapters().iter().map(|adapter| adapter.with_limits(|_| {})).chain([Context::cpu()])
+    {
+        let a = Tensor::upload(&context, &[1.0f32; 16], &[4, 4]).unwrap();
+        let (c, timing) = Gemm::new(&a, &a).run_timed_blocking().unwrap();
+        let method = if context.is_cpu() { Method::WallClock } else { Method::Difference };
+        assert_eq!(timing.method, method, "{context:?}");
+        assert!(timing.seconds > 0.0 && timing.seconds < 1.0, "{context:?}: {timing:?}");
+        assert_eq!(c.read_blocking::<f32>().unwrap(), [4.0; 16]);
     }
 }
 

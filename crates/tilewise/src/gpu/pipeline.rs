@@ -3,7 +3,6 @@
 use super::device::Device;
 use crate::adapter::backend_name;
 use crate::cache::{Cache, lock};
-use crate::clock::Clock;
 use crate::files;
 use crate::msl;
 use std::collections::HashMap;
@@ -14,12 +13,13 @@ use std::sync::{Arc, Mutex};
 use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::{Binding, Part, Pass};
 use tilewise_core::{Error, Params, Result};
+use web_time::Instant;
 
 #[derive(Clone)]
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
-    /// The time that compiling took, where there is a clock.
+    /// The time that compiling took, where that is known.
     seconds: Option<f64>,
 }
 
@@ -90,9 +90,10 @@ impl Pipelines {
         label: &str,
         compile: impl FnOnce() -> Result<Pipeline>,
     ) -> Result<Pipeline> {
-        let clock = Clock::start().ok();
+        let start = Instant::now();
         let pipeline = compile()?;
-        let seconds = clock.map(|clock| clock.seconds());
+        // A browser compiles later.
+        let seconds = (!cfg!(target_family = "wasm")).then(|| start.elapsed().as_secs_f64());
         if let Some(kept) = &self.kept {
             kept.changed.store(true, Ordering::Relaxed);
         }

@@ -5,7 +5,7 @@ use crate::choosing::named;
 use crate::context::Context;
 use crate::gpu::{Compiled, Factors, Recorder};
 use crate::storage::{Bound, Buffers, Storage, on_device};
-use crate::timing::{self, Method, Timing};
+use crate::timing;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Plan};
 use tilewise_core::quant::Quantized;
@@ -137,28 +137,27 @@ async fn time_all(
             Some(pass) => record(&mut Recorder::Pass(pass)),
             None => gpu.submit("tilewise timing", context.caps(), record),
         });
-        let Timing { seconds, method } = timing.await?;
-        Ok::<Timing, Error>(Timing { seconds: seconds / repetitions as f64, method })
+        Ok::<f64, Error>(timing.await?.seconds / repetitions as f64)
     };
     let warm = &contenders[0];
     let once = time(warm, 1).await?;
     let runs = match context.caps().class {
         DeviceClass::Cpu => 0.0,
-        _ => WARM_UP / (repetitions(once) as f64 * once.seconds.max(SAMPLE / MOST_REPETITIONS)),
+        _ => WARM_UP / (repetitions(once) as f64 * once.max(SAMPLE / MOST_REPETITIONS)),
     };
     for _ in 0..runs as usize {
         time(warm, repetitions(once)).await?;
     }
     for contender in &mut *contenders {
         contender.repetitions = repetitions(time(contender, 1).await?);
-        contender.samples.push(time(contender, contender.repetitions).await?.seconds);
+        contender.samples.push(time(contender, contender.repetitions).await?);
     }
     let best = contenders.iter().map(Contender::fastest).fold(f64::INFINITY, f64::min);
     for _ in 1..ROUNDS {
         for contender in
             contenders.iter_mut().filter(|contender| contender.samples[0] <= HOPELESS * best)
         {
-            contender.samples.push(time(contender, contender.repetitions).await?.seconds);
+            contender.samples.push(time(contender, contender.repetitions).await?);
         }
     }
     let mut trials: Vec<_> = contenders.iter().map(Contender::trial).collect();
@@ -166,12 +165,9 @@ async fn time_all(
     Ok(trials)
 }
 
-/// How many products fill a sample, given the time of one. Where times are differences, a sample is
-/// already computed several times.
-fn repetitions(once: Timing) -> usize {
-    let times =
-        if once.method == Method::Difference { f64::from(timing::REPETITIONS) } else { 1.0 };
-    ((SAMPLE / once.seconds).min(MOST_REPETITIONS) / times).max(1.0) as usize
+/// How many products fill a sample, given the seconds of one.
+fn repetitions(once: f64) -> usize {
+    (SAMPLE / once).clamp(1.0, MOST_REPETITIONS) as usize
 }
 
 /// The same problem at the start of its storage, with factors under which an output that is
