@@ -207,11 +207,7 @@ impl Context {
             max_submission_seconds: time.unwrap_or(caps.max_submission_seconds),
             ..caps
         };
-        let winners = options
-            .tuned
-            .as_deref()
-            .map(|folder| Winners::open(folder, &info, library))
-            .unwrap_or_default();
+        let winners = Winners::open(options.tuned.as_deref(), &info, library);
         let preferences = preferences(options, winners);
         let _capture =
             options.metal_capture.as_deref().and_then(|path| Capture::start(&gpu.device, path));
@@ -232,11 +228,11 @@ impl Context {
     }
 
     fn on_cpu(options: &ContextOptions) -> Context {
-        let preferences = preferences(options, Winners::default());
+        // Its one kernel is in no library; what a call may name is in this one.
+        let preferences = preferences(options, Winners::of_cpu(msl::ALL));
         if let Some(path) = &options.metal_capture {
             Capture::missing(path);
         }
-        // Its one kernel is in no library; what a call may name is in this one.
         Context(Arc::new(Inner {
             backend: Backend::Cpu,
             caps: adapter::cpu_caps(),

@@ -57,7 +57,8 @@ impl Context {
     }
 
     /// As `tune_blocking`, without blocking. The winner is kept in this context and not in the
-    /// file, whose lock would have to be waited for.
+    /// file, whose lock would have to be waited for; [`tuned_text`](Self::tuned_text) gives it to
+    /// be kept elsewhere.
     ///
     /// ```no_run
     /// # use tilewise::{Gemm, Tensor};
@@ -96,5 +97,38 @@ impl Context {
             log::info!("tuned on {}: {tuned}", self.adapter_name());
         }
         Ok(tuned)
+    }
+
+    /// The tuned kernels of this context, as a text for [`add_tuned`](Self::add_tuned): the one of
+    /// the file of [`ContextOptions::tuned`](crate::ContextOptions::tuned). A page keeps it in
+    /// `localStorage`, and has it at its next visit.
+    ///
+    /// ```
+    /// use tilewise::{Context, ContextOptions};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::request_blocking(&ContextOptions::default())?;
+    /// let text = ctx.tuned_text(); // after some calls of `tune`
+    /// let later = Context::request_blocking(&ContextOptions::default())?;
+    /// later.add_tuned(&text)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tuned_text(&self) -> String {
+        self.0.preferences.winners.text()
+    }
+
+    /// Adds tuned kernels that another context of the same adapter, driver and version of this
+    /// library has given as text. They replace what is known of the same classes, and are not
+    /// written to a file. Adapters to which browsers give no names are all the same here.
+    ///
+    /// # Errors
+    /// `InvalidValue` for a text that is damaged, or another adapter's, driver's or version's: the
+    /// context is then as before, and has to be tuned anew.
+    pub fn add_tuned(&self, text: &str) -> Result<()> {
+        let refused = |why| Error::InvalidValue(format!("tuned kernels: {why}"));
+        self.0.preferences.winners.add_text(text).map_err(refused)?;
+        self.preferences_changed();
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The winners of the tuner, in memory and in a file: one per adapter, lines of text.
+//! The winners of the tuner, in memory and as text, also in a file: one per adapter.
 //!
 //! ```text
 //! tilewise tuned kernels<TAB>1<TAB>vulkan NVIDIA H200<TAB>NVIDIA 580.159.04<TAB>5f0c…
@@ -10,8 +10,9 @@
 //! The first line holds the version of this format, the adapter, its driver, and a hash of the
 //! kernels. (A context that uses kernels in MSL has a file of its own, `tuned-…-msl.txt`.) A file
 //! that is not as expected in any of this is ignored as a whole, with a warning, and replaced by
-//! the next winner. It is written by renaming, so that it is always whole, and under a lock, so
-//! that processes that tune at the same time keep each other's winners.
+//! the next winner; a text that a program hands over is refused. The file is written by renaming,
+//! so that it is always whole, and under a lock, so that processes that tune at the same time keep
+//! each other's winners.
 
 mod class;
 
@@ -42,25 +43,44 @@ const NO_FOLDER: &str =
     "there is no folder for it (ContextOptions::tuned, TILEWISE_TUNED, TILEWISE_CACHE_DIR)";
 
 /// The tuner's results on a device, and where they are kept.
-#[derive(Default)]
 pub(crate) struct Winners {
     known: Mutex<Entries>,
-    #[cfg_attr(
-        target_family = "wasm",
-        expect(dead_code, reason = "nothing is tuned, and so nothing saved, in the browser")
-    )]
-    file: Option<Kept>,
+    header: Header,
+    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "a browser has no files"))]
+    file: Option<PathBuf>,
 }
 
 impl Winners {
-    /// The winners that the folder holds for this adapter among these kernels.
-    pub(crate) fn open(folder: &Path, info: &wgpu::AdapterInfo, library: &Library) -> Self {
-        let file = Kept::new(folder, info, library);
-        let known = file.read().unwrap_or_else(|why| {
-            log::warn!("the tuned kernels in {} are ignored: {why}", file.path.display());
-            Entries::new()
+    /// None as yet, on a device that does not tune.
+    pub(crate) fn of_cpu(library: &Library) -> Self {
+        let header = Header::new("cpu", String::new(), library);
+        Winners { known: Mutex::default(), header, file: None }
+    }
+
+    /// The winners that the folder, if there is one, holds for this adapter among these kernels.
+    pub(crate) fn open(folder: Option<&Path>, info: &wgpu::AdapterInfo, library: &Library) -> Self {
+        let adapter = format!("{} {}", adapter::backend_name(info.backend), info.name);
+        let header = Header::new(&adapter, adapter::driver(info), library);
+        let file = folder.map(|folder| folder.join(file_name(&adapter, library)));
+        let known = file.as_deref().map_or_else(Entries::new, |file| {
+            header.read(file).unwrap_or_else(|why| {
+                log::warn!("the tuned kernels in {} are ignored: {why}", file.display());
+                Entries::new()
+            })
         });
-        Winners { known: Mutex::new(known), file: Some(file) }
+        Winners { known: Mutex::new(known), header, file }
+    }
+
+    /// All of them, as a file has them.
+    pub(crate) fn text(&self) -> String {
+        self.header.text(&lock(&self.known))
+    }
+
+    /// Adds those of such a text. The error says why it is not one of this adapter's.
+    pub(crate) fn add_text(&self, text: &str) -> Result<(), String> {
+        let entries = self.header.parse(text)?;
+        lock(&self.known).extend(entries);
+        Ok(())
     }
 
     /// The kernel that won the problem's class, if that was tuned and is not the planner's choice.
@@ -80,41 +100,36 @@ impl Winners {
     /// cannot be written, which is a warning too.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn save(&self, class: &str, winner: Option<Forced>) -> Result<PathBuf, String> {
-        let file = self.file.as_ref().ok_or(NO_FOLDER)?;
-        let failed = |why| format!("{} was not written: {why}", file.path.display());
-        file.add(class, winner).map_err(failed).inspect_err(|why| log::warn!("{why}"))?;
-        Ok(file.path.clone())
+        let file = self.file.as_deref().ok_or(NO_FOLDER)?;
+        let failed = |why| format!("{} was not written: {why}", file.display());
+        self.header
+            .add(file, class, winner)
+            .map_err(failed)
+            .inspect_err(|why| log::warn!("{why}"))?;
+        Ok(file.to_owned())
     }
 }
 
-/// A file of winners and what its first line must say: adapter, driver, kernels.
-struct Kept {
-    path: PathBuf,
-    header: [String; 3],
+/// Where there are kernels in MSL, who wins is another question, and answered in another file.
+fn file_name(adapter: &str, library: &Library) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = adapter.chars().map(plain).collect();
+    let languages = if msl::has_msl(library) { "-msl" } else { "" };
+    format!("tuned-{name}{languages}.txt")
 }
 
-impl Kept {
-    /// Where there are kernels in MSL, who wins is another question, and answered in another file.
-    fn new(folder: &Path, info: &wgpu::AdapterInfo, library: &Library) -> Self {
-        let adapter = format!("{} {}", adapter::backend_name(info.backend), info.name);
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        let languages = if msl::has_msl(library) { "-msl" } else { "" };
-        let name: String = adapter.chars().map(plain).collect();
-        let path = folder.join(format!("tuned-{name}{languages}.txt"));
-        let one_line = |text: String| text.replace(char::is_control, " ");
-        Kept {
-            path,
-            header: [
-                one_line(adapter),
-                one_line(adapter::driver(info)),
-                format!("{:016x}", kernels(library)),
-            ],
-        }
+/// What the first line of a text of winners must say: adapter, driver, kernels.
+struct Header([String; 3]);
+
+impl Header {
+    fn new(adapter: &str, driver: String, library: &Library) -> Self {
+        let one_line = |text: &str| text.replace(char::is_control, " ");
+        Header([one_line(adapter), one_line(&driver), format!("{:016x}", kernels(library))])
     }
 
-    /// The entries; none when there is no file.
-    fn read(&self) -> Result<Entries, String> {
-        match std::fs::read_to_string(&self.path) {
+    /// The entries of a file; none when there is no file.
+    fn read(&self, file: &Path) -> Result<Entries, String> {
+        match std::fs::read_to_string(file) {
             Ok(text) => self.parse(&text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Entries::new()),
             Err(error) => Err(error.to_string()),
@@ -122,21 +137,20 @@ impl Kept {
     }
 
     #[cfg(not(target_family = "wasm"))]
-    fn add(&self, class: &str, winner: Option<Forced>) -> std::io::Result<()> {
-        if let Some(folder) = self.path.parent() {
+    fn add(&self, file: &Path, class: &str, winner: Option<Forced>) -> std::io::Result<()> {
+        if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
         // Held until the end of the function; a file of its own, because the other is replaced.
-        let guard = std::fs::File::create(self.path.with_extension("lock"))?;
+        let guard = std::fs::File::create(file.with_extension("lock"))?;
         guard.lock()?;
-        let mut entries = self.read().unwrap_or_default();
+        let mut entries = self.read(file).unwrap_or_default();
         entries.insert(class.to_owned(), winner);
-        files::replace(&self.path, self.text(&entries).as_bytes())
+        files::replace(file, self.text(&entries).as_bytes())
     }
 
-    #[cfg(not(target_family = "wasm"))]
     fn text(&self, entries: &Entries) -> String {
-        let mut text = format!("{MAGIC}\t{VERSION}\t{}\n", self.header.join("\t"));
+        let mut text = format!("{MAGIC}\t{VERSION}\t{}\n", self.0.join("\t"));
         for (class, winner) in entries {
             let winner = winner.as_ref().map_or_else(|| PLANNER.to_owned(), Forced::to_string);
             text.push_str(&format!("{class}\t{winner}\n"));
@@ -149,7 +163,7 @@ impl Kept {
         let (first, _) = text.split_once('\n').unwrap_or_default();
         let mut fields = first.split('\t');
         if fields.next() != Some(MAGIC) {
-            return Err("it is not a file of tuned kernels".into());
+            return Err("it is no text of tuned kernels".into());
         }
         let version = fields.next().unwrap_or_default();
         if version != VERSION {
@@ -159,7 +173,7 @@ impl Kept {
         if sum != format!("{:016x}\n", Fnv::of(body)) {
             return Err("its checksum is wrong".into());
         }
-        for (what, ours) in ["adapter", "driver", "hash of kernels"].iter().zip(&self.header) {
+        for (what, ours) in ["adapter", "driver", "hash of kernels"].iter().zip(&self.0) {
             let theirs = fields.next().unwrap_or_default();
             if theirs != ours {
                 return Err(format!("its {what} is {theirs:?}, this is {ours:?}"));
@@ -236,11 +250,8 @@ impl Fnv {
 mod tests {
     use super::*;
 
-    fn kept() -> Kept {
-        Kept {
-            path: "tuned.txt".into(),
-            header: ["vulkan X", "driver 1", "0123456789abcdef"].map(str::to_owned),
-        }
+    fn header() -> Header {
+        Header(["vulkan X", "driver 1", "0123456789abcdef"].map(str::to_owned))
     }
 
     fn entries() -> Entries {
@@ -265,40 +276,34 @@ mod tests {
     #[cfg(feature = "msl")]
     #[test]
     fn kernels_in_msl_are_another_file_and_another_hash() {
-        let info = |library| {
-            let info =
-                wgpu::AdapterInfo::new(wgpu::DeviceType::IntegratedGpu, wgpu::Backend::Metal);
-            Kept::new(Path::new("cache"), &info, library)
-        };
-        let [wgsl, all] = [msl::WGSL, msl::ALL].map(info);
-        assert_ne!(wgsl.header[2], all.header[2]);
-        assert_eq!(wgsl.header[2], format!("{:016x}", kernels(msl::WGSL)));
-        assert!(
-            all.path.to_string_lossy().ends_with("-msl.txt")
-                && !wgsl.path.to_string_lossy().ends_with("-msl.txt")
-        );
+        let header = |library| Header::new("metal X", String::new(), library);
+        let [wgsl, all] = [msl::WGSL, msl::ALL].map(header);
+        assert_ne!(wgsl.0[2], all.0[2]);
+        assert_eq!(wgsl.0[2], format!("{:016x}", kernels(msl::WGSL)));
+        assert_eq!(file_name("metal X", msl::WGSL), "tuned-metal-x.txt");
+        assert_eq!(file_name("metal X", msl::ALL), "tuned-metal-x-msl.txt");
     }
 
     #[test]
     fn there_and_back() {
         for entries in [entries(), Entries::new()] {
-            assert_eq!(kept().parse(&kept().text(&entries)), Ok(entries));
+            assert_eq!(header().parse(&header().text(&entries)), Ok(entries));
         }
     }
 
     #[test]
     fn every_truncation_and_every_changed_byte_is_refused() {
-        let text = kept().text(&entries());
+        let text = header().text(&entries());
         for end in 0..text.len() {
-            assert!(kept().parse(&text[..end]).is_err(), "{:?}", &text[..end]);
+            assert!(header().parse(&text[..end]).is_err(), "{:?}", &text[..end]);
         }
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= 1;
             let changed = String::from_utf8(bytes).unwrap();
-            assert!(kept().parse(&changed).is_err(), "{changed:?}");
+            assert!(header().parse(&changed).is_err(), "{changed:?}");
         }
-        assert!(kept().parse(&format!("{text}{text}")).is_err());
+        assert!(header().parse(&format!("{text}{text}")).is_err());
     }
 
     #[test]
@@ -307,38 +312,38 @@ mod tests {
         let path = folder.join("tuned.txt");
         std::thread::scope(|scope| {
             for writer in 0..8 {
-                let file = Kept { path: path.clone(), ..kept() };
+                let path = &path;
                 scope.spawn(move || {
                     for entry in 0..10 {
-                        file.add(&format!("{writer} {entry}"), None).unwrap();
-                        assert!(file.read().unwrap().len() > entry);
+                        header().add(path, &format!("{writer} {entry}"), None).unwrap();
+                        assert!(header().read(path).unwrap().len() > entry);
                     }
                 });
             }
         });
-        assert_eq!(Kept { path, ..kept() }.read().unwrap().len(), 80);
+        assert_eq!(header().read(&path).unwrap().len(), 80);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn another_header_is_refused_with_the_reason() {
-        let text = kept().text(&entries());
+        let text = header().text(&entries());
         for (at, words) in [
             (0, "adapter is \"vulkan X\""),
             (1, "driver is \"driver 1\""),
             (2, "hash of kernels is"),
         ] {
-            let mut other = kept();
-            other.header[at] = "another".into();
+            let mut other = header();
+            other.0[at] = "another".into();
             let why = other.parse(&text).unwrap_err();
             assert!(why.contains(words) && why.contains("another"), "{why}");
         }
         let later = text.replacen("\t1\t", "\t2\t", 1);
-        assert_eq!(kept().parse(&later), Err("its format is \"2\", this is 1".into()));
+        assert_eq!(header().parse(&later), Err("its format is \"2\", this is 1".into()));
         let sealed = |body: String| format!("{body}{CHECKSUM}{:016x}\n", Fnv::of(&body));
         let (head, _) = text.split_once('\n').unwrap();
         for line in ["no tab", "class\tsimt+kx", ""] {
-            let why = kept().parse(&sealed(format!("{head}\n{line}\n"))).unwrap_err();
+            let why = header().parse(&sealed(format!("{head}\n{line}\n"))).unwrap_err();
             assert!(why.contains("a line of it"), "{why}");
         }
     }

@@ -117,6 +117,40 @@ fn winners_are_used() {
     }
 }
 
+/// Winners as text are those of the file. A context without files takes them, and no others.
+#[test]
+fn winners_as_text() {
+    let Some(adapter) = any() else { return };
+    let folder = folder("text");
+    let context = open(adapter, &folder);
+    let (own, _) = chosen(&context, SIZE);
+    let class = context.tune_blocking(&dense(60, 64, 48)).unwrap().class;
+    let text = context.tuned_text();
+    assert_eq!(text, std::fs::read_to_string(file(&folder)).unwrap());
+    std::fs::remove_dir_all(&folder).unwrap();
+
+    let later = adapter.another();
+    let nothing = later.tuned_text();
+    later.add_tuned(&nothing).unwrap();
+    assert_eq!(chosen(&later, SIZE).0, own, "planned before winners come");
+    for wrong in [&text[1..], &text[..text.len() - 1], "", &Context::cpu().tuned_text()] {
+        let refused = later.add_tuned(wrong);
+        assert!(matches!(refused, Err(Error::InvalidValue(_))), "{wrong:?}: {refused:?}");
+        assert_eq!(later.tuned_text(), nothing);
+    }
+    let (winner, name) = match own.starts_with("naive") {
+        true => ("simt/32x32x32+k1", "simt/32x32x32"),
+        false => ("naive/8x32+k1", "naive/8x32"),
+    };
+    later.add_tuned(&forged(&text, &format!("{class}\t{winner}\n"))).unwrap();
+    assert_eq!(chosen(&later, SIZE).0, name);
+    // Classes are replaced one by one.
+    later.add_tuned(&nothing).unwrap();
+    assert_eq!(chosen(&later, SIZE).0, name);
+    later.add_tuned(&forged(&text, &format!("{class}\tplanner\n"))).unwrap();
+    assert_eq!(chosen(&later, SIZE).0, own);
+}
+
 /// A winner that does not admit a problem of its class, or does not exist, leaves the choice to the
 /// planner.
 #[test]
@@ -263,9 +297,9 @@ fn unusable_files() {
         forged(&fields.join("\t"), &forced).into_bytes()
     };
     let cases = [
-        (Vec::new(), "not a file of tuned kernels"),
+        (Vec::new(), "no text of tuned kernels"),
         (vec![0xff; 100], "UTF-8"),
-        (b"something else\n".to_vec(), "not a file of tuned kernels"),
+        (b"something else\n".to_vec(), "no text of tuned kernels"),
         (good.as_bytes()[..good.len() - 9].to_vec(), "checksum"),
         (good.split("checksum").next().unwrap().into(), "end is missing"),
         (good.replace(class, "f32/8").into_bytes(), "checksum"),
