@@ -24,6 +24,17 @@ pub enum DeviceClass {
     Unknown,
 }
 
+/// `dot4I8Packed` in the language of a device's shaders: a product of four bytes by four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PackedProducts {
+    /// It is an instruction.
+    Instruction,
+    /// It is written out in others.
+    WrittenOut,
+    /// Kernels that call it are not used, for this reason.
+    Absent(&'static str),
+}
+
 /// A product of small square matrices that the device's matrix units compute, a subgroup at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CoopMatrix {
@@ -55,9 +66,8 @@ pub struct Caps {
     /// Why matrix units stay unused that the device has, or may have; absent where they are used,
     /// and where it has none.
     pub coop_off: Option<&'static str>,
-    /// Whether `dot4I8Packed` is an instruction of the device's language, not written out in
-    /// others.
-    pub packed_products: bool,
+    /// Products of four bytes by four.
+    pub packed_products: PackedProducts,
     /// Version of Metal's language that the driver compiles, 310 for 3.1; absent where it is not
     /// known. It can be lower than the system's: it follows the SDK that the program is linked
     /// against.
@@ -95,7 +105,7 @@ impl Caps {
             f16: false,
             subgroup_size: None,
             msl_version: None,
-            packed_products: false,
+            packed_products: PackedProducts::WrittenOut,
             coop: Vec::new(),
             coop_off: None,
             max_workgroup_bytes: 16 << 10,

@@ -63,6 +63,11 @@ impl Variant {
         if let Access::Words(words) = self.access { Some(words.unit) } else { None }
     }
 
+    /// Whether it multiplies four bytes by four, which a device may lack.
+    pub fn multiplies_bytes(&self) -> bool {
+        matches!(self.model, Model::Bytes { work, .. } if work.products > 0.0)
+    }
+
     /// Steps along K of a chain of additions on the matrix unit, where it keeps them short; else 0.
     pub fn chain(&self) -> u32 {
         if let Access::Words(words) = self.access { words.chain } else { 0 }

@@ -26,7 +26,7 @@ pub mod quant;
 pub mod reference;
 mod role;
 
-pub use caps::{Caps, CoopMatrix, DeviceClass};
+pub use caps::{Caps, CoopMatrix, DeviceClass, PackedProducts};
 pub use error::{Cause, Error, Result};
 pub use kernel::{Access, KernelDef, Reject, Variant};
 pub use params::Params;

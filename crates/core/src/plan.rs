@@ -39,7 +39,7 @@ pub use ranges::Cut;
 pub use table::Table;
 pub use take::{Index, Take, take};
 
-use crate::caps::Caps;
+use crate::caps::{Caps, PackedProducts};
 use crate::cost;
 use crate::error::{Error, Result};
 use crate::kernel::{KernelDef, Library, Reject, Role, Variant};
@@ -407,6 +407,10 @@ fn lay(
     limit("invocations", variant.threads.into(), caps.max_threads().into())?;
     if let Some(unit) = variant.unit() {
         unit.serves(problem, caps)?;
+    }
+    if let (true, PackedProducts::Absent(why)) = (variant.multiplies_bytes(), caps.packed_products)
+    {
+        return Err(Reject(format!("its products of bytes are off: {why}")));
     }
     let least = least_splits(problem, variant);
     if splits < least {

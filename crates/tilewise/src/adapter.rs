@@ -4,13 +4,13 @@ use crate::msl;
 use crate::options::ContextOptions;
 use tilewise_core::caps::PATIENCE;
 use tilewise_core::kernel::Library;
-use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass};
+use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass, PackedProducts};
 
 /// An adapter, described.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AdapterDescription {
-    /// Name of the device.
+    /// Name of the device; `unnamed WebGPU adapter` where a browser tells none.
     pub name: String,
     /// `vulkan`, `metal`, `dx12`, `gl` or `browser-webgpu`.
     pub backend: &'static str,
@@ -42,12 +42,12 @@ impl AdapterDescription {
     }
 
     pub(crate) fn of(adapter: &wgpu::Adapter) -> Self {
-        let info = adapter.get_info();
+        let info = info_of(adapter);
         AdapterDescription {
             driver: driver(&info),
             backend: backend_name(info.backend),
             caps: caps_of(adapter),
-            hardware: info.device_type != wgpu::DeviceType::Cpu,
+            hardware: is_hardware(adapter),
             timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
             msl: msl::suits(info.backend, required_features(adapter), &coop_of(adapter)),
             name: info.name,
@@ -74,7 +74,7 @@ impl AdapterDescription {
 /// Every adapter that wgpu finds on this machine. Does not block; in a browser it finds at most
 /// one.
 pub async fn adapters() -> Vec<AdapterDescription> {
-    let all = find().await.into_iter().chain(find_gl().await);
+    let all = find(wgpu::PowerPreference::None).await.into_iter().chain(find_gl().await);
     let mut found: Vec<_> = all.map(|adapter| AdapterDescription::of(&adapter)).collect();
     found.sort_by(|a, b| (a.backend, &a.name).cmp(&(b.backend, &b.name)));
     found
@@ -82,9 +82,9 @@ pub async fn adapters() -> Vec<AdapterDescription> {
 
 /// The adapters of every backend but OpenGL. One instance serves all contexts of a process, so that
 /// what belongs to one device is refused by another, where between instances it would be a panic
-/// inside wgpu.
+/// inside wgpu. Whoever asks ranks them by power, which is for browsers here.
 #[cfg(not(target_family = "wasm"))]
-pub(crate) async fn find() -> Vec<wgpu::Adapter> {
+pub(crate) async fn find(_: wgpu::PowerPreference) -> Vec<wgpu::Adapter> {
     static SHARED: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
     let backends = wgpu::Instance::enabled_backend_features() - wgpu::Backends::GL;
     if backends.is_empty() {
@@ -114,15 +114,16 @@ fn instance(backends: wgpu::Backends) -> wgpu::Instance {
     wgpu::Instance::new(wgpu::InstanceDescriptor { backends, flags, ..plain })
 }
 
-/// A browser has one instance behind the scenes, and its handles do not leave their thread.
+/// A browser has one instance behind the scenes, and its handles do not leave their thread. It does
+/// not list its adapters, and gives the one that it prefers.
 #[cfg(target_family = "wasm")]
-pub(crate) async fn find() -> Vec<wgpu::Adapter> {
+pub(crate) async fn find(power_preference: wgpu::PowerPreference) -> Vec<wgpu::Adapter> {
     let enabled = wgpu::Instance::enabled_backend_features();
     if enabled.is_empty() {
-        Vec::new()
-    } else {
-        instance(enabled).enumerate_adapters(enabled).await
+        return Vec::new();
     }
+    let options = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
+    instance(enabled).request_adapter(&options).await.into_iter().collect()
 }
 
 /// A browser has no OpenGL besides WebGPU.
@@ -189,7 +190,7 @@ pub fn device_descriptor(
 /// The caps of a device that is made with [`required_features`] and [`required_limits`].
 pub fn caps_of(adapter: &wgpu::Adapter) -> Caps {
     let coop = coop_of(adapter);
-    caps(&adapter.get_info(), required_features(adapter), &required_limits(adapter), coop)
+    caps(&info_of(adapter), required_features(adapter), &required_limits(adapter), coop)
 }
 
 /// The square products of floats among those of the adapter's matrix units.
@@ -242,6 +243,25 @@ fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     }
 }
 
+/// naga writes them out where its output has none, as in MSL; a browser may not know them.
+fn packed_products(backend: wgpu::Backend) -> PackedProducts {
+    let known = wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct;
+    match backend {
+        wgpu::Backend::Vulkan | wgpu::Backend::Dx12 => PackedProducts::Instruction,
+        wgpu::Backend::BrowserWebGpu => {
+            if instance(wgpu::Backends::BROWSER_WEBGPU).wgsl_language_features().contains(known) {
+                PackedProducts::Instruction
+            } else {
+                PackedProducts::Absent(
+                    "the browser's WGSL lacks packed_4x8_integer_dot_product \
+                     (navigator.gpu.wgslLanguageFeatures)",
+                )
+            }
+        }
+        _ => PackedProducts::WrittenOut,
+    }
+}
+
 /// The abilities of a device whose adapter has these matrix units.
 pub(crate) fn caps(
     info: &wgpu::AdapterInfo,
@@ -268,8 +288,7 @@ pub(crate) fn caps(
         f16: features.contains(wgpu::Features::SHADER_F16),
         subgroup_size: subgroup_size(info),
         msl_version: None,
-        // naga writes it out where the language has none, as in MSL.
-        packed_products: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12),
+        packed_products: packed_products(info.backend),
         coop: if units { coop } else { Vec::new() },
         coop_off,
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
@@ -282,6 +301,42 @@ pub(crate) fn caps(
         storage_alignment: limits.min_storage_buffer_offset_alignment,
         max_scratch_bytes: u64::MAX,
         max_submission_seconds: if endless { f64::INFINITY } else { PATIENCE },
+    }
+}
+
+/// What wgpu says of an adapter.
+pub(crate) fn info_of(adapter: &wgpu::Adapter) -> wgpu::AdapterInfo {
+    named(adapter.get_info())
+}
+
+/// With a name in any case. Browsers give vendor and architecture in its place, which wgpu does not
+/// pass on.
+pub(crate) fn named(mut info: wgpu::AdapterInfo) -> wgpu::AdapterInfo {
+    if info.name.is_empty() {
+        let kind = match info.backend {
+            wgpu::Backend::BrowserWebGpu => "WebGPU",
+            other => backend_name(other),
+        };
+        info.name = format!("unnamed {kind} adapter");
+    }
+    info
+}
+
+/// Whether it is hardware rather than a software rasterizer.
+pub(crate) fn is_hardware(adapter: &wgpu::Adapter) -> bool {
+    adapter.get_info().device_type != wgpu::DeviceType::Cpu
+}
+
+/// The better one has the higher rank: hardware before software; memory of its own before the
+/// host's, unless less power is preferred.
+pub(crate) fn rank(kind: wgpu::DeviceType, power: wgpu::PowerPreference) -> u32 {
+    let low = power == wgpu::PowerPreference::LowPower;
+    match kind {
+        wgpu::DeviceType::DiscreteGpu => 4 - u32::from(low),
+        wgpu::DeviceType::IntegratedGpu => 3 + u32::from(low),
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 1,
+        wgpu::DeviceType::Cpu => 0,
     }
 }
 
@@ -303,6 +358,32 @@ pub(crate) fn backend_name(backend: wgpu::Backend) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_is_empty() {
+        let info = |backend, name: &str| {
+            let info = wgpu::AdapterInfo::new(wgpu::DeviceType::Other, backend);
+            named(wgpu::AdapterInfo { name: name.into(), ..info }).name
+        };
+        assert_eq!(info(wgpu::Backend::BrowserWebGpu, ""), "unnamed WebGPU adapter");
+        assert_eq!(info(wgpu::Backend::Gl, ""), "unnamed gl adapter");
+        assert_eq!(info(wgpu::Backend::BrowserWebGpu, "X"), "X");
+    }
+
+    #[test]
+    fn power_chooses_between_discrete_and_integrated() {
+        use wgpu::DeviceType::{Cpu, DiscreteGpu, IntegratedGpu, Other, VirtualGpu};
+        use wgpu::PowerPreference::{HighPerformance, LowPower, None};
+        let [discrete, integrated] = [DiscreteGpu, IntegratedGpu];
+        for (power, [first, second]) in [
+            (None, [discrete, integrated]),
+            (HighPerformance, [discrete, integrated]),
+            (LowPower, [integrated, discrete]),
+        ] {
+            let order = [Cpu, Other, VirtualGpu, second, first];
+            assert!(order.is_sorted_by_key(|kind| rank(*kind, power)), "{power:?}");
+        }
+    }
 
     #[test]
     fn matrix_units_are_used_where_they_are_proven() {

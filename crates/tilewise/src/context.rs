@@ -77,6 +77,13 @@ impl Context {
     #[cfg(feature = "custom-kernels")]
     pub(crate) fn lacks(&self, feature: wgpu::Features, name: &str) -> String {
         let adapter = self.adapter_name();
+        if self.backend_name() == "browser-webgpu"
+            && !wgpu::Features::all_webgpu_mask().contains(feature)
+        {
+            return format!(
+                "wgpu offers no {name} in browsers, whatever the adapter {adapter} has"
+            );
+        }
         match self.0.offered.map(|all| all.contains(feature)) {
             Some(false) => format!("the adapter {adapter} has no {name}"),
             Some(true) => format!(

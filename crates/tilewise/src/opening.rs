@@ -45,7 +45,9 @@ impl Context {
         pollster::block_on(Self::request(options))
     }
 
-    /// A context on the adapter that `options` describes. Never blocks.
+    /// A context on the adapter that `options` describes. Never blocks. Without a GPU, and in a
+    /// browser without WebGPU or in a page that may not use it, it is the CPU executor, which
+    /// computes on the calling thread: call it in a worker, or the page stands still meanwhile.
     ///
     /// # Errors
     /// `NoAdapter` when a name was given and no adapter bears it, or a GPU is required and there is
@@ -54,6 +56,9 @@ impl Context {
     /// text that is no name of a kernel.
     pub async fn request(options: &ContextOptions) -> Result<Context> {
         choosing::known(options)?;
+        let rank = |adapter: &&wgpu::Adapter| {
+            adapter::rank(adapter.get_info().device_type, options.power_preference)
+        };
         match options.adapter.as_deref() {
             Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
             Some(name) if name.eq_ignore_ascii_case("cpu") => match options.require_gpu {
@@ -63,11 +68,11 @@ impl Context {
             Some(name) => {
                 let matching =
                     |adapter: &&wgpu::Adapter| AdapterDescription::of(adapter).bears(name);
-                let mut seen = adapter::find().await;
+                let mut seen = adapter::find(options.power_preference).await;
                 if !seen.iter().any(|adapter| matching(&adapter)) {
                     seen.extend(adapter::find_gl().await);
                 }
-                match seen.iter().filter(matching).max_by_key(|adapter| rank(adapter)) {
+                match seen.iter().filter(matching).max_by_key(rank) {
                     Some(best) => Self::open(best, options).await,
                     None => {
                         Err(Error::NoAdapter(format!("none matches {name:?}; {}", list(&seen))))
@@ -75,14 +80,14 @@ impl Context {
                 }
             }
             None => {
-                let hardware = |adapter: &&wgpu::Adapter| {
-                    adapter.get_info().device_type != wgpu::DeviceType::Cpu
+                let wanted = |adapter: &&wgpu::Adapter| {
+                    options.fallback_adapter || adapter::is_hardware(adapter)
                 };
-                let mut seen = adapter::find().await;
-                if !seen.iter().any(|adapter| hardware(&adapter)) {
+                let mut seen = adapter::find(options.power_preference).await;
+                if !seen.iter().any(|adapter| wanted(&adapter)) {
                     seen.extend(adapter::find_gl().await);
                 }
-                match seen.iter().filter(hardware).max_by_key(|adapter| rank(adapter)) {
+                match seen.iter().filter(wanted).max_by_key(rank) {
                     Some(best) => Self::open(best, options).await,
                     None if options.require_gpu => {
                         Err(Error::NoAdapter(format!("no hardware GPU; {}", list(&seen))))
@@ -108,7 +113,7 @@ impl Context {
             .request_device(&adapter::device_descriptor(adapter, experimental))
             .await
             .map_err(|error| {
-                let text = format!("{}: {error}", adapter.get_info().name);
+                let text = format!("{}: {error}", adapter::info_of(adapter).name);
                 Error::NoDevice { text, source: Some(Cause::new(error)) }
             })?;
         let device = Device::new(device, queue);
@@ -152,7 +157,7 @@ impl Context {
         options: &ContextOptions,
     ) -> Result<Context> {
         choosing::known(options)?;
-        let (own, other) = (device.adapter_info(), adapter.get_info());
+        let (own, other) = (adapter::named(device.adapter_info()), adapter::info_of(adapter));
         let kind = |info: &wgpu::AdapterInfo| {
             (info.backend, info.vendor, info.device, info.name.clone(), info.driver.clone())
         };
@@ -290,17 +295,6 @@ fn preferences(options: &ContextOptions, winners: Winners) -> Preferences {
         _ => {}
     }
     Preferences { kernel: options.kernel.clone(), winners }
-}
-
-/// Hardware before software, memory of its own before shared.
-fn rank(adapter: &wgpu::Adapter) -> u32 {
-    match adapter.get_info().device_type {
-        wgpu::DeviceType::DiscreteGpu => 4,
-        wgpu::DeviceType::IntegratedGpu => 3,
-        wgpu::DeviceType::VirtualGpu => 2,
-        wgpu::DeviceType::Other => 1,
-        wgpu::DeviceType::Cpu => 0,
-    }
 }
 
 fn list(adapters: &[wgpu::Adapter]) -> String {

@@ -5,8 +5,8 @@
 //! Each has a field there, so that a program needs no environment. One that is set but empty counts
 //! as not set, except for `TILEWISE_CACHE_DIR`.
 //!
-//! - `TILEWISE_ADAPTER`: part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`),
-//!   both (`vulkan:llvmpipe`), or `cpu`.
+//! - `TILEWISE_ADAPTER`: part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`,
+//!   `browser-webgpu`), both (`vulkan:llvmpipe`), or `cpu`.
 //! - `TILEWISE_CACHE_DIR`: folder of compiled pipelines and of the tuner's winners, by default in
 //!   the user's cache folder. Empty: no folder.
 //! - `TILEWISE_TUNED`: `off`: the tuner's file is neither read nor written. `on`, `auto`: it is
@@ -90,18 +90,29 @@ impl std::str::FromStr for Switch {
 #[must_use = "options do nothing until a context is opened with them"]
 pub struct ContextOptions {
     /// Part of an adapter's name (any case), the name of a backend (`vulkan`, `metal`, `dx12`,
-    /// `gl`), both (`vulkan:llvmpipe`), or `cpu` for the CPU executor. Absent: the best hardware
-    /// GPU, and the CPU executor when there is none. `TILEWISE_ADAPTER`.
+    /// `gl`, `browser-webgpu`), both (`vulkan:llvmpipe`), or `cpu` for the CPU executor. Absent:
+    /// the best hardware GPU, and the CPU executor when there is none. An adapter that is named may
+    /// be software: `browser-webgpu` takes whatever the browser gives. `TILEWISE_ADAPTER`.
     pub adapter: Option<String>,
+    /// Which of several GPUs is the best. `HighPerformance` and `None`: one with memory of its own.
+    /// `LowPower`: one that shares the host's memory. A browser gets the preference itself, and may
+    /// give the same GPU for each.
+    pub power_preference: wgpu::PowerPreference,
+    /// Whether a software adapter, which WebGPU calls a fallback adapter, is taken in place of the
+    /// CPU executor where there is no hardware GPU. Products are often slower on it. wgpu 30 asks
+    /// no browser for one, and takes it if the browser has no other to give.
+    pub fallback_adapter: bool,
     /// Whether opening is an error without a GPU, in place of the CPU executor.
     pub require_gpu: bool,
     /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan);
-    /// absent: nowhere. `TILEWISE_CACHE_DIR`.
+    /// absent: nowhere. A browser has no files, and keeps pipelines by itself.
+    /// `TILEWISE_CACHE_DIR`.
     pub pipeline_cache: Option<PathBuf>,
     /// Folder with the file of this adapter's tuned kernels, which is read when the context opens
     /// and written by [`Context::tune_blocking`](crate::Context::tune_blocking); absent: they are
-    /// kept for the life of the context only. `TILEWISE_CACHE_DIR`, and absent with
-    /// `TILEWISE_TUNED=off`.
+    /// kept for the life of the context only. In a browser, which has no files,
+    /// [`Context::tuned_text`](crate::Context::tuned_text) gives them as text.
+    /// `TILEWISE_CACHE_DIR`, and absent with `TILEWISE_TUNED=off`.
     pub tuned: Option<PathBuf>,
     /// The kernel of every product that does not name its own, as
     /// [`Gemm::kernel`](crate::Gemm::kernel) takes it. Opening a context fails when no kernel has
@@ -141,8 +152,9 @@ pub struct ContextOptions {
 }
 
 impl ContextOptions {
-    /// The defaults, changed by the environment's variables: each field names its variable.
-    /// Pipelines and tuned kernels are kept in the user's cache folder, or in `TILEWISE_CACHE_DIR`.
+    /// The defaults, changed by the environment's variables: a field names its variable, if it has
+    /// one. Pipelines and tuned kernels are kept in the user's cache folder, or in
+    /// `TILEWISE_CACHE_DIR`.
     ///
     /// # Errors
     /// `InvalidValue` for a switch that is none of `on`, `off` and `auto`.
@@ -150,21 +162,29 @@ impl ContextOptions {
         let folder = default_folder();
         Ok(ContextOptions {
             adapter: variable("TILEWISE_ADAPTER"),
-            require_gpu: false,
             tuned: if switch("TILEWISE_TUNED")?.or(true) { folder.clone() } else { None },
             pipeline_cache: folder,
             kernel: variable("TILEWISE_KERNEL"),
             matrix_units: switch("TILEWISE_MATRIX_UNITS")?,
             msl: switch("TILEWISE_MSL")?,
             metal_capture: variable("TILEWISE_METAL_CAPTURE").map(PathBuf::from),
-            max_scratch_bytes: None,
-            max_submission_time: None,
+            ..ContextOptions::default()
         })
     }
 
     /// Sets [`adapter`](Self#structfield.adapter).
     pub fn adapter(self, name: impl Into<String>) -> Self {
         ContextOptions { adapter: Some(name.into()), ..self }
+    }
+
+    /// Sets [`power_preference`](Self#structfield.power_preference).
+    pub fn power_preference(self, preference: wgpu::PowerPreference) -> Self {
+        ContextOptions { power_preference: preference, ..self }
+    }
+
+    /// Sets [`fallback_adapter`](Self#structfield.fallback_adapter).
+    pub fn fallback_adapter(self) -> Self {
+        ContextOptions { fallback_adapter: true, ..self }
     }
 
     /// Sets [`require_gpu`](Self#structfield.require_gpu).

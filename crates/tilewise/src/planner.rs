@@ -8,7 +8,7 @@
 //! [`Gemm::problem`](crate::Gemm::problem) and [`Context::warm_up`](crate::Context::warm_up) speak
 //! of it.
 
-pub use tilewise_core::caps::{self, Caps, CoopMatrix, DeviceClass};
+pub use tilewise_core::caps::{self, Caps, CoopMatrix, DeviceClass, PackedProducts};
 pub use tilewise_core::kernel::{self, KernelDef, Language, Library, Variant};
 pub use tilewise_core::plan::{self, Choice, Forced, Pass, Plan};
 pub use tilewise_core::problem::{self, Bias, Epilogue, Format, Grouping, Operand, Problem};

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tilewise::timing::Method;
-use tilewise::wgpu::{self, BindingResource, BufferBinding};
+use tilewise::wgpu::{self, BindingResource, BufferBinding, PowerPreference};
 use tilewise::{
     Axis, Call, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Kernel,
     PreparedQuantizedTensor, PreparedTensor, Quantize, QuantizedTensor, RightOperand, Shards,
@@ -210,6 +210,23 @@ fn a_required_gpu_is_not_the_cpu() {
     for adapter in adapters() {
         let named = ContextOptions::default().adapter(adapter.name()).require_gpu();
         assert!(!Context::request_blocking(&named).unwrap().is_cpu());
+    }
+}
+
+/// Where there is no hardware, software is taken in place of the CPU executor if that is asked for.
+#[test]
+fn a_fallback_adapter_is_taken() {
+    let hardware = adapters().iter().any(|adapter| adapter.description.hardware);
+    for power in [PowerPreference::None, PowerPreference::LowPower] {
+        let options = ContextOptions::default().power_preference(power);
+        let context = Context::request_blocking(&options).unwrap();
+        assert_eq!(context.is_cpu(), !hardware);
+        let context = Context::request_blocking(&options.fallback_adapter()).unwrap();
+        assert_eq!(context.is_cpu(), adapters().is_empty());
+    }
+    if !adapters().is_empty() {
+        let options = ContextOptions::default().fallback_adapter().require_gpu();
+        assert!(!Context::request_blocking(&options).unwrap().is_cpu());
     }
 }
 

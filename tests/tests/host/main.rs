@@ -3,6 +3,7 @@
 
 mod cpu;
 mod few_buffers;
+mod lacking;
 mod msl;
 mod plans;
 mod sanitized;

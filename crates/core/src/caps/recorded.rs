@@ -1,7 +1,7 @@
 //! Caps of known adapters, for planning without a device: `tilewise plan --caps NAME` and the
 //! golden plans.
 
-use super::{Caps, CoopMatrix, DeviceClass, PATIENCE};
+use super::{Caps, CoopMatrix, DeviceClass, PATIENCE, PackedProducts};
 use crate::dtype::DType;
 
 /// Name and caps of a recorded adapter.
@@ -26,7 +26,7 @@ fn apple_m1() -> Caps {
         f16: true,
         subgroup_size: Some(32),
         msl_version: None,
-        packed_products: false,
+        packed_products: PackedProducts::WrittenOut,
         // Its matrix units are for kernels in MSL alone, which do not ask here.
         coop: Vec::new(),
         coop_off: None,
@@ -61,7 +61,7 @@ fn nvidia_h200() -> Caps {
         f16: true,
         subgroup_size: Some(32),
         msl_version: None,
-        packed_products: true,
+        packed_products: PackedProducts::Instruction,
         coop: [DType::F16, DType::F32]
             .map(|sums| CoopMatrix { size: 16, operands: DType::F16, sums })
             .to_vec(),
@@ -87,7 +87,7 @@ fn lavapipe() -> Caps {
         f16: true,
         subgroup_size: Some(4),
         msl_version: None,
-        packed_products: true,
+        packed_products: PackedProducts::Instruction,
         coop: Vec::new(),
         coop_off: None,
         max_workgroup_bytes: 32 << 10,
@@ -111,7 +111,7 @@ fn swiftshader() -> Caps {
         f16: false,
         subgroup_size: Some(4),
         msl_version: None,
-        packed_products: true,
+        packed_products: PackedProducts::Instruction,
         coop: Vec::new(),
         coop_off: None,
         max_workgroup_bytes: 32 << 10,

@@ -1,7 +1,7 @@
 //! The cost of few rows against quantized weights that are read as bytes.
 
 use super::{Model, operand_bytes, tiles};
-use crate::caps::Caps;
+use crate::caps::{Caps, PackedProducts};
 use crate::kernel::{Access, Variant};
 use crate::problem::Problem;
 
@@ -31,7 +31,10 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     let [a, b] = operand_bytes(problem);
     let tiles = tiles(problem, variant);
     let [rows, columns, threads] = [variant.bm, variant.bn, variant.threads].map(f64::from);
-    let product = if caps.packed_products { PRODUCT } else { WRITTEN_OUT };
+    let product = match caps.packed_products {
+        PackedProducts::Instruction => PRODUCT,
+        PackedProducts::WrittenOut | PackedProducts::Absent(_) => WRITTEN_OUT,
+    };
     let weights = tiles * columns * problem.k as f64;
     let products = work.products * f64::from(problem.activation_bytes().unwrap_or_default());
     let operations = work.decoded * decode + rows * (work.row + products * product);

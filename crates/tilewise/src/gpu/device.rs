@@ -1,5 +1,6 @@
 //! A wgpu device and its queue, whose errors become ours.
 
+use crate::adapter;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
@@ -31,6 +32,11 @@ impl Device {
             #[cfg(not(target_family = "wasm"))]
             waiter: Default::default(),
         }
+    }
+
+    /// What wgpu says of its adapter.
+    pub(crate) fn adapter_info(&self) -> wgpu::AdapterInfo {
+        adapter::named(self.device.adapter_info())
     }
 
     /// A device and the queue that belongs to it, which wgpu lets nobody ask: work that the queue

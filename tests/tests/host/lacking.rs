@@ -1,0 +1,34 @@
+//! Devices that lack something: kernels that need it are not used, and `explain` says why.
+
+use tilewise_core::plan::{Forced, Table, choices};
+use tilewise_core::{Caps, DType, Error, PackedProducts, Problem, QuantFormat, explain, plan};
+use tilewise_shaders::LIBRARY;
+
+/// The kernel on products of bytes is not used where the language has none, even if it is named.
+#[test]
+fn products_of_bytes() {
+    let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
+    let weights = Table::stored(format, 1, 4096, 4096).operand.t();
+    let problem = Problem { b: weights, ..Problem::dense(DType::F16, 4, 4096, 4096) };
+    let dot: Forced = "dot".parse().unwrap();
+    let caps = |packed_products| Caps { packed_products, ..Caps::webgpu_default() };
+    let is_offered = |caps: &Caps| {
+        let all = choices(&problem, caps, &LIBRARY).unwrap();
+        all.iter().any(|choice| choice.kernel == "dot")
+    };
+    for there in [PackedProducts::Instruction, PackedProducts::WrittenOut] {
+        assert!(is_offered(&caps(there)));
+        plan(&problem, &caps(there), &LIBRARY, Some(&dot)).unwrap();
+    }
+    let without = caps(PackedProducts::Absent("not in this language"));
+    assert!(!is_offered(&without));
+    let explained = explain(&problem, &without, &LIBRARY, None).unwrap();
+    let why = "its products of bytes are off: not in this language";
+    assert!(explained.contains(why), "{explained}");
+    match plan(&problem, &without, &LIBRARY, Some(&dot)) {
+        Err(Error::NoKernel(text)) => assert!(text.contains(why), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    // Few rows meet weights as bytes without such products, too.
+    assert_eq!(plan(&problem, &without, &LIBRARY, None).unwrap().choice.unwrap().kernel, "rows");
+}
