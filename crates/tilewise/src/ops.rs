@@ -45,6 +45,11 @@
 //! once more, to its type. Tensors may be f32, f16 or bf16 in any mix on every device; copies take
 //! integers, too. They may have any strides and up to eight dimensions, and may be empty.
 //!
+//! An operation on tensors that no binding of the device holds runs in parts, mostly of rows, with
+//! the bits of the whole. `TooLarge` names what has no parts: one row (but long rows of [`sum`],
+//! [`mean`], [`max`] and [`min`] have some); rows that lie among each other, as the columns of a
+//! row-major matrix do; vectors that are sorted, grouped or counted; `x` of [`combine`].
+//!
 //! Operations bind four storage buffers at most. The same inputs on the same device give the same
 //! bits. [`Tensor::cast`](crate::Tensor::cast), [`Tensor::fill`](crate::Tensor::fill),
 //! [`Tensor::copy_from`](crate::Tensor::copy_from) and [`Tensor::write`](crate::Tensor::write) are
@@ -55,6 +60,7 @@ mod binary;
 mod choose;
 mod combine;
 mod copy;
+mod cut;
 mod elementwise;
 mod gather;
 mod group;

@@ -8,6 +8,7 @@ mod api;
 mod arena;
 mod arithmetic;
 mod bad_input;
+mod bindings;
 mod convert;
 mod errors;
 mod every_kernel;

@@ -1,5 +1,6 @@
 //! One use of a kernel: tensors, sizes, template arguments.
 
+use super::device;
 use super::output::{Output, Slot};
 use crate::context::Context;
 use crate::memory;
@@ -290,6 +291,11 @@ impl Call {
     /// The tensors that the call is given: inputs, then outputs.
     pub(super) fn views(&self) -> impl Iterator<Item = &Tensor> {
         self.inputs.iter().chain(self.outputs.iter().filter_map(Output::given))
+    }
+
+    /// Bytes that are bound of each of these.
+    pub(crate) fn bound(&self) -> impl Iterator<Item = Result<u64>> {
+        self.views().map(device::bound)
     }
 
     /// An input, or an output of the caller's.

@@ -159,17 +159,22 @@ fn before(tensor: &Tensor) -> u64 {
     tensor.place().map_or(0, |(_, first)| first % alignment)
 }
 
-/// From the first element of a view to its last, in whole words, and what precedes it from where it
-/// can be bound; one word for an empty view.
+/// Bytes that are bound of a view: from its first element to its last, in whole words, and what
+/// precedes it from where it can be bound; one word for an empty view.
+pub(super) fn bound(tensor: &Tensor) -> Result<u64> {
+    Ok(match tensor.extent()? {
+        0 => 4,
+        extent => (before(tensor) + extent).next_multiple_of(4),
+    })
+}
+
+/// Where a view is bound.
 fn place(tensor: &Tensor) -> Result<Place<'_>> {
     let (buffer, first) = tensor
         .place()
         .ok_or_else(|| Error::WrongContext("a tensor that is not in GPU memory".into()))?;
-    let before = before(tensor);
-    let (offset, bytes) = match tensor.extent()? {
-        0 => (0, 4),
-        extent => (first - before, (before + extent).next_multiple_of(4)),
-    };
+    let bytes = bound(tensor)?;
+    let offset = if tensor.elem_count() == 0 { 0 } else { first - before(tensor) };
     let (limit, which) =
         (tensor.context().caps().max_binding_bytes, "max_storage_buffer_binding_size");
     if bytes > limit {

@@ -6,6 +6,7 @@ use super::rows::Rows;
 use super::texts::{CHOOSE, Function, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`Router::choose`](crate::moe::Router::choose).
@@ -92,5 +93,15 @@ impl Plan for Choose {
             .value("k", k as u32)
             .value("scale", scale);
         Ok(smallvec![step])
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        if axis > 0 {
+            return Ok(None);
+        }
+        Ok(Some(Choose {
+            logits: self.logits.narrow(0, range.start, range.len())?,
+            ..self.clone()
+        }))
     }
 }

@@ -6,6 +6,7 @@ use super::rows::{counted, in_blocks, singly};
 use super::texts::{COMBINE, Function, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::Options;
 
@@ -85,5 +86,14 @@ impl Plan for Combine {
             .value("entries", counted("combine", x.shape()[0])?)
             .max_iterations(Options::execute().max_iterations.max(places.shape()[1] as u64));
         Ok(smallvec![step])
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let part = |tensor: &Tensor| tensor.narrow(axis, range.start, range.len());
+        let Combine { x, places, weights } = self.clone();
+        Ok(Some(match axis {
+            0 => Combine { places: part(&places)?, weights: part(&weights)?, x },
+            _ => Combine { x: part(&x)?, places, weights },
+        }))
     }
 }

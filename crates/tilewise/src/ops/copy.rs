@@ -1,5 +1,6 @@
 //! Copies, also between types, and the methods of `Tensor` that write.
 
+use super::cut;
 use super::elementwise::{Elementwise, each};
 use super::layout::{broadcast, rank};
 use super::op::{Op, submit};
@@ -120,7 +121,10 @@ impl Tensor {
             DType::U32 => Constant::U32(value as u32),
             DType::F32 | DType::F16 | DType::BF16 => Constant::F32(value as f32),
         };
-        submit(self.context(), "fill", &each("fill", Function::new(FILL), &[], self, value)?)
+        let fill =
+            |(): &(), [out]: [&Tensor; 1]| each("fill", Function::new(FILL), &[], out, value);
+        let steps = cut::steps(&(), [self], &fill, &|(), _, _| Ok(Some(())), &|()| 1)?;
+        submit(self.context(), "fill", &steps)
     }
 
     /// Copies another tensor's elements here, converted as [`ops::copy`](crate::ops::copy) says,

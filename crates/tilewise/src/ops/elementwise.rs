@@ -1,12 +1,13 @@
 //! Functions of the elements of one or two tensors.
 
-use super::layout::{Axes, Sizes, broadcast, float, rank};
+use super::layout::{Axes, Sizes, broadcast, float, part_of, rank};
 use super::op::{Op, sealed::Plan};
 use super::rows::{Rows, in_blocks};
 use super::texts::{ELEMENTWISE, Function, Steps};
 use crate::kernel::Constant;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// An operation of [`unary`](super::unary()) or [`binary`](super::binary()).
@@ -71,6 +72,25 @@ impl Plan for Elementwise {
         let unused = if integers { Constant::U32(0) } else { Constant::F32(0.0) };
         each(self.name, Function::new(self.text), &self.inputs, out, unused)
     }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let rank = self.inputs.iter().map(|input| input.shape().len()).max().unwrap_or_default();
+        let inputs = self.inputs.iter().map(|input| part_of(input, rank, axis, &range));
+        Ok(Some(Elementwise { inputs: inputs.collect::<Result<_>>()?, ..*self }))
+    }
+}
+
+/// Indices as they count from the `first` entry on, and the step that makes them; those of entries
+/// before it lie beyond all.
+pub(super) fn counted_from(first: usize, indices: &Tensor) -> Result<(Tensor, Steps)> {
+    if first == 0 {
+        return Ok((indices.clone(), Steps::new()));
+    }
+    let shifted = Tensor::zeros(indices.context(), DType::U32, indices.shape())?;
+    let minus = Function::new("fn apply(x: V, z: V, value: E) -> V { return x - V(value); }\n");
+    let first = Constant::U32(first as u32);
+    let steps = each("indices", minus, std::slice::from_ref(indices), &shifted, first)?;
+    Ok((shifted, steps))
 }
 
 /// The shape that two are broadcast to, after numpy's rules.

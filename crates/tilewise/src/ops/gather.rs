@@ -1,11 +1,12 @@
 //! Rows from places that indices name.
 
+use super::elementwise::counted_from;
 use super::layout::{Axes, Sizes, rank, vector};
 use super::op::{Op, sealed::Plan};
 use super::rows::in_blocks;
 use super::texts::{Function, GATHER, Steps};
 use crate::tensor::Tensor;
-use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`gather`].
@@ -14,6 +15,8 @@ pub struct Gather {
     x: Tensor,
     indices: Tensor,
     zeros: bool,
+    /// Entries before those of `x`: a later part leaves what it has no entry for to others.
+    first: usize,
 }
 
 /// The entries of `x`, \[n, …\] of any type, that `indices`, \[m\] of u32, name along the first
@@ -37,7 +40,7 @@ pub struct Gather {
 /// # }
 /// ```
 pub fn gather(x: &Tensor, indices: &Tensor) -> Op<Gather> {
-    Op::new(Gather { x: x.clone(), indices: indices.clone(), zeros: false })
+    Op::new(Gather { x: x.clone(), indices: indices.clone(), zeros: false, first: 0 })
 }
 
 impl Op<Gather> {
@@ -79,7 +82,8 @@ impl Plan for Gather {
     }
 
     fn steps(&self, out: &Tensor) -> Result<Steps> {
-        let Gather { x, indices, zeros } = self;
+        let Gather { x, indices, zeros, first } = self;
+        let (indices, mut steps) = counted_from(*first, indices)?;
         let caps = x.context().caps();
         let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
         let axes = Axes { shape: x.shape()[1..].into(), strides }.of_entries();
@@ -97,13 +101,33 @@ impl Plan for Gather {
             DType::U32 => (INTEGER, u32::MAX),
             DType::F32 | DType::F16 | DType::BF16 => (FLOAT, f32::NAN.to_bits()),
         };
-        let inputs = [Some(&axes.entries(x, 0)), Some(indices)];
+        let inputs = [Some(&axes.entries(x, 0)), Some(&indices)];
         let mut step =
             GATHER.step("gather", Function::new(function), &inputs, &[&axes.entries(out, 1)])?;
         step.call = in_blocks("gather", step.call, rows, length, caps)?
+            .constant("FILLS", *first == 0)
             .value("inner", inner as u32)
             .value("entries", x.shape()[0] as u32)
             .value("beyond", if *zeros { 0 } else { beyond });
-        Ok(smallvec![step])
+        steps.push(step);
+        Ok(steps)
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let part = |tensor: &Tensor| tensor.narrow(axis, range.start, range.len());
+        let own = self.clone();
+        Ok(Some(match axis {
+            0 => Gather { indices: part(&self.indices)?, ..own },
+            _ if axis < self.x.shape().len() => Gather { x: part(&self.x)?, ..own },
+            _ => Gather {
+                x: self.x.narrow(0, range.start, range.len())?,
+                first: self.first + range.start,
+                ..own
+            },
+        }))
+    }
+
+    fn entries(&self) -> usize {
+        self.x.shape()[0]
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// One number per axis.
@@ -79,6 +80,19 @@ pub(super) fn broadcast(tensor: &Tensor, shape: &[usize]) -> Option<Sizes> {
         }
     }
     Some(strides)
+}
+
+/// What a tensor is for a range along an axis of a shape of so many axes, to which it is broadcast.
+pub(super) fn part_of(
+    tensor: &Tensor,
+    rank: usize,
+    axis: usize,
+    range: &Range<usize>,
+) -> Result<Tensor> {
+    match (axis + tensor.shape().len()).checked_sub(rank) {
+        Some(own) if tensor.shape()[own] > 1 => tensor.narrow(own, range.start, range.len()),
+        _ => Ok(tensor.clone()),
+    }
 }
 
 /// A shape, and the strides of several tensors in it.

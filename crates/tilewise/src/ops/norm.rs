@@ -6,6 +6,7 @@ use super::rows::Rows;
 use super::texts::{Function, NORMALIZE, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`layer_norm`] and [`rms_norm`].
@@ -115,5 +116,12 @@ impl Plan for Norm {
             .constant("CENTRED", self.bias.is_some())
             .value("eps", self.eps);
         Ok(smallvec![step])
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        if axis + 1 == self.x.shape().len() {
+            return Ok(None);
+        }
+        Ok(Some(Norm { x: self.x.narrow(axis, range.start, range.len())?, ..self.clone() }))
     }
 }

@@ -1,5 +1,6 @@
 //! Runs operations with one output.
 
+use super::cut;
 use super::texts::{Step, Steps};
 use crate::context::{Backend, Context};
 use crate::kernel::{Call, Kernel};
@@ -37,9 +38,10 @@ impl<K: sealed::Plan> Operation for K {}
 pub(super) mod sealed {
     use super::{DType, Result, Steps, Tensor};
     use crate::ops::layout::Sizes;
+    use std::ops::Range;
 
     /// From tensors to kernels.
-    pub trait Plan {
+    pub trait Plan: Sized {
         /// For messages.
         fn name(&self) -> &'static str;
 
@@ -56,6 +58,18 @@ pub(super) mod sealed {
 
         /// The kernels, for an output of the right shape and type.
         fn steps(&self, out: &Tensor) -> Result<Steps>;
+
+        /// The operation that gives a range along an axis of the output; none where its kernels
+        /// need more of the operands than they would be given.
+        fn part(&self, _axis: usize, _range: Range<usize>) -> Result<Option<Self>> {
+            Ok(None)
+        }
+
+        /// The length of an axis that operands have besides, along which there are parts, too: the
+        /// one behind the output's. Their results join those of the parts before.
+        fn entries(&self) -> usize {
+            1
+        }
     }
 }
 
@@ -213,6 +227,6 @@ impl<K: Operation> Op<K> {
         if out.elem_count() == 0 {
             return Ok(Steps::new());
         }
-        self.kind.steps(out)
+        cut::steps(&self.kind, [out], &|kind, [out]| kind.steps(out), &K::part, &K::entries)
     }
 }

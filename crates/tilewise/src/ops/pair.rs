@@ -1,5 +1,6 @@
 //! Runs operations with two outputs.
 
+use super::cut;
 use super::op::{encode, fits, record, submit};
 use super::texts::{Step, Steps, apart};
 use crate::context::Context;
@@ -38,10 +39,11 @@ impl<K: sealed::Plan> PairOperation for K {}
 pub(super) mod sealed {
     use super::{Result, Steps, Tensor};
     use crate::ops::layout::Sizes;
+    use std::ops::Range;
     use tilewise_core::DType;
 
     /// From tensors to kernels.
-    pub trait Plan {
+    pub trait Plan: Sized {
         /// For messages.
         fn name(&self) -> &'static str;
 
@@ -54,6 +56,12 @@ pub(super) mod sealed {
 
         /// The kernels, for outputs of the right shapes and types.
         fn steps(&self, outs: [&Tensor; 2]) -> Result<Steps>;
+
+        /// The operation that gives a range along an axis of both outputs; none where its kernels
+        /// need more of the operands than they would be given.
+        fn part(&self, _axis: usize, _range: Range<usize>) -> Result<Option<Self>> {
+            Ok(None)
+        }
     }
 }
 
@@ -136,6 +144,6 @@ impl<K: PairOperation> Pair<K> {
         if outs[0].elem_count() == 0 {
             return Ok(Steps::new());
         }
-        self.kind.steps(outs)
+        cut::steps(&self.kind, outs, &K::steps, &K::part, &|_| 1)
     }
 }

@@ -1,11 +1,13 @@
 //! Sums, means, largest and smallest elements along an axis.
 
+use super::cut;
 use super::layout::{Axes, Sizes, float};
 use super::op::{Op, sealed::Plan};
-use super::rows::Rows;
+use super::rows::{Rows, Shared};
 use super::texts::{Function, LARGEST, REDUCE, SUM, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`sum`], [`mean`], [`max`], [`min`] and [`arg_max`].
@@ -189,30 +191,70 @@ impl Plan for Reduce {
     }
 
     fn steps(&self, out: &Tensor) -> Result<Steps> {
-        let Reduce { kind, ref x, axis, factor } = *self;
-        let mut of_out = Sizes::from(out.strides());
-        of_out.insert(axis, 0);
-        let axes = Axes { shape: x.shape().into(), strides: [x.strides().into(), of_out] };
-        let rows = Rows::new(self.name(), axes, axis)?;
-        let (view, caps) = (rows.view(x, 0), x.context().caps());
-        let step = |out: &Tensor, segments: usize, factor: f32| {
-            let mut step = REDUCE.step(self.name(), kind.function(), &[Some(&view)], &[out])?;
-            step.call = step.call.value("factor", factor);
-            step.call = rows.dispatch_segments(self.name(), step.call, segments, caps)?;
-            Ok::<_, Error>(step)
+        let Reduce { kind, ref x, factor, .. } = *self;
+        let caps = x.context().caps();
+        let shared = self.rows(out)?.in_segments(kind != Kind::ArgMax, caps);
+        let first = |factor: f32, out: &Tensor| {
+            let first = Segments { reduce: Reduce { factor, ..self.clone() }, shared };
+            cut::steps(&first, [out], &|part, [out]| part.steps(out), &Segments::part, &|_| 1)
         };
-        let segments = if kind == Kind::ArgMax { 1 } else { rows.segments(caps) };
-        if segments == 1 {
-            return Ok(smallvec![step(&rows.view_of(out, 1, 1), 1, factor)?]);
+        if shared.segments == 1 {
+            return first(factor, &out.with_axis(0));
         }
         // The results of segments, and then of these.
-        let mut shape: Sizes = smallvec![segments];
+        let mut shape: Sizes = smallvec![shared.segments];
         shape.extend_from_slice(out.shape());
         let parts = Tensor::zeros(x.context(), DType::F32, &shape)?;
-        let of_parts = parts.laid_out(&[parts.elem_count(), 1], &[1, 0]);
-        let first = step(&of_parts, segments, 1.0)?;
-        let mut steps = Reduce { kind, x: parts, axis: 0, factor }.steps(out)?;
-        steps.insert(0, first);
+        let mut steps = first(1.0, &parts)?;
+        steps.extend(Reduce { kind, x: parts, axis: 0, factor }.steps(out)?);
         Ok(steps)
+    }
+}
+
+impl Reduce {
+    /// Operand and output, which does not have the axis, as rows along it.
+    fn rows(&self, out: &Tensor) -> Result<Rows<2>> {
+        let Reduce { x, axis, .. } = self;
+        let mut of_out = Sizes::from(out.strides());
+        of_out.insert(*axis, 0);
+        let axes = Axes { shape: x.shape().into(), strides: [x.strides().into(), of_out] };
+        Rows::new(self.name(), axes, *axis)
+    }
+}
+
+/// The results of segments of rows, [segments, …]. Parts share their rows out as the whole does, so
+/// that they add in its order.
+struct Segments {
+    reduce: Reduce,
+    shared: Shared,
+}
+
+impl Segments {
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let Segments { reduce, shared } = self;
+        let (name, rows) = (reduce.name(), reduce.rows(&out.narrow(0, 0, 1)?.squeeze(0)?)?);
+        let strides = [out.strides().into()];
+        let mut axes = Axes { shape: out.shape().into(), strides }.collapsed();
+        axes.push(1, [0]);
+        let out = out.laid_out(&axes.shape, &axes.strides[0]);
+        let inputs = [Some(&rows.view(&reduce.x, 0))];
+        let mut step = REDUCE.step(name, reduce.kind.function(), &inputs, &[&out])?;
+        let (call, caps) = (step.call.value("factor", reduce.factor), out.context().caps());
+        step.call = rows.dispatch_segments(name, call, shared, caps)?;
+        Ok(smallvec![step])
+    }
+
+    /// Whole segments, or some of the rows.
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let Segments { reduce, shared } = self;
+        let (along, range) = match axis.checked_sub(1) {
+            Some(row) => (row + usize::from(row >= reduce.axis), range),
+            None => {
+                let end = (range.end * shared.span).min(reduce.x.shape()[reduce.axis]);
+                (reduce.axis, range.start * shared.span..end)
+            }
+        };
+        let x = reduce.x.narrow(along, range.start, range.len())?;
+        Ok(Some(Segments { reduce: Reduce { x, ..reduce.clone() }, shared: *shared }))
     }
 }

@@ -1,11 +1,12 @@
 //! Rotary position embeddings.
 
-use super::layout::{Axes, Sizes, broadcast, float};
+use super::layout::{Axes, Sizes, broadcast, float, part_of};
 use super::op::{Op, sealed::Plan};
 use super::rows::{Rows, in_blocks};
 use super::texts::{Function, ROPE, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`rope`].
@@ -120,5 +121,15 @@ impl Plan for Rope {
         step.call = in_blocks("rope", step.call, rows.count, rows.length(), caps)?
             .constant("INTERLEAVED", *interleaved);
         Ok(smallvec![step])
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let Rope { x, cos, sin, interleaved } = self;
+        if axis + 1 == x.shape().len() {
+            return Ok(None);
+        }
+        let part = |tensor| part_of(tensor, x.shape().len(), axis, &range);
+        let [x, cos, sin] = [part(x)?, part(cos)?, part(sin)?];
+        Ok(Some(Rope { x, cos, sin, interleaved: *interleaved }))
     }
 }

@@ -97,23 +97,21 @@ impl<const N: usize> Rows<N> {
         strides[last] != 1 && last > 0 && strides[last - 1] == 1
     }
 
-    fn shares(&self, caps: &Caps) -> Shares {
-        let shares = Shares::new(self.length(), caps);
-        if self.across() { shares.across() } else { shares }
-    }
-
-    /// Into how many segments rows are cut where there are few of them, so that there is work for
-    /// [`ENOUGH`] workgroups.
-    pub(super) fn segments(&self, caps: &Caps) -> usize {
-        let Shares { invocations, rows } = self.shares(caps);
+    /// How rows are shared out: if so `asked` and there are few of them, in segments, so that there
+    /// is work for [`ENOUGH`] workgroups.
+    pub(super) fn in_segments(&self, asked: bool, caps: &Caps) -> Shared {
+        let (across, shares) = (self.across(), Shares::new(self.length(), caps));
+        let shares = if across { shares.across() } else { shares };
+        let Shares { invocations, rows } = shares;
         let most = self.length() / (invocations as usize * 4 * BLOCK);
         let wanted = ENOUGH / self.count.div_ceil(rows).max(1) as usize;
-        self.length().div_ceil(self.span(wanted.min(most))).max(1)
-    }
-
-    /// Elements of a segment, of so many.
-    fn span(&self, segments: usize) -> usize {
-        self.length().div_ceil(segments.max(1)).next_multiple_of(BLOCK).max(1)
+        let span = |segments: usize| {
+            self.length().div_ceil(segments.max(1)).next_multiple_of(BLOCK).max(1)
+        };
+        let wanted = if asked { wanted.min(most) } else { 1 };
+        let segments = self.length().div_ceil(span(wanted)).max(1);
+        let turns = self.turns(invocations as usize).min(UNKEPT) as u32;
+        Shared { shares, across, turns, span: span(segments), segments }
     }
 
     /// As [`dispatch`](Self::dispatch), for rows in segments: `span` and `units`, too. `Overflow`
@@ -122,9 +120,11 @@ impl<const N: usize> Rows<N> {
         &self,
         operation: &str,
         call: Call,
-        segments: usize,
+        shared: &Shared,
         caps: &Caps,
     ) -> Result<Call> {
+        let Shared { shares: Shares { invocations, rows }, across, turns, span, .. } = *shared;
+        let segments = self.length().div_ceil(span).max(1);
         let units = u32::try_from(segments).ok().and_then(|all| self.count.checked_mul(all));
         let units = units.ok_or_else(|| {
             Error::Overflow(format!(
@@ -133,17 +133,30 @@ impl<const N: usize> Rows<N> {
                 u32::MAX
             ))
         })?;
-        let Shares { invocations, rows } = self.shares(caps);
         let call = call
-            .constant("ACROSS", self.across())
+            .constant("ACROSS", across)
             .constant("LANES", invocations)
             .constant("ROWS", rows)
             .value("rows", self.count)
             .value("units", units)
-            .constant("TURNS", self.turns(invocations as usize).min(UNKEPT) as u32)
-            .value("span", self.span(segments) as u32);
+            .constant("TURNS", turns)
+            .value("span", span as u32);
         Ok(dispatch(call, units.div_ceil(rows), invocations * rows, caps))
     }
+}
+
+/// How rows in segments are shared out.
+#[derive(Clone, Copy)]
+pub(super) struct Shared {
+    shares: Shares,
+    /// Whether neighbouring invocations have neighbouring rows.
+    across: bool,
+    /// Blocks that an invocation reads at once.
+    turns: u32,
+    /// Elements of a segment.
+    pub(super) span: usize,
+    /// Segments of a row.
+    pub(super) segments: usize,
 }
 
 /// So many workgroups of this size, in rows of workgroups where one is not enough.

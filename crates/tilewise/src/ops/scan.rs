@@ -6,6 +6,7 @@ use super::rows::{Rows, counted};
 use super::texts::{Function, SCAN, Step, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The longest row that one workgroup scans alone.
@@ -84,6 +85,14 @@ impl Plan for Scan {
 
     fn steps(&self, out: &Tensor) -> Result<Steps> {
         scan("exclusive_scan", &self.x, out, self.total)
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let Scan { ref x, total } = *self;
+        if axis + 1 == x.shape().len() {
+            return Ok(None);
+        }
+        Ok(Some(Scan { x: x.narrow(axis, range.start, range.len())?, total }))
     }
 }
 

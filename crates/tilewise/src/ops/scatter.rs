@@ -1,11 +1,12 @@
 //! Rows to places that indices name.
 
+use super::elementwise::counted_from;
 use super::layout::{Axes, Sizes, rank, vector};
 use super::op::{Op, sealed::Plan};
 use super::rows::{in_blocks, one_each};
 use super::texts::{Function, OWNERS, SCATTER, Steps};
 use crate::tensor::Tensor;
-use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`scatter`].
@@ -14,6 +15,8 @@ pub struct Scatter {
     x: Tensor,
     indices: Tensor,
     rows: usize,
+    /// Rows before these.
+    first: usize,
 }
 
 /// The rows of `x`, \[m, …\] of any type, at the places that `indices`, \[m\] of u32, name in an
@@ -37,7 +40,7 @@ pub struct Scatter {
 /// # }
 /// ```
 pub fn scatter(x: &Tensor, indices: &Tensor, rows: usize) -> Op<Scatter> {
-    Op::new(Scatter { x: x.clone(), indices: indices.clone(), rows })
+    Op::new(Scatter { x: x.clone(), indices: indices.clone(), rows, first: 0 })
 }
 
 impl Plan for Scatter {
@@ -50,7 +53,7 @@ impl Plan for Scatter {
     }
 
     fn output(&self) -> Result<(Sizes, DType)> {
-        let Scatter { x, indices, rows } = self;
+        let Scatter { x, indices, rows, .. } = self;
         rank("scatter", "x", x)?;
         let mut shape = Sizes::from(x.shape());
         let Some(first) = shape.first_mut() else {
@@ -67,19 +70,20 @@ impl Plan for Scatter {
     }
 
     fn steps(&self, out: &Tensor) -> Result<Steps> {
-        let Scatter { x, indices, rows } = self;
+        let Scatter { x, indices, rows, first } = self;
+        let (indices, mut steps) = counted_from(*first, indices)?;
         let (count, caps) = (x.shape()[0], x.context().caps());
         if count == 0 {
             return Ok(Steps::new());
         }
         // One of several equal indices wins by a number, whatever the order of invocations.
         let owners = Tensor::zeros(x.context(), DType::U32, &[*rows])?;
-        let mut owned = OWNERS.step("scatter", Function::NONE, &[Some(indices)], &[&owners])?;
+        let mut owned = OWNERS.step("scatter", Function::NONE, &[Some(&indices)], &[&owners])?;
         owned.call = one_each("scatter", owned.call, count, caps)?;
 
         let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
         let axes = Axes { shape: x.shape()[1..].into(), strides }.of_entries();
-        let inputs = [Some(&axes.entries(x, 0)), Some(indices), Some(&owners)];
+        let inputs = [Some(&axes.entries(x, 0)), Some(&indices), Some(&owners)];
         let mut moved =
             SCATTER.step("scatter", Function::NONE, &inputs, &[&axes.entries(out, 1)])?;
         let (length, outer) = axes.row();
@@ -92,6 +96,22 @@ impl Plan for Scatter {
         })?;
         moved.call =
             in_blocks("scatter", moved.call, all, length, caps)?.value("inner", outer as u32);
-        Ok(smallvec![owned, moved])
+        steps.extend([owned, moved]);
+        Ok(steps)
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let part = |tensor: &Tensor, axis| tensor.narrow(axis, range.start, range.len());
+        let (own, Scatter { x, indices, .. }) = (self.clone(), self);
+        Ok(Some(match axis {
+            0 => Scatter { rows: range.len(), first: self.first + range.start, ..own },
+            _ if axis < x.shape().len() => Scatter { x: part(x, axis)?, ..own },
+            // The last of several rows wins, and so does the last part.
+            _ => Scatter { x: part(x, 0)?, indices: part(indices, 0)?, ..own },
+        }))
+    }
+
+    fn entries(&self) -> usize {
+        self.x.shape()[0]
     }
 }

@@ -1,11 +1,12 @@
 //! Softmax along the last axis.
 
-use super::layout::{Axes, Sizes, broadcast, float};
+use super::layout::{Axes, Sizes, broadcast, float, part_of};
 use super::op::{Op, sealed::Plan};
 use super::rows::Rows;
 use super::texts::{Function, SOFTMAX, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`softmax`].
@@ -121,5 +122,20 @@ impl Plan for Softmax {
             .value("queries", queries)
             .value("before", before.unwrap_or_default());
         Ok(smallvec![step])
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let rank = self.x.shape().len();
+        if axis + 1 == rank {
+            return Ok(None);
+        }
+        let part = |tensor| part_of(tensor, rank, axis, &range);
+        let first = if axis + 2 == rank { range.start } else { 0 };
+        Ok(Some(Softmax {
+            x: part(&self.x)?,
+            mask: self.mask.as_ref().map(part).transpose()?,
+            causal: self.causal.map(|offset| offset.saturating_add(first)),
+            scale: self.scale,
+        }))
     }
 }

@@ -6,6 +6,7 @@ use super::rows::{counted, in_blocks, singly};
 use super::texts::{Function, Steps, TAKE_ALONG};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`take_along`].
@@ -67,5 +68,11 @@ impl Plan for TakeAlong {
             .value("columns", counted("take_along", x.shape()[1])?)
             .value("beyond", f32::NAN.to_bits());
         Ok(smallvec![step])
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let part = |tensor: &Tensor| tensor.narrow(axis, range.start, range.len());
+        let x = if axis == 0 { part(&self.x)? } else { self.x.clone() };
+        Ok(Some(TakeAlong { x, indices: part(&self.indices)? }))
     }
 }

@@ -268,6 +268,14 @@ impl Text {
 }
 
 impl Step {
+    /// Names of the tensors that it binds, and bytes.
+    pub(super) fn bound(&self) -> impl Iterator<Item = (&'static str, Result<u64>)> {
+        let Step { text, form, call } = self;
+        let own = text.inputs.iter().zip(&form.inputs);
+        let own = own.filter(|(_, place)| matches!(place, Place::Own(_))).map(|(name, _)| *name);
+        own.chain(text.outputs.iter().copied()).zip(call.bound())
+    }
+
     /// The kernel, made when it is met for the first time.
     pub(super) fn kernel(&self) -> Arc<Kernel> {
         let mut kernels = lock(&self.text.kernels);

@@ -6,6 +6,7 @@ use super::rows::Rows;
 use super::texts::{Function, Steps, TOP_K};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`top_k`].
@@ -77,5 +78,13 @@ impl Plan for TopK {
         )?;
         step.call = rows.dispatch(step.call, x.context().caps()).value("k", k as u32);
         Ok(smallvec![step])
+    }
+
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let TopK { ref x, k } = *self;
+        if axis + 1 == x.shape().len() {
+            return Ok(None);
+        }
+        Ok(Some(TopK { x: x.narrow(axis, range.start, range.len())?, k }))
     }
 }

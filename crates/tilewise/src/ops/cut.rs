@@ -1,0 +1,78 @@
+//! Cutting: an operation on tensors that no binding of the device holds is computed in parts, one
+//! after the other.
+//!
+//! A part is the same operation for a range along an axis of the output. A tensor spans its strides
+//! times its extents, so each cut halves the axis that makes the largest tensor shortest: rows for
+//! a row-major one, columns for a transposed one.
+
+use super::texts::Steps;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::ops::Range;
+use tilewise_core::{Error, Result};
+
+/// The kernels of an operation for these outputs. `plan` gives the kernels of a part, without cuts;
+/// `part` the operation for a range along an axis of the outputs, or none where it has no such
+/// parts. It may have parts along one more axis, of operands alone, which `entries` gives the
+/// length of.
+///
+/// # Errors
+/// Those of both; `TooLarge` for what no cut makes shorter.
+pub(super) fn steps<K, const N: usize>(
+    kind: &K,
+    outs: [&Tensor; N],
+    plan: &impl Fn(&K, [&Tensor; N]) -> Result<Steps>,
+    part: &impl Fn(&K, usize, Range<usize>) -> Result<Option<K>>,
+    entries: &impl Fn(&K) -> usize,
+) -> Result<Steps> {
+    // Of the whole, too, for the sake of its checks: parts do not know of each other.
+    let whole = plan(kind, outs)?;
+    let limit = outs[0].context().caps().max_binding_bytes;
+    let bound = bound(&whole)?;
+    // Of several the first one.
+    let largest = bound.iter().enumerate().rev().max_by_key(|(_, (_, bytes))| *bytes);
+    let Some((at, &(operand, bytes))) = largest.filter(|(_, (_, bytes))| *bytes > limit) else {
+        return Ok(whole);
+    };
+    let part_of = |axis: usize, range: Range<usize>| {
+        let Some(kind) = part(kind, axis, range.clone())? else { return Ok(None) };
+        let mut parts = outs.map(Tensor::clone);
+        for out in parts.iter_mut().filter(|out| axis < out.shape().len()) {
+            *out = out.narrow(axis, range.start, range.len())?;
+        }
+        Ok::<_, Error>(Some((kind, parts)))
+    };
+    let mut best = None;
+    let axes = outs[0].shape().iter().copied().chain([entries(kind)]);
+    for (axis, size) in axes.enumerate().filter(|(_, size)| *size > 1) {
+        let Some((kind, outs)) = part_of(axis, 0..middle(size))? else { continue };
+        let left = self::bound(&plan(&kind, outs.each_ref())?)?[at].1;
+        if best.is_none_or(|(_, _, least)| left < least) {
+            best = Some((axis, size, left));
+        }
+    }
+    // Parts that lie among each other span nearly as much as the whole.
+    let Some((axis, size, _)) = best.filter(|(_, _, left)| *left <= bytes - bytes / 8) else {
+        let which = "max_storage_buffer_binding_size";
+        return Err(Error::TooLarge { operand, bytes, limit, which });
+    };
+    let mut all = Steps::new();
+    for range in [0..middle(size), middle(size)..size] {
+        if let Some((kind, outs)) = part_of(axis, range)? {
+            all.extend(steps(&kind, outs.each_ref(), plan, part, entries)?);
+        }
+    }
+    Ok(all)
+}
+
+/// What the steps bind: names and bytes.
+fn bound(steps: &Steps) -> Result<SmallVec<[(&'static str, u64); 8]>> {
+    steps.iter().flat_map(|step| step.bound()).map(|(name, bytes)| Ok((name, bytes?))).collect()
+}
+
+/// Where to cut so many: in the middle, at a multiple of 128 if that is near, so that parts begin
+/// where a binding can.
+fn middle(size: usize) -> usize {
+    let granule = [128, 4].into_iter().find(|granule| size >= 4 * granule).unwrap_or(1);
+    size.div_ceil(2).next_multiple_of(granule)
+}

@@ -1,0 +1,169 @@
+//! Operations on tensors that no binding of the device holds: in parts, with the bits of the whole.
+
+use tilewise::moe::Router;
+use tilewise::ops::{self, Op, Operation, Pair, PairOperation};
+use tilewise::{Context, DType, Error, Tensor};
+use tilewise_core::convert;
+use tilewise_tests::adapters;
+
+use DType::{BF16, F16, F32};
+
+/// Kernels that ran, and the outputs.
+type Ran = (usize, Vec<Tensor>);
+
+/// An operation, the bytes of a binding, and a run.
+type Case = (&'static str, u64, fn(&Context) -> Ran);
+
+fn numbers(context: &Context, dtype: DType, shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    let numbers: Vec<f32> = (0..count).map(|i| (i * 7919 % 1009) as f32 / 128.0 - 4.0).collect();
+    Tensor::from_bytes(context, dtype, &convert::encode(dtype, &numbers), shape).unwrap()
+}
+
+fn words(context: &Context, below: usize, shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    let words: Vec<u32> = (0..count).map(|i| (i * 7919 % below) as u32).collect();
+    Tensor::upload(context, &words, shape).unwrap()
+}
+
+fn one<K: Operation>(op: Op<K>) -> Ran {
+    let out = op.run().unwrap();
+    (op.calls(&out).unwrap().len(), vec![out])
+}
+
+fn two<K: PairOperation>(pair: Pair<K>) -> Ran {
+    let outs = pair.run().unwrap();
+    (pair.calls(outs.each_ref()).unwrap().len(), outs.into())
+}
+
+/// Into a view, of which all that lies around it is an output, too.
+fn within<K: Operation>(op: &Op<K>, view: &Tensor, around: Tensor) -> Ran {
+    op.run_into(view).unwrap();
+    (op.calls(view).unwrap().len(), vec![around])
+}
+
+const CASES: &[Case] = &[
+    ("softmax", 4096, |on| {
+        let (x, mask) = (numbers(on, F32, &[5, 37, 61]), numbers(on, F16, &[37, 61]));
+        one(ops::softmax(&x).scale(0.5).mask(&mask).causal(3))
+    }),
+    ("softmax of other strides", 4096, |on| {
+        let x = numbers(on, BF16, &[37, 5, 61]).transpose(0, 1).unwrap();
+        one(ops::softmax(&x).causal(0))
+    }),
+    ("add", 4096, |on| one(ops::add(&numbers(on, F16, &[3, 53, 59]), &numbers(on, F16, &[53, 1])))),
+    ("mul, both broadcast", 4096, |on| {
+        one(ops::mul(&numbers(on, F32, &[1, 1501]), &numbers(on, F32, &[7, 1])))
+    }),
+    ("exp of a vector", 4096, |on| one(ops::exp(&numbers(on, F32, &[5001])))),
+    ("silu in place, within more", 4096, |on| {
+        let around = numbers(on, F16, &[40, 83]);
+        let view = around.slice(&[3..38, 2..79]).unwrap();
+        within(&ops::silu(&view), &view, around)
+    }),
+    ("copy of a transposed tensor", 4096, |on| one(ops::copy(&numbers(on, BF16, &[67, 71]).t()))),
+    ("copy to a transposed tensor", 4096, |on| {
+        let around = numbers(on, F32, &[67, 71]);
+        within(&ops::copy(&numbers(on, F16, &[71, 67])), &around.t(), around)
+    }),
+    ("cast of words", 4096, |on| one(ops::copy(&words(on, 999, &[41, 61])).out_dtype(F16))),
+    ("fill", 4096, |on| {
+        let x = numbers(on, BF16, &[40, 83]);
+        x.slice(&[1..39, 2..79]).unwrap().fill(3.0).unwrap();
+        (usize::MAX, vec![x])
+    }),
+    ("layer_norm", 4096, |on| {
+        let [weight, bias] = [F32, BF16].map(|dtype| numbers(on, dtype, &[77]));
+        one(ops::layer_norm(&numbers(on, F32, &[41, 77]), &weight, &bias, 1e-5))
+    }),
+    ("rms_norm in place", 4096, |on| {
+        let x = numbers(on, BF16, &[3, 41, 77]);
+        within(&ops::rms_norm(&x, &numbers(on, F32, &[77]), 1e-5), &x, x.clone())
+    }),
+    ("rope", 4096, |on| {
+        let [cos, sin] = [1, 2].map(|rows| numbers(on, F32, &[rows + 16, 23]));
+        let [cos, sin] = [cos, sin].map(|table| table.narrow(0, 0, 17).unwrap());
+        one(ops::rope(&numbers(on, F16, &[6, 17, 46]), &cos, &sin))
+    }),
+    ("rope of neighbours", 4096, |on| {
+        let [cos, sin] = [16, 17].map(|from| numbers(on, F32, &[70, from]).narrow(1, 0, 15));
+        let [cos, sin] = [cos, sin].map(Result::unwrap);
+        one(ops::rope(&numbers(on, F32, &[2, 70, 30]), &cos, &sin).interleaved())
+    }),
+    ("sum of rows", 4096, |on| one(ops::sum(&numbers(on, F32, &[53, 101]), 1))),
+    ("mean between others", 4096, |on| one(ops::mean(&numbers(on, F16, &[9, 61, 23]), 1))),
+    ("max in columns", 4096, |on| one(ops::max(&numbers(on, F32, &[1000, 5]), 0))),
+    ("arg_max", 4096, |on| one(ops::arg_max(&numbers(on, F16, &[3, 29, 131]), 2))),
+    ("sum of long rows", 1 << 17, |on| one(ops::sum(&numbers(on, F32, &[3, 100_001]), 1))),
+    ("min of a vector", 1 << 17, |on| one(ops::min(&numbers(on, F16, &[200_001]), 0))),
+    ("top_k", 4096, |on| two(ops::top_k(&numbers(on, F32, &[61, 67]), 3))),
+    ("choose", 4096, |on| two(Router::new(3).choose(&numbers(on, F32, &[90, 31])))),
+    ("gather", 4096, |on| {
+        one(ops::gather(&numbers(on, F16, &[19, 3, 13]), &words(on, 21, &[150])).or_zeros())
+    }),
+    ("gather from a table", 4096, |on| {
+        one(ops::gather(&numbers(on, BF16, &[301, 5, 13]), &words(on, 305, &[150])))
+    }),
+    ("gather words from a table", 4096, |on| {
+        one(ops::gather(&words(on, 999, &[150, 31]), &words(on, 160, &[9])))
+    }),
+    ("scatter", 4096, |on| {
+        // Rows that several name get the last of these.
+        let (x, places) = (numbers(on, F16, &[301, 3, 13]), words(on, 199, &[301]));
+        one(ops::scatter(&x, &places, 190))
+    }),
+    ("combine", 4096, |on| {
+        let (places, weights) = (words(on, 13, &[400, 3]), numbers(on, F32, &[400, 3]));
+        one(ops::combine(&numbers(on, F16, &[12, 37]), &places, &weights))
+    }),
+    ("take_along", 4096, |on| {
+        one(ops::take_along(&numbers(on, BF16, &[70, 63]), &words(on, 65, &[70, 17])))
+    }),
+    ("exclusive_scan", 4096, |on| {
+        one(ops::exclusive_scan(&numbers(on, F32, &[2, 23, 129])).with_total())
+    }),
+];
+
+#[test]
+fn operations_beyond_a_binding() {
+    for (turn, adapter) in adapters().iter().enumerate() {
+        let limited = |bytes: u64| {
+            adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = bytes)
+        };
+        let (whole, small) = (adapter.with_limits(|_| {}), [1 << 12, 1 << 17].map(limited));
+        // A software device, which compiles for seconds, runs every other case.
+        let step = if adapter.description.hardware { 1 } else { 2 };
+        for (name, bytes, run) in CASES.iter().skip(turn % step).step_by(step) {
+            let small = small.iter().find(|context| context.caps().max_binding_bytes == *bytes);
+            let [(kernels, wanted), (parts, got)] = [&whole, small.unwrap()].map(run);
+            assert!(kernels == usize::MAX || parts > kernels, "{name}: {parts} kernels");
+            for (got, wanted) in got.iter().zip(&wanted) {
+                let [got, wanted] = [got, wanted].map(|it| it.read_bytes_blocking().unwrap());
+                assert!(got == wanted, "{name} on {}", adapter.name());
+            }
+        }
+    }
+}
+
+/// What cannot be cut is named: one row, rows that lie among each other, a vector that is sorted.
+#[test]
+fn rows_beyond_a_binding() {
+    for adapter in adapters() {
+        let on = &adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = 4096);
+        let refused = |result: tilewise::Result<Vec<Tensor>>, name: &str| match result {
+            Err(Error::TooLarge { operand, limit: 4096, which, .. }) => {
+                assert_eq!((operand, which), (name, "max_storage_buffer_binding_size"));
+            }
+            other => panic!("{name}: {other:?}"),
+        };
+        let some = |result: tilewise::Result<Tensor>| result.map(|out| vec![out]);
+        let row = numbers(on, F32, &[3, 1025]);
+        refused(some(ops::softmax(&row).run()), "x");
+        refused(some(ops::softmax(&numbers(on, F32, &[61, 90]).t()).run()), "x");
+        refused(some(ops::sum(&row, 1).run()), "x");
+        let places = words(on, 40, &[9, 2]);
+        let table = numbers(on, F32, &[40, 33]);
+        refused(some(ops::combine(&table, &places, &numbers(on, F32, &[9, 2])).run()), "x");
+        refused(ops::sort(&words(on, 9, &[1025])).run().map(Into::into), "keys");
+    }
+}
