@@ -2,10 +2,12 @@
 //! device works on threads of its own in this process.
 
 use std::fs;
+use std::future::Future;
 use std::hint::black_box;
+use std::task::{Context as Task, Waker};
 use std::time::{Duration, Instant};
 use tilewise::planner::DeviceClass;
-use tilewise::{Context, DType, Gemm, Tensor};
+use tilewise::{Context, DType, Gemm, Tensor, wgpu};
 use tilewise_tests::{Data, Rng, adapters};
 
 /// How long a thread has run.
@@ -34,6 +36,78 @@ fn random(context: &Context, shape: &[usize], seed: u64) -> Tensor {
     Tensor::upload(context, &values, shape).unwrap()
 }
 
+fn submit(context: &Context, work: impl FnOnce(&mut wgpu::CommandEncoder)) {
+    let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
+    work(&mut encoder);
+    context.queue().unwrap().submit([encoder.finish()]);
+}
+
+/// Submits long draws: llvmpipe has done its compute passes when a submission returns, but draws on
+/// threads of its own.
+fn draw(context: &Context, draws: u32) {
+    let device = context.device().unwrap();
+    let text = "
+        @vertex fn triangle(@builtin(vertex_index) i: u32) -> @builtin(position) vec4<f32> {
+            return vec4(f32(i & 1u) * 4.0 - 1.0, f32(i >> 1u) * 4.0 - 1.0, 0.0, 1.0);
+        }
+        @fragment fn pixel(@builtin(position) at: vec4<f32>) -> @location(0) vec4<f32> {
+            var x = at.x;
+            for (var i = 0; i < 1000; i++) { x = fract(x * 1.5 + at.y); }
+            return vec4(x);
+        }";
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label: None,
+        source: wgpu::ShaderSource::Wgsl(text.into()),
+    });
+    let format = wgpu::TextureFormat::Rgba8Unorm;
+    let pipeline = device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
+        label: None,
+        layout: None,
+        vertex: wgpu::VertexState {
+            module: &module,
+            entry_point: None,
+            compilation_options: Default::default(),
+            buffers: &[],
+        },
+        primitive: Default::default(),
+        depth_stencil: None,
+        multisample: Default::default(),
+        fragment: Some(wgpu::FragmentState {
+            module: &module,
+            entry_point: None,
+            compilation_options: Default::default(),
+            targets: &[Some(format.into())],
+        }),
+        multiview_mask: None,
+        cache: None,
+    });
+    let texture = device.create_texture(&wgpu::TextureDescriptor {
+        label: None,
+        size: wgpu::Extent3d { width: 512, height: 512, depth_or_array_layers: 1 },
+        mip_level_count: 1,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format,
+        usage: wgpu::TextureUsages::RENDER_ATTACHMENT,
+        view_formats: &[],
+    });
+    let view = texture.create_view(&Default::default());
+    submit(context, |encoder| {
+        let target = wgpu::RenderPassColorAttachment {
+            view: &view,
+            depth_slice: None,
+            resolve_target: None,
+            ops: Default::default(),
+        };
+        let mut pass = encoder.begin_render_pass(&wgpu::RenderPassDescriptor {
+            color_attachments: &[Some(target)],
+            ..Default::default()
+        });
+        pass.set_pipeline(&pipeline);
+        (0..draws).for_each(|_| pass.draw(0..3, 0..1));
+    });
+}
+
 /// Waits for the work of which this is the output.
 type Wait<'a> = &'a dyn Fn(&Tensor);
 
@@ -48,10 +122,13 @@ fn long_wait(context: &Context, wait: Wait<'_>) -> (Duration, Duration) {
     let gemm = Gemm::new(&a, &b).kernel("naive");
     let mut products = 1;
     loop {
-        let device = context.device().unwrap();
-        let mut encoder = device.create_command_encoder(&Default::default());
-        (0..products).for_each(|_| gemm.encode(&mut encoder, &c).unwrap());
-        context.queue().unwrap().submit([encoder.finish()]);
+        if context.backend_name() == "gl" {
+            draw(context, products);
+        } else {
+            submit(context, |encoder| {
+                (0..products).for_each(|_| gemm.encode(encoder, &c).unwrap())
+            });
+        }
         let (begun, before) = (Instant::now(), waiting_ran());
         wait(&c);
         let (elapsed, ran) = (begun.elapsed(), waiting_ran().saturating_sub(before));
@@ -88,5 +165,44 @@ fn waiting_sleeps() {
             println!("{what} of {elapsed:?} on {name}: {ran:?} of a processor");
             assert!(ran < elapsed / 50, "{what} of {elapsed:?} on {name} worked for {ran:?}");
         }
+    }
+}
+
+/// wgpu gives OpenGL to one thread at a time, and panics in one that has wanted it for 6 s. No
+/// thread of the library's wants it while one thread of the user's reads and works.
+#[test]
+fn a_thread_may_work_long_before_it_reads_on() {
+    for adapter in adapters().iter().filter(|adapter| adapter.context.backend_name() == "gl") {
+        let context = adapter.another();
+        let (a, b) = (random(&context, &[256, 256], 1), random(&context, &[256, 256], 2));
+        let c = Tensor::zeros(&context, DType::F32, &[256, 256]).unwrap();
+        let gemm = Gemm::new(&a, &b).kernel("naive");
+        let work = |products: u32| {
+            let begun = Instant::now();
+            submit(&context, |encoder| {
+                (0..products).for_each(|_| gemm.encode(encoder, &c).unwrap())
+            });
+            begun.elapsed()
+        };
+        work(1);
+        let products = 8.0 * 8.0 / work(8).as_secs_f64();
+        let mut draws = 1;
+        let mut reading = loop {
+            draw(&context, draws);
+            let mut reading = Box::pin(c.read::<f32>());
+            let begun = Instant::now();
+            let mut pending = true;
+            while pending && begun.elapsed() < Duration::from_millis(50) {
+                let mut task = Task::from_waker(Waker::noop());
+                pending = reading.as_mut().poll(&mut task).is_pending();
+            }
+            if pending {
+                break reading;
+            }
+            draws *= 2;
+        };
+        let worked = work((products as u32).max(1));
+        println!("worked {worked:?} within a read on {}", adapter.name());
+        pollster::block_on(reading.as_mut()).unwrap();
     }
 }

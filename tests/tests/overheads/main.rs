@@ -221,6 +221,19 @@ fn compilations(work: impl FnOnce()) -> usize {
     counted(&COMPILED, work)
 }
 
+/// The passes of a product are compiled side by side, but on OpenGL, which wgpu gives to one thread
+/// at a time.
+#[test]
+fn passes_are_compiled_together() {
+    for adapter in adapters() {
+        let context = adapter.another();
+        let (a, b) = (zeros(&context, &[4, 600]), zeros(&context, &[600, 5]));
+        let split = Gemm::new(&a, &b).kernel("gemv/1x4+k2");
+        let here = compilations(|| drop(split.run().unwrap()));
+        assert_eq!(here, if context.backend_name() == "gl" { 2 } else { 0 }, "{}", adapter.name());
+    }
+}
+
 /// The log and `explain` tell of the first use; after `warm_up` there is none left.
 #[test]
 fn compiled_in_advance() {

@@ -53,6 +53,16 @@ impl<T> Answer<T> {
         self.settle(State::Gone);
     }
 
+    /// Wakes who waits, without an answer.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn wake(&self) {
+        let waker = match &mut *lock(&self.0) {
+            State::Awaited(waker) => waker.take(),
+            State::Given(_) | State::Gone => None,
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
     /// Settles what is still awaited, and wakes who waits.
     fn settle(&self, settled: State<T>) {
         let mut state = lock(&self.0);

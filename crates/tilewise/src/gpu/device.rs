@@ -26,11 +26,11 @@ impl std::ops::Deref for Device {
 impl Device {
     pub(crate) fn new(device: wgpu::Device, queue: wgpu::Queue) -> Self {
         Device {
+            #[cfg(not(target_family = "wasm"))]
+            waiter: super::waiting::Waiter::new(&device),
             device,
             queue,
             lost: Arc::default(),
-            #[cfg(not(target_family = "wasm"))]
-            waiter: Default::default(),
         }
     }
 

@@ -54,10 +54,14 @@ impl Gpu {
     }
 
     /// Compiles what the passes need on a thread for each: a driver was seen to take a quarter of a
-    /// second for a large kernel. What fails is met again by whoever needs it.
+    /// second for a large kernel. What fails is met again by whoever needs it. Not on OpenGL, which
+    /// wgpu gives to one thread at a time.
     #[cfg(not(target_family = "wasm"))]
     fn compile_together(&self, passes: &[Pass]) {
         use super::pipeline::text_of;
+        if self.device.adapter_info().backend == wgpu::Backend::Gl {
+            return;
+        }
         let mut new: Vec<&Pass> = Vec::new();
         for pass in passes {
             if !self.pipelines.has(pass) && new.iter().all(|other| text_of(other) != text_of(pass))

@@ -4,6 +4,7 @@ use super::answer::{Mapped, Mapping};
 use super::device::Device;
 use crate::cache::lock;
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -27,6 +28,15 @@ fn slice(begun: Instant) -> Option<Duration> {
 /// takes longer than a small product to wake up.
 const BRIEFLY: Duration = Duration::from_micros(100);
 
+/// The shortest and the longest time for which a future on OpenGL sleeps before it asks again.
+const PAUSE: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(50)];
+
+/// How long to sleep now: an eighth of the time waited so far. The answer may be late by as much.
+fn pause(begun: Instant) -> Duration {
+    let [least, most] = PAUSE;
+    (begun.elapsed() / 8).clamp(least, most)
+}
+
 /// How long the thread stays when there is nothing to wait for.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -34,13 +44,14 @@ const IDLE: Duration = Duration::from_secs(1);
 pub(super) struct Asking {
     submission: SubmissionIndex,
     begun: Instant,
-    /// Whether the thread waits and will wake the future.
-    left: bool,
+    /// When the future next turns to the thread; never again once that waits for the answer.
+    next: Option<Instant>,
 }
 
 impl Asking {
     pub(super) fn new(submission: SubmissionIndex) -> Self {
-        Asking { submission, begun: Instant::now(), left: false }
+        let begun = Instant::now();
+        Asking { submission, begun, next: Some(begun) }
     }
 
     /// Asks the device for news, and unless the answer is there sees to it that the future is
@@ -59,10 +70,17 @@ impl Asking {
             log::debug!("poll: {error}");
         }
         let polled = answer.poll(context);
-        if polled.is_pending() && !self.left {
-            self.left = self.begun.elapsed() > BRIEFLY
-                && device.waiter.take_over(device, &self.submission, answer);
-            if !self.left {
+        let now = Instant::now();
+        if polled.is_pending() && self.next.is_some_and(|next| next <= now) {
+            let (task, next) = if device.waiter.gl {
+                let at = now + pause(self.begun);
+                (Task::Wake(at), Some(at))
+            } else {
+                (Task::Wait(device.deref().clone(), self.submission.clone(), now), None)
+            };
+            if now - self.begun > BRIEFLY && device.waiter.take_over(task, answer.clone()) {
+                self.next = next;
+            } else {
                 std::thread::yield_now();
                 context.waker().wake_by_ref();
             }
@@ -71,19 +89,35 @@ impl Asking {
     }
 }
 
-/// The end of a submission, after which wgpu gives an answer.
+/// What the thread does for a future.
+enum Task {
+    /// Waits for the end of a submission, after which wgpu gives the answer.
+    Wait(wgpu::Device, SubmissionIndex, Instant),
+    /// Wakes it at a time, for it to ask by itself. wgpu gives OpenGL to one thread at a time, and
+    /// panics in one that wants it while another has it for 6 s. This thread, of which the user
+    /// does not know, never wants it.
+    Wake(Instant),
+}
+
+/// A future that waits for its answer.
 struct Awaited {
-    device: wgpu::Device,
-    submission: SubmissionIndex,
+    task: Task,
     answer: Mapping,
-    begun: Instant,
 }
 
 impl Awaited {
-    /// Waits for a slice of time. Returns whether there is nothing left to wait for.
+    /// Waits for a slice of time. Returns whether there is nothing left to do.
     fn wait(&self) -> bool {
-        let (submission_index, timeout) = (Some(self.submission.clone()), slice(self.begun));
-        let wait = || self.device.poll(PollType::Wait { submission_index, timeout });
+        let (device, submission, begun) = match &self.task {
+            Task::Wait(device, submission, begun) => (device, submission.clone(), *begun),
+            Task::Wake(at) => {
+                std::thread::sleep(at.saturating_duration_since(Instant::now()));
+                self.answer.wake();
+                return true;
+            }
+        };
+        let (submission_index, timeout) = (Some(submission), slice(begun));
+        let wait = || device.poll(PollType::Wait { submission_index, timeout });
         // wgpu panics where a device is lost while it waits.
         match catch_unwind(AssertUnwindSafe(wait)) {
             Ok(Err(PollError::Timeout)) => false,
@@ -99,8 +133,10 @@ impl Awaited {
 
 /// A thread that waits for submissions on behalf of futures: there from the first that it is asked
 /// to wait for until there was none for a while.
-#[derive(Default)]
-pub(super) struct Waiter(Arc<Shared>);
+pub(super) struct Waiter {
+    shared: Arc<Shared>,
+    gl: bool,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -119,16 +155,16 @@ struct State {
 }
 
 impl Waiter {
-    /// Has the thread wait. Returns whether there is one.
-    pub(super) fn take_over(
-        &self,
-        device: &wgpu::Device,
-        submission: &SubmissionIndex,
-        answer: &Mapping,
-    ) -> bool {
-        let mut state = lock(&self.0.state);
+    pub(super) fn new(device: &wgpu::Device) -> Self {
+        let gl = device.adapter_info().backend == wgpu::Backend::Gl;
+        Waiter { shared: Arc::default(), gl }
+    }
+
+    /// Hands a task to the thread. Returns whether there is one.
+    fn take_over(&self, task: Task, answer: Mapping) -> bool {
+        let mut state = lock(&self.shared.state);
         if !state.runs {
-            let shared = self.0.clone();
+            let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name(THREAD.into());
             state.runs = match thread.spawn(move || shared.run()) {
                 Ok(_) => true,
@@ -138,10 +174,8 @@ impl Waiter {
                 }
             };
         }
-        let (device, submission, answer) = (device.clone(), submission.clone(), answer.clone());
-        let begun = Instant::now();
-        state.awaited.push_back(Awaited { device, submission, answer, begun });
-        self.0.news.notify_one();
+        state.awaited.push_back(Awaited { task, answer });
+        self.shared.news.notify_one();
         true
     }
 }
@@ -151,8 +185,8 @@ const THREAD: &str = "tilewise waits";
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        lock(&self.0.state).closed = true;
-        self.0.news.notify_one();
+        lock(&self.shared.state).closed = true;
+        self.shared.news.notify_one();
     }
 }
 
