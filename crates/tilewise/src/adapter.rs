@@ -106,12 +106,14 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
 }
 
 /// Without wgpu's debug information, which `WGPU_DEBUG=1` brings back: a debug build would write
-/// the line of every expression into the shaders, in time that is quadratic in their length.
+/// the line of every expression into the shaders, in time that is quadratic in their length. Of a
+/// backend's own options the environment decides, such as `WGPU_DX12_COMPILER`.
 fn instance(backends: wgpu::Backends) -> wgpu::Instance {
     let flags =
         wgpu::InstanceFlags::from_build_config().difference(wgpu::InstanceFlags::DEBUG).with_env();
     let plain = wgpu::InstanceDescriptor::new_without_display_handle();
-    wgpu::Instance::new(wgpu::InstanceDescriptor { backends, flags, ..plain })
+    let backend_options = wgpu::BackendOptions::from_env_or_default();
+    wgpu::Instance::new(wgpu::InstanceDescriptor { backends, flags, backend_options, ..plain })
 }
 
 /// A browser has one instance behind the scenes, and its handles do not leave their thread. It does
