@@ -1,4 +1,6 @@
-//! Every adapter of this machine, opened once per process.
+//! Every adapter of this machine, opened once per process. OpenGL's are left out where there are
+//! others, unless `TILEWISE_ONLY` names `gl`: wgpu gives OpenGL to one thread at a time, so that
+//! tests on it run one after the other.
 //!
 //! The words of `TILEWISE_REQUIRE`, separated by commas, name what must be there; a missing one
 //! fails every test instead of being skipped. Those of `TILEWISE_ONLY` leave out every adapter that
@@ -11,8 +13,8 @@ use tilewise_core::CoopMatrix;
 
 /// What may be required: a backend, hardware rather than software, f16 in shaders, matrix units,
 /// one of the software adapters; that MSL runs on CPUs.
-const WORDS: [&str; 9] =
-    ["vulkan", "metal", "dx12", "hardware", "f16", "coop", "lavapipe", "swiftshader", "msl"];
+const WORDS: [&str; 10] =
+    ["vulkan", "metal", "dx12", "gl", "hardware", "f16", "coop", "lavapipe", "swiftshader", "msl"];
 
 /// An adapter and the context that is open on it.
 #[derive(Debug)]
@@ -29,6 +31,12 @@ impl Adapter {
         &self.description.name
     }
 
+    /// What [`ContextOptions::adapter`] takes for it alone: OpenGL may have an adapter of the same
+    /// name.
+    pub fn address(&self) -> String {
+        format!("{}:{}", self.description.backend, self.name())
+    }
+
     /// Whether a case of this number is its turn. Software adapters, which take long to compile,
     /// take turns; hardware has them all.
     pub fn has_turn(&self, number: usize) -> bool {
@@ -40,7 +48,7 @@ impl Adapter {
 
     /// A second context on the same adapter, for tests that break theirs.
     pub fn another(&self) -> Context {
-        open(&self.description.name).unwrap_or_else(|error| panic!("{}: {error}", self.name()))
+        open(&self.address()).unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
     /// A context by [`Context::from_device`] on a device without features, whose limits `change`
@@ -96,7 +104,7 @@ impl fmt::Display for Adapter {
 fn is(adapter: &AdapterDescription, word: &str) -> bool {
     let name = adapter.name.to_lowercase();
     match word {
-        "vulkan" | "metal" | "dx12" => adapter.backend == word,
+        "vulkan" | "metal" | "dx12" | "gl" => adapter.backend == word,
         "hardware" => adapter.hardware,
         "f16" => adapter.caps.f16,
         "coop" => !adapter.caps.coop.is_empty(),
@@ -106,7 +114,7 @@ fn is(adapter: &AdapterDescription, word: &str) -> bool {
     }
 }
 
-/// Opens an adapter by name, as any user would.
+/// Opens an adapter by its name or address, as any user would.
 pub fn open(name: &str) -> tilewise::Result<Context> {
     let mut options = ContextOptions::from_env()?.adapter(name).matrix_units(Switch::On);
     (options.pipeline_cache, options.tuned) = (None, None);
@@ -153,35 +161,27 @@ pub fn adapters() -> &'static [Adapter] {
     OPEN.get_or_init(|| {
         let mut found: Vec<Adapter> = Vec::new();
         let only = words("TILEWISE_ONLY");
-        for description in pollster::block_on(tilewise::adapters()) {
-            let name = &description.name;
-            if let Some(word) = only.iter().find(|word| !is(&description, word)) {
-                eprintln!(
-                    "skipped: {name} through {}: TILEWISE_ONLY wants {word}",
-                    description.backend
-                );
-                continue;
-            }
-            if found.iter().any(|other| other.description.name == *name) {
-                eprintln!(
-                    "skipped: {name} through {}: an adapter of that name is open already",
-                    description.backend
-                );
-                continue;
-            }
-            match open(name) {
-                Ok(context) if context.backend_name() == description.backend => {
-                    found.push(Adapter { description, context })
+        let mut all = pollster::block_on(tilewise::adapters());
+        all.sort_by_key(|description| description.backend == "gl");
+        for description in all {
+            let AdapterDescription { name, backend, .. } = &description;
+            let why = if let Some(word) = only.iter().find(|word| !is(&description, word)) {
+                format!("TILEWISE_ONLY wants {word}")
+            } else if *backend == "gl" && !found.is_empty() && !only.iter().any(|word| word == "gl")
+            {
+                "there are others".to_owned()
+            } else if found.iter().any(|other| other.description.name == *name) {
+                "an adapter of that name is open already".to_owned()
+            } else {
+                match open(&format!("{backend}:{name}")) {
+                    Ok(context) => {
+                        found.push(Adapter { description, context });
+                        continue;
+                    }
+                    Err(error) => error.to_string(),
                 }
-                Ok(context) => {
-                    eprintln!(
-                        "skipped: {name} through {}: its name opens {}",
-                        description.backend,
-                        context.backend_name()
-                    );
-                }
-                Err(error) => eprintln!("skipped: {name} through {}: {error}", description.backend),
-            }
+            };
+            eprintln!("skipped: {name} through {backend}: {why}");
         }
         require(&found);
         if found.is_empty() {

@@ -58,8 +58,7 @@ fn refusing() -> Vec<&'static Adapter> {
 }
 
 fn open(adapter: &Adapter, msl: Switch, kernel: Option<&str>) -> Context {
-    let name = format!("{}:{}", adapter.description.backend, adapter.description.name);
-    let mut options = ContextOptions::default().adapter(name).msl(msl);
+    let mut options = ContextOptions::default().adapter(adapter.address()).msl(msl);
     options.kernel = kernel.map(str::to_owned);
     Context::request_blocking(&options).unwrap()
 }
@@ -310,8 +309,7 @@ fn a_capture_elsewhere_than_on_metal_is_said_to_have_no_effect() {
     let path = std::env::temp_dir().join("tilewise-never-written.gputrace");
     let lines = said(|| {
         for adapter in refusing() {
-            let name = format!("{}:{}", adapter.description.backend, adapter.description.name);
-            let options = ContextOptions::default().adapter(name).metal_capture(&path);
+            let options = ContextOptions::default().adapter(adapter.address()).metal_capture(&path);
             let context = Context::request_blocking(&options).unwrap();
             Product::new(&context, DType::F32, [3, 5, 7], false).assert_right();
         }

@@ -419,7 +419,7 @@ fn pipeline_cache() {
             .join(format!("pipelines-{number}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let options =
-            ContextOptions::default().adapter(adapter.name()).pipeline_cache(folder.clone());
+            ContextOptions::default().adapter(adapter.address()).pipeline_cache(folder.clone());
         let use_once = || {
             let context = Context::request_blocking(&options).unwrap();
             let a = upload(&context, &[8, 8], 1);
@@ -469,7 +469,7 @@ fn pipeline_cache() {
     if let Some(adapter) = adapters().first() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let options =
-            ContextOptions::default().adapter(adapter.name()).pipeline_cache(file.join("below"));
+            ContextOptions::default().adapter(adapter.address()).pipeline_cache(file.join("below"));
         let context = Context::request_blocking(&options).unwrap();
         context.matmul(&upload(&context, &[2, 2], 1), &upload(&context, &[2, 2], 1)).unwrap();
     }

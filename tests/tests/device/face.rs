@@ -208,7 +208,7 @@ fn a_required_gpu_is_not_the_cpu() {
         Err(error) => assert!(!hardware && matches!(error, Error::NoAdapter(_)), "{error}"),
     }
     for adapter in adapters() {
-        let named = ContextOptions::default().adapter(adapter.name()).require_gpu();
+        let named = ContextOptions::default().adapter(adapter.address()).require_gpu();
         assert!(!Context::request_blocking(&named).unwrap().is_cpu());
     }
 }

@@ -9,7 +9,7 @@ use tilewise_tests::{Adapter, Rng, adapters};
 /// A context of a test's own, whose submissions may take so many seconds.
 fn bounded(adapter: &Adapter, seconds: f64) -> Context {
     let time = Duration::from_secs_f64(seconds);
-    let options = ContextOptions::default().adapter(adapter.name()).max_submission_time(time);
+    let options = ContextOptions::default().adapter(adapter.address()).max_submission_time(time);
     Context::request_blocking(&options).unwrap()
 }
 

@@ -22,7 +22,7 @@ fn folder(name: &str) -> PathBuf {
 
 /// A context that keeps its winners in the folder.
 fn open(adapter: &Adapter, folder: &Path) -> Context {
-    let options = ContextOptions::default().adapter(adapter.name()).tuned(folder.to_path_buf());
+    let options = ContextOptions::default().adapter(adapter.address()).tuned(folder.to_path_buf());
     Context::request_blocking(&options).unwrap()
 }
 
@@ -258,7 +258,7 @@ fn product(adapter: &Adapter, folder: &Path, args: &[&str]) -> Command {
     let program = std::env::var_os("CARGO_BIN_EXE_product")
         .unwrap_or_else(|| env!("CARGO_BIN_EXE_product").into());
     let mut command = Command::new(program);
-    command.args(args).env("TILEWISE_ADAPTER", adapter.name()).env("TILEWISE_CACHE_DIR", folder);
+    command.args(args).env("TILEWISE_ADAPTER", adapter.address()).env("TILEWISE_CACHE_DIR", folder);
     command.env("RUST_LOG", "tilewise=debug").stdout(Stdio::piped()).stderr(Stdio::piped());
     for name in ["TILEWISE_KERNEL", "TILEWISE_MATRIX_UNITS", "TILEWISE_TUNED"] {
         command.env_remove(name);
@@ -439,7 +439,7 @@ fn environment() {
 #[test]
 fn options() {
     for adapter in adapters() {
-        let options = ContextOptions::default().adapter(adapter.name());
+        let options = ContextOptions::default().adapter(adapter.address());
         let options = options.kernel("naive").matrix_units(Switch::Off);
         let context = Context::request_blocking(&options).unwrap();
         assert!(context.caps().coop.is_empty());
@@ -450,7 +450,7 @@ fn options() {
         );
         // A name that is none is found when the context opens, by the options and by a call alike.
         for (name, nearest) in [("naiv", "naive/8x32"), ("simt/1x1", "simt/")] {
-            let options = ContextOptions::default().adapter(adapter.name()).kernel(name);
+            let options = ContextOptions::default().adapter(adapter.address()).kernel(name);
             let opened = Context::request_blocking(&options).map(drop);
             let (device, queue) = adapter.device(|_| {});
             let own = Context::from_device(device, queue, &options).map(drop);
