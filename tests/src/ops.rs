@@ -296,7 +296,11 @@ impl Case {
     fn hold(&self, out: &Tensor) -> std::result::Result<(), String> {
         let got = self.read(out);
         assert_eq!(got.len(), self.wanted.len(), "{}", self.name);
+        let gl = out.context().backend_name() == "gl" && !self.out.0.is_float();
         for (at, (&got, &(value, error))) in got.iter().zip(&self.wanted).enumerate() {
+            if gl && ENDS.contains(&value) {
+                continue;
+            }
             if !agrees(self.out.0, got, value, error) {
                 return Err(format!("element {at} is {got:e}, wanted {value:e} ± {error:e}"));
             }
@@ -304,6 +308,10 @@ impl Case {
         Ok(())
     }
 }
+
+/// What floats beyond an integer's range are converted to. On OpenGL the driver decides instead
+/// (docs/platforms.md).
+const ENDS: [f64; 3] = [-2_147_483_648.0, 2_147_483_520.0, 4_294_967_040.0];
 
 /// Whether a stored number is the wanted one within its error, and the rounding to its type.
 pub fn agrees(dtype: DType, got: f64, value: f64, error: f64) -> bool {

@@ -16,7 +16,13 @@ use crate::debian::{self, Apt};
 use crate::process::Result;
 
 /// lavapipe of Mesa 25.0 offers shader-f16, that of 22.3 (Debian bookworm) does not.
-const MESA_WITH_F16: &str = "25";
+pub(crate) const MESA_WITH_F16: &str = "25";
+
+/// Mesa's software drivers with their narrowest vectors, two invocations each: a kernel compiles in
+/// little more than half the time that it takes with four, and the suite is mostly compiling.
+/// Without optimisation another eighth is saved.
+pub(crate) const LLVMPIPE: [(&str, &str); 2] =
+    [("LP_NATIVE_VECTOR_WIDTH", "64"), ("GALLIVM_PERF", "nopt")];
 
 /// Where the Vulkan loader itself looks for drivers.
 const MANIFEST_FOLDERS: [&str; 3] =
@@ -62,11 +68,7 @@ impl Adapters {
             // Loaders before 1.3.207 (Ubuntu 22.04) know the second name only.
             pairs.push(("VK_DRIVER_FILES", list.clone()));
             pairs.push(("VK_ICD_FILENAMES", list));
-            // lavapipe's narrowest vectors, two invocations each: a kernel compiles in little more
-            // than half the time that it takes with four, and the suite is mostly compiling.
-            // Without optimisation another eighth is saved.
-            pairs.push(("LP_NATIVE_VECTOR_WIDTH", "64".into()));
-            pairs.push(("GALLIVM_PERF", "nopt".into()));
+            pairs.extend(LLVMPIPE.map(|(name, value)| (name, value.to_owned())));
         }
         pairs
     }
@@ -99,8 +101,8 @@ pub(crate) fn prepare() -> Result<Adapters> {
         adapters.require("msl");
     }
     for word in env::var("TILEWISE_REQUIRE").unwrap_or_default().split(',').map(str::trim) {
-        // `targets` is for check-targets: no adapter bears that name.
-        if !matches!(word, "" | "targets") {
+        // `targets` is for check-targets: no adapter bears that name. `gl` has a step of its own.
+        if !matches!(word, "" | "targets" | "gl") {
             adapters.require(word);
         }
     }

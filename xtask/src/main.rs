@@ -10,6 +10,7 @@ mod compile_msl;
 mod debian;
 mod fuzz;
 mod mutate;
+mod opengl;
 mod packages;
 mod process;
 mod public_api;
@@ -78,6 +79,8 @@ enum Task {
     /// Run the device tests on this machine's hardware and record the outcome; or pack them for a
     /// machine without Rust.
     Suite(suite::Options),
+    /// Run the device tests through OpenGL, on Mesa's software driver.
+    Opengl(opengl::Options),
     /// Fuzz the readers of model files with inputs guided by coverage.
     Fuzz(fuzz::Options),
     /// Check the text of the sources: lengths of files and lines, notes to self, references to what
@@ -118,6 +121,7 @@ fn main() -> ExitCode {
         Task::SanitizeMsl { args } => sanitize_msl::main(args),
         Task::CompileMsl { every_version } => compile_msl::main(*every_version),
         Task::Suite(options) => suite::main(options),
+        Task::Opengl(options) => opengl::main(options),
         Task::Fuzz(options) => fuzz::main(options),
         Task::Tidy => tidy::main(),
         Task::Packages => packages::main(),

@@ -11,7 +11,7 @@ use crate::adapters::{self, Adapters};
 use crate::check_targets;
 use crate::process::{Result, build_program, capture, cargo, run, tee};
 use crate::public_api::{self, Outcome};
-use crate::{budget, clang, packages, tidy};
+use crate::{budget, clang, opengl, packages, tidy};
 
 /// What selects the same build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     /// Everything, also what a commit does by turns: all mutants, all cases, all platforms.
     #[arg(long)]
     whole: bool,
-    /// Only the tests: no formatting, lints, docs, public API, packages, demo, budget or
+    /// Only the tests: no formatting, lints, docs, public API, packages, OpenGL, demo, budget or
     /// other platforms.
     #[arg(long)]
     quick: bool,
@@ -63,6 +63,10 @@ pub(crate) fn main(options: &Options) -> Result {
     }
     let results = report.step("tests", || tests(&adapters, options))?;
     if !options.quick {
+        let part = (!options.whole).then(turn);
+        if let Err(why) = report.step("OpenGL", || opengl::test(part, &[]))? {
+            report.skip("OpenGL", &why);
+        }
         report.step("MSL, sanitized", || a_part("sanitize_msl", &[], options))?;
         // One language at a time: to prepare its cases takes as long as to plant the mutants.
         let mutants: &[_] = match turn() % 5 {
@@ -86,7 +90,7 @@ pub(crate) fn main(options: &Options) -> Result {
 
 /// Work that takes too long for every run is done by turns. The commit decides whose turn it is,
 /// through a number in this variable.
-const TURN: &str = "TILEWISE_TURN";
+pub(crate) const TURN: &str = "TILEWISE_TURN";
 
 fn turn() -> u32 {
     let commit = capture(Command::new("git").args(["rev-parse", "--short=8", "HEAD"]));

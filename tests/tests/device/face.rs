@@ -162,6 +162,11 @@ fn strangers_are_refused() {
         assert_eq!(context.matmul(&a, &a).unwrap().shape(), [4, 4]);
 
         // Who owns an encoder wgpu tells nobody; it refuses the work when the encoder is finished.
+        // A context on OpenGL has wgpu for itself (docs/platforms.md), and wgpu panics.
+        if adapter.context.backend_name() == "gl" {
+            eprintln!("skipped: encoders of another context on {}", adapter.name());
+            continue;
+        }
         let another = adapter.another();
         let stranger = another.device().unwrap();
         let mut encoder = stranger.create_command_encoder(&Default::default());

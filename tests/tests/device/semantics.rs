@@ -80,6 +80,15 @@ fn run(name: &str, body: &str, header: &str, context: &Context) -> Vec<u32> {
     words
 }
 
+/// What OpenGL's driver decides (docs/platforms.md): in `integers.wgsl`, `%` where an operand is
+/// negative, which naga leaves to GLSL, where it is undefined.
+fn is_left_to_glsl(name: &str, invocation: usize, word: usize) -> bool {
+    let integers = some_integers();
+    let sign = 1 << 31;
+    let negative = (integers[invocation] | integers[invocation + 256]) & sign != 0;
+    (name, word) == ("integers", 8) && negative
+}
+
 /// Compares one file on every adapter that `can` run it.
 fn same_everywhere(name: &str, body: &str, header: &str, can: impl Fn(&Context) -> bool) {
     let ours = run(name, body, header, &Context::cpu());
@@ -94,8 +103,10 @@ fn same_everywhere(name: &str, body: &str, header: &str, can: impl Fn(&Context) 
             continue;
         }
         let theirs = run(name, body, header, &adapter.context);
+        let gl = adapter.context.backend_name() == "gl";
         let different: Vec<String> = (0..ours.len())
             .filter(|&at| ours[at] != theirs[at])
+            .filter(|&at| !(gl && is_left_to_glsl(name, at / WORDS, at % WORDS)))
             .map(|at| {
                 let (invocation, word) = (at / WORDS, at % WORDS);
                 format!(
@@ -177,8 +188,10 @@ fn subgroups() {
     }
     let body = include_str!("semantics/subgroups.wgsl");
     let kernel = kernel_of("subgroups", body, "");
-    let mut compared = 0;
+    let (mut compared, mut lacking) = (0, 0);
     for adapter in adapters() {
+        // wgpu has no subgroups on OpenGL.
+        lacking += usize::from(adapter.context.backend_name() == "gl");
         let device = adapter.context.device().expect("a GPU");
         let info = device.adapter_info();
         let (least, most) = (info.subgroup_min_size, info.subgroup_max_size);
@@ -200,5 +213,8 @@ fn subgroups() {
         );
         compared += 1;
     }
-    assert!(compared > 0 || adapters().is_empty(), "no adapter has subgroups of a known size");
+    assert!(
+        compared > 0 || lacking == adapters().len(),
+        "no adapter has subgroups of a known size"
+    );
 }

@@ -12,8 +12,9 @@ use tilewise_core::{DType, Error, Result};
 /// The elements themselves, to an output of any type and strides.
 ///
 /// A float becomes another one by one rounding, an integer by dropping the fraction, at the end of
-/// the range for what lies beyond; of NaN any number may come. An integer becomes a float by one
-/// rounding, or by two to a 16-bit type; i32 and u32 become one another by their bits.
+/// the range for what lies beyond (through OpenGL the driver decides); of NaN any number may come.
+/// An integer becomes a float by one rounding, or by two to a 16-bit type; i32 and u32 become one
+/// another by their bits.
 ///
 /// ```
 /// use tilewise::{Context, DType, Tensor, ops};
