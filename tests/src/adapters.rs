@@ -73,10 +73,8 @@ impl Adapter {
     pub fn found(&self) -> wgpu::Adapter {
         let ours = self.context.device().expect("a GPU").adapter_info();
         let backends = wgpu::Backends::from(ours.backend);
-        let descriptor = wgpu::InstanceDescriptor {
-            backends,
-            ..wgpu::InstanceDescriptor::new_without_display_handle()
-        };
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle().with_env();
+        descriptor.backends = backends;
         let all = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
         let same = |adapter: &wgpu::Adapter| adapter.get_info().name == ours.name;
         all.into_iter().find(same).expect("it was there before")
