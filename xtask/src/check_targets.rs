@@ -5,8 +5,8 @@
 use std::env;
 use std::process::Command;
 
-use crate::debian::{self, Apt};
-use crate::process::{Beside, Result, capture, cargo, find_program, run};
+use crate::process::{Beside, Result, capture, cargo, is_required, run};
+use crate::toolchain::Toolchain;
 
 /// A platform, and the backend of wgpu without which checking it would prove nothing.
 struct Target {
@@ -75,12 +75,6 @@ const TARGETS: [Target; 4] = [
 const LIBRARIES: [&str; 4] = ["tilewise-core", "tilewise-shaders", "tilewise-msl", "tilewise"];
 const PROGRAM: &str = "tilewise-cli";
 
-/// The least version that compiles the workspace.
-const RUST_VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
-
-/// Debian's rustc, cargo and, for building it for any target, the standard library's source.
-const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
-
 /// Which targets to check.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -93,7 +87,7 @@ pub(crate) struct Options {
 /// the check.
 pub(crate) fn main(options: &Options) -> Result {
     match find_toolchain()? {
-        Ok(toolchain) => check(&toolchain, options),
+        Ok(toolchain) => check(toolchain, options),
         Err(why) => {
             println!("skipped: {why}");
             Ok(())
@@ -107,32 +101,27 @@ pub(crate) fn start(all: bool) -> Result<std::result::Result<Beside, String>> {
     if let Err(why) = find_toolchain()? {
         return Ok(Err(why));
     }
-    let own = env::current_exe()
-        .map_err(|error| format!("this program does not know its path: {error}"))?;
     let args: &[_] = if all { &["check-targets"] } else { &["check-targets", "--some"] };
-    Beside::start(&own, args).map(Ok)
+    Beside::start(args).map(Ok)
 }
 
 /// The toolchain, or why there is none, which is an error where the check is required.
 fn find_toolchain() -> Result<std::result::Result<Toolchain, String>> {
-    match Toolchain::find()? {
-        Err(why) if is_required() => Err(format!("the targets must be checked here, but {why}")),
+    match Toolchain::find(&TARGETS.map(|target| target.triple))? {
+        Err(why) if env::var_os("CI").is_some() || is_required("targets") => {
+            Err(format!("the targets must be checked here, but {why}"))
+        }
         found => Ok(found),
     }
 }
 
-fn check(toolchain: &Toolchain, options: &Options) -> Result {
+fn check(toolchain: Toolchain, options: &Options) -> Result {
     for target in TARGETS.iter().filter(|target| !(options.some && target.like_another)) {
         println!("-- {}", target.triple);
         confirm_backend(target)?;
-        run(&mut toolchain.check(target))?;
+        run(&mut command(toolchain, target))?;
     }
     Ok(())
-}
-
-fn is_required() -> bool {
-    let required = env::var("TILEWISE_REQUIRE").unwrap_or_default();
-    env::var_os("CI").is_some() || required.split(',').any(|word| word.trim() == "targets")
 }
 
 /// Fails where a change of features has lost the backend that the target is checked for.
@@ -165,98 +154,25 @@ fn has_feature(listing: &str, package: &str, feature: &str) -> bool {
     })
 }
 
-/// A compiler that can check all targets.
-enum Toolchain {
-    /// The running one, which has the targets' standard libraries from rustup.
-    Rustup,
-    /// Debian's, which builds the standard library from source.
-    Debian,
-}
-
-impl Toolchain {
-    /// The inner error says why there is none; the outer one, why installing it failed.
-    fn find() -> Result<std::result::Result<Self, String>> {
-        if rustup_has_all() {
-            return Ok(Ok(Self::Rustup));
-        }
-        if debian_has_all() {
-            return Ok(Ok(Self::Debian));
-        }
-        let triples = TARGETS.map(|target| target.triple).join(" ");
-        let mend = format!("`rustup target add {triples}` would give the toolchain what it lacks");
-        let apt = match Apt::open() {
-            Ok(apt) => apt,
-            Err(why) => return Ok(Err(format!("{why}; {mend}"))),
-        };
-        for package in DEBIAN_PACKAGES {
-            if !apt.offers(package, RUST_VERSION)? {
-                return Ok(Err(format!(
-                    "apt does not offer {package} {RUST_VERSION} or later; {mend}"
-                )));
-            }
-        }
-        println!(
-            "the other platforms are checked with Debian's Rust, which can build their standard \
-             libraries"
-        );
-        apt.install(&DEBIAN_PACKAGES, None)?;
-        Ok(Ok(Self::Debian))
+/// The check of one target, in a folder of its own: two toolchains sharing one would keep
+/// invalidating it.
+fn command(toolchain: Toolchain, target: &Target) -> Command {
+    let mut command = toolchain.cargo("check", target.std);
+    if let Toolchain::Debian = toolchain {
+        command.arg("-Zwarnings").env("CARGO_BUILD_WARNINGS", "deny");
+        // Of the standard library too, only what checking needs.
+        command.env("RUSTFLAGS", "-Zno-codegen");
     }
-
-    /// The check of one target, in a folder of its own: two toolchains sharing one would keep
-    /// invalidating it.
-    fn check(&self, target: &Target) -> Command {
-        let mut command = match self {
-            Self::Rustup => cargo(["check"]),
-            Self::Debian => {
-                let mut command = Command::new("/usr/bin/cargo");
-                // What cargo and rustup have told this process about their own toolchain must not
-                // reach another's.
-                for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTDOC", "LD_LIBRARY_PATH"] {
-                    command.env_remove(name);
-                }
-                // -Z needs a nightly compiler, or a stable one told to act as one; ours builds
-                // nothing that is shipped.
-                command.env("RUSTC_BOOTSTRAP", "1").env("RUSTC", "/usr/bin/rustc");
-                command.args([
-                    "check",
-                    &format!("-Zbuild-std={}", target.std),
-                    "-Zbuild-std-features=",
-                    "-Zwarnings",
-                ]);
-                command.env("CARGO_BUILD_WARNINGS", "deny");
-                // Of the standard library too, only what checking needs.
-                command.env("RUSTFLAGS", "-Zno-codegen");
-                command
-            }
-        };
-        command
-            .args(["--target", target.triple, "--target-dir", "target/check-targets"])
-            .args(target.features);
-        // The standard library is compiled, not only checked: for this, without optimisation or
-        // debug information.
-        command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
-        for package in LIBRARIES.iter().chain(target.programs) {
-            command.args(["--package", package]);
-        }
-        command
+    command
+        .args(["--target", target.triple, "--target-dir", "target/check-targets"])
+        .args(target.features);
+    // The standard library is compiled, not only checked: for this, without optimisation or
+    // debug information.
+    command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
+    for package in LIBRARIES.iter().chain(target.programs) {
+        command.args(["--package", package]);
     }
-}
-
-fn rustup_has_all() -> bool {
-    if find_program("rustup").is_none() {
-        return false;
-    }
-    let output = Command::new("rustup").args(["target", "list", "--installed"]).output();
-    let installed = output
-        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-        .unwrap_or_default();
-    TARGETS.iter().all(|target| installed.lines().any(|line| line.trim() == target.triple))
-}
-
-fn debian_has_all() -> bool {
-    let suffices = |version: String| debian::is_at_least(&version, RUST_VERSION);
-    DEBIAN_PACKAGES.iter().all(|package| debian::installed_version(package).is_some_and(suffices))
+    command
 }
 
 #[cfg(test)]

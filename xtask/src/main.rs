@@ -18,6 +18,7 @@ mod sanitize_msl;
 mod suite;
 mod test;
 mod tidy;
+mod toolchain;
 mod tune;
 
 use std::env;

@@ -3,13 +3,12 @@
 //! They run one after the other, because wgpu gives OpenGL to one thread at a time. Vulkan's
 //! drivers are hidden, as where OpenGL is all that a machine has.
 
-use std::env;
 use std::path::Path;
 use std::process::Command;
 
 use crate::adapters::{LLVMPIPE, MESA_WITH_F16};
 use crate::debian::Apt;
-use crate::process::{Result, capture, cargo, run};
+use crate::process::{Result, capture, cargo, is_required, run};
 use crate::test::TURN;
 
 /// Mesa among the drivers that EGL knows.
@@ -38,12 +37,7 @@ pub(crate) fn main(options: &Options) -> Result {
 /// none can be installed; with `gl` in `TILEWISE_REQUIRE` that is an error.
 pub(crate) fn test(turn: Option<u32>, args: &[String]) -> Result<Result> {
     if let Err(why) = install() {
-        let required = env::var("TILEWISE_REQUIRE").unwrap_or_default();
-        return if required.split(',').any(|word| word.trim() == "gl") {
-            Err(why)
-        } else {
-            Ok(Err(why))
-        };
+        return if is_required("gl") { Err(why) } else { Ok(Err(why)) };
     }
     let mut program = device();
     if let Some(turn) = turn {

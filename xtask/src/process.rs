@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 
@@ -77,7 +77,9 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    pub(crate) fn start(program: &Path, args: &[&str]) -> Result<Self> {
+    /// Starts a command of this program's.
+    pub(crate) fn start(args: &[&str]) -> Result<Self> {
+        let program = own_path()?;
         let mut command = match find_program("nice") {
             Some(nice) => {
                 let mut command = Command::new(nice);
@@ -150,6 +152,17 @@ fn executable(messages: &str, name: &str) -> Option<String> {
         (message["target"]["name"] == name && message["target"]["kind"][0] == "bin")
             .then(|| path.to_owned())
     })
+}
+
+/// Whether `TILEWISE_REQUIRE` has a word: what it names must not be skipped.
+pub(crate) fn is_required(word: &str) -> bool {
+    let required = env::var("TILEWISE_REQUIRE").unwrap_or_default();
+    required.split(',').any(|required| required.trim() == word)
+}
+
+/// This program's path.
+pub(crate) fn own_path() -> Result<PathBuf> {
+    env::current_exe().map_err(|error| format!("this program does not know its path: {error}"))
 }
 
 /// The first program of that name on PATH.
