@@ -161,7 +161,9 @@ pub fn adapters() -> &'static [Adapter] {
         let only = words("TILEWISE_ONLY");
         let mut all = pollster::block_on(tilewise::adapters());
         all.sort_by_key(|description| description.backend == "gl");
-        for description in all {
+        for mut description in all {
+            // Wine gives a software driver the name and the class of a GPU.
+            description.hardware &= std::env::var_os("WINEPREFIX").is_none();
             let AdapterDescription { name, backend, .. } = &description;
             let why = if let Some(word) = only.iter().find(|word| !is(&description, word)) {
                 format!("TILEWISE_ONLY wants {word}")

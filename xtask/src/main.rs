@@ -8,6 +8,7 @@ mod circles;
 mod clang;
 mod compile_msl;
 mod debian;
+mod dx12;
 mod fuzz;
 mod mutate;
 mod opengl;
@@ -82,6 +83,8 @@ enum Task {
     Suite(suite::Options),
     /// Run the device tests through OpenGL, on Mesa's software driver.
     Opengl(opengl::Options),
+    /// Build the device tests for Windows, to run on DX12 under Wine.
+    Dx12(dx12::Options),
     /// Fuzz the readers of model files with inputs guided by coverage.
     Fuzz(fuzz::Options),
     /// Check the text of the sources: lengths of files and lines, notes to self, references to what
@@ -123,6 +126,7 @@ fn main() -> ExitCode {
         Task::CompileMsl { every_version } => compile_msl::main(*every_version),
         Task::Suite(options) => suite::main(options),
         Task::Opengl(options) => opengl::main(options),
+        Task::Dx12(options) => dx12::main(options),
         Task::Fuzz(options) => fuzz::main(options),
         Task::Tidy => tidy::main(),
         Task::Packages => packages::main(),

@@ -140,16 +140,16 @@ pub(crate) fn build_program(name: &str) -> Result<String> {
     let mut build =
         cargo(["build", "--workspace", "--all-features", "--bin", name, "--test", "vectors"]);
     let messages = capture(build.args(["--message-format", "json-render-diagnostics"]))?;
-    executable(&messages, name)
+    executable(&messages, "bin", name)
         .ok_or(format!("cargo build names no executable for the program {name}"))
 }
 
 /// Where a program is, by cargo's messages.
-fn executable(messages: &str, name: &str) -> Option<String> {
+pub(crate) fn executable(messages: &str, kind: &str, name: &str) -> Option<String> {
     messages.lines().find_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         let path = message["executable"].as_str()?;
-        (message["target"]["name"] == name && message["target"]["kind"][0] == "bin")
+        (message["target"]["name"] == name && message["target"]["kind"][0] == kind)
             .then(|| path.to_owned())
     })
 }
@@ -196,7 +196,9 @@ mod tests {
             "no message".to_owned(),
             message("bin", "a", r#""/a""#),
         ];
-        assert_eq!(executable(&messages.join("\n"), "a").as_deref(), Some("/a"));
-        assert_eq!(executable(&messages.join("\n"), "c"), None);
+        let found = |kind, name| executable(&messages.join("\n"), kind, name);
+        assert_eq!(found("bin", "a").as_deref(), Some("/a"));
+        assert_eq!(found("test", "a").as_deref(), Some("/test"));
+        assert_eq!(found("bin", "c"), None);
     }
 }
