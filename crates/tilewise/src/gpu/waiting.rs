@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tilewise_core::Result;
-use wgpu::{PollError, PollType, SubmissionIndex};
+use wgpu::{PollError, PollStatus, PollType, SubmissionIndex};
 
 /// The shortest and the longest time that a thread waits inside wgpu before it looks up. wgpu holds
 /// a lock meanwhile. Threads that destroy a buffer or present a frame wait for this lock.
@@ -89,6 +88,19 @@ impl Asking {
     }
 }
 
+/// Waits inside wgpu for a slice of time. `None` where wgpu panics: where a device is lost
+/// meanwhile, and in wgpu 30 also where another thread polls between the end of the slice and the
+/// last look at the queue. Then the other thread gives all answers, and nothing is lost.
+fn waited(
+    device: &wgpu::Device,
+    submission_index: Option<SubmissionIndex>,
+    begun: Instant,
+) -> Option<Result<PollStatus, PollError>> {
+    let timeout = slice(begun);
+    let wait = || device.poll(PollType::Wait { submission_index, timeout });
+    catch_unwind(AssertUnwindSafe(wait)).ok()
+}
+
 /// What the thread does for a future.
 enum Task {
     /// Waits for the end of a submission, after which wgpu gives the answer.
@@ -109,21 +121,19 @@ impl Awaited {
     /// Waits for a slice of time. Returns whether there is nothing left to do.
     fn wait(&self) -> bool {
         let (device, submission, begun) = match &self.task {
-            Task::Wait(device, submission, begun) => (device, submission.clone(), *begun),
+            Task::Wait(device, submission, begun) => (device, submission, *begun),
             Task::Wake(at) => {
                 std::thread::sleep(at.saturating_duration_since(Instant::now()));
                 self.answer.wake();
                 return true;
             }
         };
-        let (submission_index, timeout) = (Some(submission), slice(begun));
-        let wait = || device.poll(PollType::Wait { submission_index, timeout });
-        // wgpu panics where a device is lost while it waits.
-        match catch_unwind(AssertUnwindSafe(wait)) {
-            Ok(Err(PollError::Timeout)) => false,
+        let wait = || waited(device, Some(submission.clone()), begun);
+        match wait().or_else(wait) {
+            Some(Err(PollError::Timeout)) => false,
             // A thread that polled at the same time may be about to give the answer.
-            Ok(Ok(_)) => true,
-            Ok(Err(PollError::WrongSubmissionIndex(..))) | Err(_) => {
+            Some(Ok(_)) => true,
+            Some(Err(PollError::WrongSubmissionIndex(..))) | None => {
                 self.answer.abandon();
                 true
             }
@@ -222,7 +232,7 @@ impl Shared {
 
 impl Device {
     /// Waits until everything submitted so far is done.
-    pub(crate) fn wait(&self) -> Result<()> {
+    pub(crate) fn wait(&self) -> tilewise_core::Result<()> {
         self.alive()?;
         let done = Arc::new(AtomicBool::new(false));
         let tell = done.clone();
@@ -230,12 +240,14 @@ impl Device {
         self.queue.on_submitted_work_done(move || tell.store(true, Ordering::Release));
         let begun = Instant::now();
         let polled = loop {
-            let timeout = slice(begun);
-            let polled = self.poll(PollType::Wait { submission_index: None, timeout });
-            match polled {
-                Err(PollError::Timeout) if done.load(Ordering::Acquire) => break Ok(()),
-                Err(PollError::Timeout) => {}
-                other => break other.map(|_| ()),
+            match waited(self, None, begun) {
+                Some(Ok(_)) => break Ok(()),
+                None | Some(Err(PollError::Timeout)) if done.load(Ordering::Acquire) => {
+                    break Ok(());
+                }
+                Some(Err(PollError::Timeout)) => {}
+                Some(Err(other)) => break Err(other),
+                None => self.probe()?,
             }
         };
         self.alive()?;
