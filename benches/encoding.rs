@@ -42,7 +42,7 @@ fn encoding(
         drop(encoder);
         // The next submission fills new uniform buffers. Until then wgpu holds their contents.
         context.queue().expect("a GPU").submit([]);
-        context.wait().expect("the device");
+        context.wait_blocking().expect("the device");
     }
     time
 }
@@ -79,7 +79,7 @@ fn products(criterion: &mut Criterion) {
     for product in [&gemm, &split, &planned] {
         outputs.iter().for_each(|c| product.run_into(c).expect("a product"));
     }
-    context.wait().expect("the device");
+    context.wait_blocking().expect("the device");
     let pass = |encoder: &mut CommandEncoder, record: &mut dyn FnMut(&mut ComputePass<'_>)| {
         record(&mut encoder.begin_compute_pass(&ComputePassDescriptor::default()));
     };

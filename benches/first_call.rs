@@ -66,12 +66,12 @@ fn timed(shape: &Shape) -> Result<String> {
     let ctx = Context::new()?;
     let device = start.elapsed();
     let operands = Inputs::default().operands(&ctx, shape, is_software(&ctx))?;
-    ctx.wait()?;
+    ctx.wait_blocking()?;
     let product = operands.product(0, None);
     let call = || {
         let start = Instant::now();
         product.run_into(operands.output())?;
-        ctx.wait()?;
+        ctx.wait_blocking()?;
         Ok(start.elapsed())
     };
     let first = call()?;

@@ -222,7 +222,7 @@ impl Hour {
                 let outcome = answered
                     .unwrap_or_else(|_| Outcome::Reason("the program panicked: see above".into()));
                 answers.push(Answer { case: case.label, outcome });
-                if bench.context().wait().is_err()
+                if bench.context().wait_blocking().is_err()
                     && let Ok(again) = open()
                 {
                     bench = Bench::new(&again);

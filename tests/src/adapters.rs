@@ -139,8 +139,12 @@ impl Drop for Submitted {
         }
         // In a thread whose own variables are still there. Only a lost device has nothing to wait
         // for.
-        let wait =
-            || OPEN.get().into_iter().flatten().for_each(|adapter| drop(adapter.context.wait()));
+        let wait = || {
+            OPEN.get()
+                .into_iter()
+                .flatten()
+                .for_each(|adapter| drop(adapter.context.wait_blocking()))
+        };
         let _ = std::thread::spawn(wait).join();
     }
 }

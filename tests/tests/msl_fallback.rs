@@ -138,7 +138,7 @@ fn every_product_comes_out_right_and_the_log_says_it_once() {
                 assert!(!in_msl(&plan), "{:?}", plan.choice);
                 product.assert_right();
             }
-            context.wait().unwrap();
+            context.wait_blocking().unwrap();
         });
         assert_eq!(lines.len(), 1, "{lines:#?}");
         assert!(

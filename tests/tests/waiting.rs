@@ -157,8 +157,11 @@ fn waiting_sleeps() {
         let read = |c: &Tensor| {
             c.read_blocking::<f32>().unwrap();
         };
-        let waits: [(_, Wait<'_>); 2] =
-            [("a read", &read), ("a wait", &|_| context.wait().unwrap())];
+        let waits: [(_, Wait<'_>); 3] = [
+            ("a read", &read),
+            ("a wait", &|_| context.wait_blocking().unwrap()),
+            ("an awaited wait", &|_| pollster::block_on(context.wait()).unwrap()),
+        ];
         for (what, wait) in waits {
             let (elapsed, ran) = long_wait(&context, wait);
             let name = adapter.name();

@@ -106,7 +106,7 @@ impl Runner {
                 queue.submit([encoder.finish()]);
             })?;
         }
-        self.context.wait()
+        self.context.wait_blocking()
     }
 }
 

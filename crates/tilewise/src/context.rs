@@ -112,13 +112,25 @@ impl Context {
         self.gpu_backend().ok().map(|gpu| &gpu.device.queue)
     }
 
-    /// Waits until everything submitted so far is done. Does nothing on the CPU executor, whose
-    /// calls are done when they return.
+    /// Waits until everything submitted so far is done. Never blocks. On the CPU executor calls are
+    /// done when they return.
+    ///
+    /// # Errors
+    /// `DeviceLost`. In a browser errors come after the calls that made them: the first one that no
+    /// read and no call has given yet.
+    pub async fn wait(&self) -> Result<()> {
+        match &self.0.backend {
+            Backend::Cpu => Ok(()),
+            Backend::Gpu(gpu) => gpu.device.done().await,
+        }
+    }
+
+    /// As [`wait`](Self::wait), blocking.
     ///
     /// # Errors
     /// `DeviceLost`.
     #[cfg(not(target_family = "wasm"))]
-    pub fn wait(&self) -> Result<()> {
+    pub fn wait_blocking(&self) -> Result<()> {
         match &self.0.backend {
             Backend::Cpu => Ok(()),
             Backend::Gpu(gpu) => {

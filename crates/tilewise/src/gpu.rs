@@ -2,11 +2,14 @@
 
 mod answer;
 mod bind;
+#[cfg(all(target_family = "wasm", feature = "webgpu"))]
+mod browser;
 mod callers;
 mod compiled;
 #[cfg(feature = "custom-kernels")]
 mod custom;
 mod device;
+mod outcome;
 pub(crate) mod pipeline;
 mod readback;
 mod record;
@@ -26,6 +29,7 @@ use crate::cache::{Cache, lock};
 use crate::memory::repeated;
 use bind::BindGroups;
 use callers::Callers;
+use outcome::Outcome;
 use pipeline::Pipelines;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -77,7 +81,8 @@ impl Gpu {
 
     /// A buffer for at least `bytes`, rounded up so that vector loads find whole vectors; zeros.
     pub(crate) fn buffer(&self, caps: &Caps, bytes: u64) -> Result<Arc<SharedBuffer>> {
-        Ok(self.groups.share(self.create(caps, bytes, false)?))
+        let (buffer, made) = self.create(caps, bytes, false)?;
+        Ok(self.groups.share(buffer, made))
     }
 
     /// A buffer that holds `bytes` bytes: `block`, again and again.
@@ -87,7 +92,7 @@ impl Gpu {
         block: &[u8],
         bytes: u64,
     ) -> Result<Arc<SharedBuffer>> {
-        let buffer = self.create(caps, bytes, true)?;
+        let (buffer, made) = self.create(caps, bytes, true)?;
         if bytes > 0 {
             let mut view =
                 buffer.get_mapped_range_mut(..).map_err(|error| self.device.failed(error))?;
@@ -96,13 +101,16 @@ impl Gpu {
             }
         }
         buffer.unmap();
-        Ok(self.groups.share(buffer))
+        Ok(self.groups.share(buffer, made))
     }
 
     /// A buffer of the caller's as storage holds it: the same as before, with its bind groups,
     /// while it is among the last that were asked for.
     pub(crate) fn share(&self, buffer: wgpu::Buffer) -> Arc<SharedBuffer> {
-        self.callers.share(buffer, |buffer| self.groups.share(buffer))
+        let share = |buffer| self.groups.share(buffer, Outcome::default());
+        let shared = self.callers.share(buffer, share);
+        shared.writers.trust();
+        shared
     }
 
     /// Lets go of scratch memory and of the caller's buffers. What is recorded keeps its own.
@@ -113,7 +121,7 @@ impl Gpu {
         self.callers.clear();
     }
 
-    fn create(&self, caps: &Caps, bytes: u64, mapped: bool) -> Result<wgpu::Buffer> {
+    fn create(&self, caps: &Caps, bytes: u64, mapped: bool) -> Result<(wgpu::Buffer, Outcome)> {
         if bytes > caps.max_buffer_bytes {
             let (operand, limit, which) = ("the tensor", caps.max_buffer_bytes, "max_buffer_size");
             return Err(Error::TooLarge { operand, bytes, limit, which });
@@ -123,7 +131,7 @@ impl Gpu {
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
         let size = bytes.next_multiple_of(16).clamp(16, caps.max_buffer_bytes.max(16));
-        self.device.catch(|| {
+        self.device.make(|| {
             let label = Some("tilewise tensor");
             self.device.create_buffer(&wgpu::BufferDescriptor {
                 label,
@@ -160,7 +168,9 @@ impl Gpu {
             return Ok(None);
         }
         let mut kept = lock(kept);
-        if let Some(buffer) = kept.as_ref().filter(|buffer| buffer.size() >= bytes) {
+        let fits =
+            |buffer: &&Arc<SharedBuffer>| buffer.size() >= bytes && !buffer.writers.has_none();
+        if let Some(buffer) = kept.as_ref().filter(fits) {
             return Ok(Some(buffer.clone()));
         }
         // Passes leave the number of workgroups of others there.
@@ -171,7 +181,7 @@ impl Gpu {
             usage,
             mapped_at_creation: false,
         };
-        let buffer = self.device.catch(|| self.device.create_buffer(&descriptor))?;
-        Ok(Some(kept.insert(self.groups.share(buffer)).clone()))
+        let (buffer, made) = self.device.make(|| self.device.create_buffer(&descriptor))?;
+        Ok(Some(kept.insert(self.groups.share(buffer, made)).clone()))
     }
 }

@@ -127,8 +127,9 @@ impl Context {
     /// if the device has wgpu's features `EXPERIMENTAL_COOPERATIVE_MATRIX`, `SUBGROUP` and
     /// `SUBGROUP_BARRIER`; kernels in MSL on Metal if it has `PASSTHROUGH_SHADERS`. The device
     /// keeps its own error handlers: a lost device shows where it fails an operation, a readback or
-    /// [`wait`](Self::wait), and not before. Options that choose an adapter are not read. On native
-    /// it waits for the work that the queue has been given.
+    /// [`wait`](Self::wait), and not before. Error scopes that are open stay the caller's, too.
+    /// Options that choose an adapter are not read. On native it waits for the work that the queue
+    /// has been given.
     ///
     /// ```no_run
     /// # use tilewise::wgpu::Adapter;

@@ -209,7 +209,9 @@ impl<'a> Filler<'a> {
         match self.storage {
             Storage::Gpu { buffer, start } => {
                 let device = &self.context.gpu_backend()?.device;
-                device.catch(|| device.queue.write_buffer(buffer, start + self.done, words))?;
+                let (call, first) = (device.call(), start + self.done);
+                call.writes(buffer, first..first + words.len() as u64)?;
+                device.catch_invalid(|| device.queue.write_buffer(buffer, first, words))?;
                 self.waiting += words.len() as u64;
                 // wgpu keeps a copy of them until the queue has written them.
                 if self.waiting >= WAITING {

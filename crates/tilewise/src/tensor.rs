@@ -294,6 +294,9 @@ impl Tensor {
                 }
                 let gpu = self.context.gpu_backend()?;
                 gpu.device.once(|encoder| {
+                    let call = gpu.device.call();
+                    call.reads(buffer, first..end)?;
+                    call.writes(target, 0..end - first)?;
                     encoder.copy_buffer_to_buffer(buffer, first, target, 0, end - first);
                     Ok(())
                 })?;

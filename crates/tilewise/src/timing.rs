@@ -134,10 +134,11 @@ pub async fn time_planned(
             if plans.iter().map(Plan::seconds).sum::<f64>()
                 > context.caps().max_submission_seconds =>
         {
-            let fence = fence(&gpu.device)?;
+            let call = gpu.device.call();
+            let fence = gpu.device.fence()?;
             let start = Instant::now();
             work(None)?;
-            cross(&gpu.device, &fence, gpu.device.encoder()).await?;
+            gpu.device.cross(&fence, gpu.device.encoder(), call).await?;
             let seconds = start.elapsed().as_secs_f64();
             Ok(Timing { seconds, method: Method::WallClock })
         }
@@ -184,6 +185,7 @@ async fn timestamps(
     mut work: impl FnMut(&mut wgpu::ComputePass<'_>) -> Result<()>,
 ) -> Result<Vec<f64>> {
     let size = 16 * count as u64;
+    let call = device.call();
     let (queries, resolved, staging) = device.catch(|| {
         let (label, ty, count) =
             (Some("tilewise timing"), wgpu::QueryType::Timestamp, 2 * count as u32);
@@ -217,7 +219,7 @@ async fn timestamps(
     encoder.resolve_query_set(&queries, 0..2 * count as u32, &resolved, 0);
     encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, size);
     let submission = device.submit(encoder)?;
-    device.map(&staging, submission).await?;
+    device.map(&staging, submission, call).await?;
     let view = staging.get_mapped_range(..).map_err(|error| device.failed(error))?;
     let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view[..]);
     let period = f64::from(device.queue.get_timestamp_period()) * 1e-9;
@@ -230,7 +232,8 @@ async fn submission(
     repetitions: u32,
     mut work: impl FnMut(&mut wgpu::ComputePass<'_>) -> Result<()>,
 ) -> Result<f64> {
-    let fence = fence(device)?;
+    let call = device.call();
+    let fence = device.fence()?;
     let mut encoder = device.encoder();
     {
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -239,26 +242,6 @@ async fn submission(
         }
     }
     let start = Instant::now();
-    cross(device, &fence, encoder).await?;
+    device.cross(&fence, encoder, call).await?;
     Ok(start.elapsed().as_secs_f64())
-}
-
-/// A buffer for [`cross`].
-fn fence(device: &Device) -> Result<wgpu::Buffer> {
-    let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-    let label = Some("tilewise timing");
-    let descriptor = wgpu::BufferDescriptor { label, size: 4, usage, mapped_at_creation: false };
-    device.catch(|| device.create_buffer(&descriptor))
-}
-
-/// Submits what is encoded, and waits for it and all before it: mapping a buffer that the
-/// submission writes does.
-async fn cross(
-    device: &Device,
-    fence: &wgpu::Buffer,
-    mut encoder: wgpu::CommandEncoder,
-) -> Result<()> {
-    encoder.clear_buffer(fence, 0, None);
-    let submission = device.submit(encoder)?;
-    device.map(fence, submission).await
 }

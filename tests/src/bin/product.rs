@@ -48,6 +48,6 @@ fn run(args: &Args) -> tilewise::Result<String> {
         print!("{}", ctx.tune_blocking(&product.problem()?)?);
     }
     product.run()?;
-    ctx.wait()?;
+    ctx.wait_blocking()?;
     Ok(product.plan()?.choice.map_or("none".into(), |choice| choice.to_string()))
 }

@@ -1,7 +1,6 @@
 //! The public crate as a program uses it: commands of its own, buffers of its own, views, reading
 //! back, contexts, the pipeline cache.
 
-use std::future::Future;
 use std::task::{Poll, Waker};
 use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{
@@ -359,30 +358,31 @@ fn prepared_weights() {
     }
 }
 
-/// Reading never blocks: each poll of the future returns, and once the work is done it is ready.
+/// The output of a future, of which no poll blocks.
+fn polled<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let mut task = std::task::Context::from_waker(Waker::noop());
+    let polled = (0..10_000_000).map(|_| future.as_mut().poll(&mut task)).find(Poll::is_ready);
+    let Some(Poll::Ready(output)) = polled else { panic!("it never came") };
+    output
+}
+
+/// Each poll of a future returns, and once the work is done it is ready.
 #[test]
 fn reading_does_not_block() {
     for adapter in adapters() {
         let a = upload(&adapter.context, &[64, 64], 1);
         let c = adapter.context.matmul(&a, &a).unwrap();
-        let mut reading = std::pin::pin!(c.read::<f32>());
-        let mut task = std::task::Context::from_waker(Waker::noop());
-        let mut polls = 0;
-        let values = loop {
-            polls += 1;
-            assert!(polls < 10_000_000, "the readback never came");
-            if let Poll::Ready(values) = reading.as_mut().poll(&mut task) {
-                break values.unwrap();
-            }
-        };
+        let values = polled(c.read::<f32>()).unwrap();
         let a = random(&[64, 64], 1);
         assert_eq!(values, product(&a, &a, [64, 64, 64]), "{}", adapter.name());
         // A reading that is given up leaves the context as it was.
         drop(Box::pin(c.read::<f32>()));
         let mut given_up = Box::pin(c.read::<f32>());
-        let _ = given_up.as_mut().poll(&mut task);
+        let _ = given_up.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop()));
         drop(given_up);
         assert_eq!(read(&c), values);
+        assert_eq!(polled(adapter.context.wait()), Ok(()), "{}", adapter.name());
     }
 }
 
@@ -486,7 +486,7 @@ fn choosing_a_context() {
             && cpu.queue().is_none()
             && cpu.backend_name() == "cpu"
     );
-    cpu.wait().unwrap();
+    cpu.wait_blocking().unwrap();
     for adapter in adapters() {
         assert_eq!(open(&adapter.name().to_uppercase()).unwrap().adapter_name(), adapter.name());
         assert_eq!(

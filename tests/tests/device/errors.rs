@@ -2,6 +2,7 @@
 //! gives a result.
 
 mod by_name;
+mod driver;
 mod lost;
 
 use tilewise::wgpu::BufferUsages;

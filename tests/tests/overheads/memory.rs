@@ -13,7 +13,7 @@ use tilewise_tests::{Adapter, adapters};
 
 /// Bytes of the buffers of that label which the device has; none where the backend does not tell.
 fn held(context: &Context, label: &str) -> Option<u64> {
-    context.wait().unwrap();
+    context.wait_blocking().unwrap();
     let report = context.device().unwrap().generate_allocator_report()?;
     Some(
         report
@@ -266,7 +266,7 @@ fn training_takes_no_more_memory_with_its_steps() {
         let mut seen = Vec::new();
         let work = |step| {
             if step == 100 || step % 500 == 0 {
-                context.wait().unwrap();
+                context.wait_blocking().unwrap();
                 let report = context.device().unwrap().generate_allocator_report().unwrap();
                 seen.push((report.allocations.len(), report.total_allocated_bytes));
             }

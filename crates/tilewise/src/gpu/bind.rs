@@ -1,5 +1,6 @@
 //! Bind groups, kept for as long as all of their buffers are in use elsewhere.
 
+use super::outcome::{Outcome, Writers};
 use crate::cache::lock;
 #[cfg(feature = "custom-kernels")]
 use smallvec::SmallVec;
@@ -43,6 +44,7 @@ impl Drop for Identity {
 pub(crate) struct SharedBuffer {
     buffer: wgpu::Buffer,
     identity: Identity,
+    pub(super) writers: Writers,
 }
 
 impl std::ops::Deref for SharedBuffer {
@@ -78,6 +80,11 @@ impl Factors {
     pub(crate) fn of(epilogue: &Epilogue) -> Self {
         let [alpha, beta] = [epilogue.alpha, epilogue.beta].map(f32::to_bits);
         Factors { alpha, beta, written: [false; 2] }
+    }
+
+    /// Whether a product with them reads the C that it writes.
+    pub(super) fn reads_c(&self) -> bool {
+        f32::from_bits(self.beta) != 0.0 || self.written[1]
     }
 }
 
@@ -206,8 +213,14 @@ impl BindGroups {
         Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), groups: self.clone() }
     }
 
-    pub(super) fn share(self: &Arc<Self>, buffer: wgpu::Buffer) -> Arc<SharedBuffer> {
-        Arc::new(SharedBuffer { buffer, identity: self.identity() })
+    /// A buffer, and what became of making it.
+    pub(super) fn share(
+        self: &Arc<Self>,
+        buffer: wgpu::Buffer,
+        made: Outcome,
+    ) -> Arc<SharedBuffer> {
+        let writers = Writers::made(made);
+        Arc::new(SharedBuffer { buffer, identity: self.identity(), writers })
     }
 
     pub(super) fn get(&self, key: &Key, factors: Factors) -> Option<Groups> {

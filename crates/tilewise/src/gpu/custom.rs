@@ -2,6 +2,7 @@
 
 use super::bind::{CustomKey, Identity};
 use super::device::Device;
+use super::outcome::Outcome;
 use super::pipeline::Pipeline;
 use super::{Gpu, SharedBuffer};
 use crate::cache::{Cache, lock};
@@ -76,7 +77,8 @@ impl Gpu {
         self.customs.uniforms.get_or_make(contents, || {
             let len = contents.len() as u64;
             let (buffer, start) = self.slot(len)?;
-            self.device.catch(|| self.device.queue.write_buffer(&buffer, start, contents))?;
+            self.device
+                .catch_invalid(|| self.device.queue.write_buffer(&buffer, start, contents))?;
             Ok((buffer, start as u32))
         })
     }
@@ -92,7 +94,8 @@ impl Gpu {
             return Ok((buffer.clone(), start));
         }
         drop(slots);
-        let buffer = self.groups.share(uniform_buffer(&self.device, len.max(UNIFORM_BYTES))?);
+        let buffer = uniform_buffer(&self.device, len.max(UNIFORM_BYTES))?;
+        let buffer = self.groups.share(buffer, Outcome::default());
         let full = lock(&self.customs.slots).replace((buffer.clone(), after(0)));
         // Without the lock, whatever a driver does when its objects go.
         drop(full);
@@ -119,7 +122,7 @@ impl Gpu {
             wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(range) }
         });
         let entries: Vec<_> = entries.collect();
-        let group = self.device.catch(|| {
+        let group = self.device.catch_invalid(|| {
             self.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: Some(label),
                 layout: &custom.pipeline.layout,

@@ -1,16 +1,20 @@
 //! A wgpu device and its queue, whose errors become ours.
 
+use super::outcome::{Call, Calls, Outcome};
 use crate::adapter;
-use std::pin::pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Poll, Waker};
 use tilewise_core::{Cause, Error, Result};
+
+/// All kinds of errors; that of validation is the first.
+const FILTERS: [wgpu::ErrorFilter; 3] =
+    [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal];
 
 /// Derefs to the wgpu device. Its own methods return what the driver reports.
 pub(crate) struct Device {
     device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     lost: Arc<OnceLock<String>>,
+    pub(super) calls: Calls,
     #[cfg(not(target_family = "wasm"))]
     pub(super) waiter: super::waiting::Waiter,
 }
@@ -31,6 +35,7 @@ impl Device {
             device,
             queue,
             lost: Arc::default(),
+            calls: Calls::new(cfg!(all(target_family = "wasm", feature = "webgpu"))),
         }
     }
 
@@ -47,6 +52,9 @@ impl Device {
     /// destroyed.
     pub(crate) fn joined(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
         let device = Device::new(device, queue);
+        // In a browser each who asks is told, the caller too.
+        #[cfg(target_family = "wasm")]
+        device.watch();
         #[cfg(not(target_family = "wasm"))]
         {
             let done = Arc::new(OnceLock::new());
@@ -67,9 +75,11 @@ impl Device {
     /// Asks to be told when the device is lost, which makes every later call an error. Errors that
     /// nobody catches stay with wgpu's own handler: those of the library are caught.
     pub(crate) fn watch(&self) {
-        let lost = self.lost.clone();
+        let (lost, _calls) = (self.lost.clone(), self.calls.clone());
         self.device.set_device_lost_callback(move |reason, message| {
-            let _ = lost.set(format!("{reason:?}: {message}"));
+            let _reason = lost.get_or_init(|| format!("{reason:?}: {message}"));
+            #[cfg(all(target_family = "wasm", feature = "webgpu"))]
+            _calls.lose(Error::DeviceLost(_reason.clone()));
         });
     }
 
@@ -92,10 +102,17 @@ impl Device {
 
     /// As [`alive`](Self::alive), after trying whether wgpu still makes a buffer: where the device
     /// is lost it makes none, without an error. A device of the caller's tells its loss to the
-    /// caller's callback alone.
+    /// caller's callback alone. Browsers make buffers on lost devices too, and tell everybody.
     pub(crate) fn probe(&self) -> Result<()> {
         self.alive()?;
-        let (probe, error) = self.scoped(|| {
+        #[cfg(not(target_family = "wasm"))]
+        self.try_a_buffer();
+        self.alive()
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn try_a_buffer(&self) {
+        let (probe, error) = self.scoped(&FILTERS, || {
             self.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("tilewise probe"),
                 size: 4,
@@ -106,7 +123,6 @@ impl Device {
         if error.is_none() && probe.get_mapped_range_mut(..).is_err() {
             let _ = self.lost.set("wgpu makes no buffer on it: it is lost or destroyed".into());
         }
-        self.alive()
     }
 
     /// The error that wgpu has returned, or `DeviceLost` if that is behind it.
@@ -117,17 +133,32 @@ impl Device {
         }
     }
 
-    /// Runs `make`, and gives the driver's error instead if there was one. In a browser errors come
-    /// later, to the device's handler.
+    /// Runs `make`, and gives the driver's error instead if there was one. In a browser the answer
+    /// comes later: it is one about the [call](Self::call) that runs.
     pub(crate) fn catch<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
         self.attempt(make)?
+    }
+
+    /// As [`catch`](Self::catch), for what allocates no memory and compiles nothing. By WebGPU's
+    /// text it has errors of validation alone, and in Chromium each scope takes half the time of a
+    /// submission.
+    pub(crate) fn catch_invalid<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
+        self.filtered(&FILTERS[..1], make)?
     }
 
     /// As [`catch`](Self::catch), for what the driver may well refuse: its words are the inner
     /// error. The outer one is that of a device that is lost or has no memory.
     pub(crate) fn attempt<T>(&self, make: impl FnOnce() -> T) -> Result<Result<T>> {
+        self.filtered(&FILTERS, make)
+    }
+
+    fn filtered<T>(
+        &self,
+        filters: &[wgpu::ErrorFilter],
+        make: impl FnOnce() -> T,
+    ) -> Result<Result<T>> {
         self.alive()?;
-        let (made, found) = self.scoped(make);
+        let (made, found) = self.scoped(filters, make);
         self.alive()?;
         let Some(error) = found else { return Ok(Ok(made)) };
         let words = one_line(&error);
@@ -138,24 +169,36 @@ impl Device {
         Ok(Err(Error::device(words, cause(error))))
     }
 
-    /// Runs `make`, and gives also an error that wgpu reported meanwhile.
-    fn scoped<T>(&self, make: impl FnOnce() -> T) -> (T, Option<wgpu::Error>) {
-        let scopes = [
-            wgpu::ErrorFilter::Validation,
-            wgpu::ErrorFilter::OutOfMemory,
-            wgpu::ErrorFilter::Internal,
-        ]
-        .map(|filter| self.device.push_error_scope(filter));
+    /// Runs `make`, and gives also an error of any kind that wgpu reported meanwhile.
+    #[cfg(not(all(target_family = "wasm", feature = "webgpu")))]
+    fn scoped<T>(
+        &self,
+        _: &[wgpu::ErrorFilter],
+        make: impl FnOnce() -> T,
+    ) -> (T, Option<wgpu::Error>) {
+        let scopes = FILTERS.map(|filter| self.device.push_error_scope(filter));
         let made = make();
         let mut found = None;
+        let now = &mut std::task::Context::from_waker(std::task::Waker::noop());
         for scope in scopes.into_iter().rev() {
-            let error =
-                pin!(scope.pop()).as_mut().poll(&mut std::task::Context::from_waker(Waker::noop()));
-            if let Poll::Ready(Some(error)) = error {
+            let error = std::pin::pin!(scope.pop()).as_mut().poll(now);
+            if let std::task::Poll::Ready(Some(error)) = error {
                 found = Some(error);
             }
         }
         (made, found)
+    }
+
+    /// The call of the user's that runs, or that begins here. Whatever it makes, submits, reads and
+    /// writes is on its account until this is dropped.
+    pub(crate) fn call(&self) -> Call {
+        self.calls.join()
+    }
+
+    /// As [`catch`](Self::catch), for what other calls will use, too.
+    pub(crate) fn make<T>(&self, make: impl FnOnce() -> T) -> Result<(T, Outcome)> {
+        let call = self.calls.begin();
+        Ok((self.catch(make)?, call.outcome()))
     }
 
     pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
@@ -164,7 +207,7 @@ impl Device {
     }
 
     pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) -> Result<wgpu::SubmissionIndex> {
-        let submission = self.catch(|| self.queue.submit([encoder.finish()]))?;
+        let submission = self.catch_invalid(|| self.queue.submit([encoder.finish()]))?;
         self.still_alive()?;
         Ok(submission)
     }
@@ -174,8 +217,9 @@ impl Device {
         &self,
         work: impl FnOnce(&mut wgpu::CommandEncoder) -> Result<T>,
     ) -> Result<T> {
+        let call = self.call();
         let mut encoder = self.encoder();
-        let made = work(&mut encoder)?;
+        let made = work(&mut encoder).inspect_err(|error| call.fail(error))?;
         self.submit(encoder)?;
         Ok(made)
     }

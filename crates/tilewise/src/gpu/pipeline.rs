@@ -1,6 +1,7 @@
 //! Compiled pipelines: once per context, and between runs where the backend can keep them.
 
 use super::device::Device;
+use super::outcome::Outcome;
 use crate::adapter::backend_name;
 use crate::cache::{Cache, lock};
 use crate::files;
@@ -21,6 +22,8 @@ pub(crate) struct Pipeline {
     pub(crate) layout: wgpu::BindGroupLayout,
     /// The time that compiling took, where that is known.
     seconds: Option<f64>,
+    /// What became of compiling it.
+    pub(crate) made: Outcome,
 }
 
 /// The parts of a shader, and whether it is one for operands beside C.
@@ -91,6 +94,7 @@ impl Pipelines {
         compile: impl FnOnce() -> Result<Pipeline>,
     ) -> Result<Pipeline> {
         let start = Instant::now();
+        let call = device.calls.begin();
         let pipeline = compile()?;
         // A browser compiles later.
         let seconds = (!cfg!(target_family = "wasm")).then(|| start.elapsed().as_secs_f64());
@@ -100,7 +104,7 @@ impl Pipelines {
         let took =
             seconds.map_or_else(String::new, |seconds| format!(" in {:.1} ms", seconds * 1e3));
         log::info!("compiled {label}{took} for {}", device.adapter_info().name);
-        Ok(Pipeline { seconds, ..pipeline })
+        Ok(Pipeline { seconds, made: call.outcome(), ..pipeline })
     }
 
     fn compile(&self, device: &wgpu::Device, pass: &Pass) -> Pipeline {
@@ -190,7 +194,7 @@ impl Pipelines {
             },
             cache: self.kept.as_ref().map(|kept| &kept.cache),
         });
-        Pipeline { pipeline, layout, seconds: None }
+        Pipeline { pipeline, layout, seconds: None, made: Outcome::default() }
     }
 }
 

@@ -1,7 +1,9 @@
 //! From the device to the host.
 
 use super::answer::{Mapping, Sender};
+use super::bind::SharedBuffer;
 use super::device::Device;
+use super::outcome::Call;
 #[cfg(not(target_family = "wasm"))]
 use super::waiting::Asking;
 use std::ops::Range;
@@ -9,7 +11,7 @@ use tilewise_core::{Error, Result};
 
 impl Device {
     /// A range of bytes of a buffer. Does not block.
-    pub(crate) async fn read(&self, buffer: &wgpu::Buffer, range: Range<u64>) -> Result<Vec<u8>> {
+    pub(crate) async fn read(&self, buffer: &SharedBuffer, range: Range<u64>) -> Result<Vec<u8>> {
         if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
             return Err(Error::Misuse(format!(
                 "reading a buffer with usages {:?}: COPY_SRC is needed",
@@ -20,6 +22,8 @@ impl Device {
         let start = range.start / 4 * 4;
         let end = range.end.next_multiple_of(4).min(buffer.size());
         let size = end - start;
+        let call = self.call();
+        call.reads(buffer, start..end)?;
         let staging = self.catch(|| {
             self.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("tilewise readback"),
@@ -31,24 +35,63 @@ impl Device {
         let mut encoder = self.encoder();
         encoder.copy_buffer_to_buffer(buffer, start, &staging, 0, size);
         let submission = self.submit(encoder)?;
-        self.map(&staging, submission).await?;
+        self.map(&staging, submission, call).await?;
         let view = staging.get_mapped_range(..).map_err(|error| self.failed(error))?;
         Ok(view[(range.start - start) as usize..(range.end - start) as usize].to_vec())
     }
 
-    /// Maps a buffer for reading that this submission writes, once that is done. Does not block.
+    /// A buffer for [`cross`](Self::cross).
+    pub(crate) fn fence(&self) -> Result<wgpu::Buffer> {
+        self.catch(|| {
+            self.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("tilewise fence"),
+                size: 4,
+                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        })
+    }
+
+    /// Submits what is encoded, and waits for it and all before it: mapping a buffer that the
+    /// submission writes does. The call ends here.
+    pub(crate) async fn cross(
+        &self,
+        fence: &wgpu::Buffer,
+        mut encoder: wgpu::CommandEncoder,
+        call: Call,
+    ) -> Result<()> {
+        encoder.clear_buffer(fence, 0, None);
+        let submission = self.submit(encoder)?;
+        self.map(fence, submission, call).await
+    }
+
+    /// Waits until everything submitted so far is done. Does not block.
+    ///
+    /// # Errors
+    /// `DeviceLost`; that of an earlier call, which nobody has been told.
+    pub(crate) async fn done(&self) -> Result<()> {
+        let call = self.call();
+        self.cross(&self.fence()?, self.encoder(), call).await?;
+        self.calls.untold()
+    }
+
+    /// Maps a buffer for reading that this submission writes, once that is done. The call ends
+    /// here, and an error of it is one of this. Does not block.
     pub(crate) async fn map(
         &self,
         staging: &wgpu::Buffer,
         submission: wgpu::SubmissionIndex,
+        call: Call,
     ) -> Result<()> {
         let answer = Mapping::default();
         let sender = Sender(answer.clone());
         // On a lost device the staging buffer may be invalid, which is an error of the device's,
         // not of the mapping's.
-        self.catch(|| {
+        self.catch_invalid(|| {
             staging.map_async(wgpu::MapMode::Read, .., move |result| sender.send(result))
         })?;
+        let outcome = call.outcome();
+        drop(call);
         #[cfg(not(target_family = "wasm"))]
         let mut asking = Asking::new(submission);
         let mapped = std::future::poll_fn(|context| {
@@ -64,7 +107,12 @@ impl Device {
             }
         })
         .await;
+        #[cfg(all(target_family = "wasm", feature = "webgpu"))]
+        if !matches!(mapped, Some(Ok(()))) {
+            self.loss().await;
+        }
         self.alive()?;
+        self.calls.settled(&outcome).await?;
         match mapped {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(self.failed(error)),

@@ -2,6 +2,7 @@
 
 use super::bind::{Factors, Key, Places, SharedBuffer};
 use super::compiled::{Compiled, Conversion, Step};
+use super::outcome::{Call, Outcome};
 use super::{Gpu, Recorder};
 use std::mem::offset_of;
 use std::num::NonZeroU64;
@@ -90,12 +91,14 @@ impl Gpu {
         places: Places<'_>,
     ) -> Result<()> {
         self.device.alive()?;
+        let call = self.device.call();
         let scratch = self.at_least(&self.scratch, "tilewise scratch", compiled.scratch_bytes)?;
         let packed = self.at_least(&self.packed, "tilewise packed", compiled.packed_bytes)?;
         // A copy, because this call borrows scratch memory for itself alone.
         let mut places = places;
         places[Role::Scratch as usize] = scratch.as_deref().map(|buffer| (buffer, 0));
         places[Role::Packed as usize] = packed.as_deref().map(|buffer| (buffer, 0));
+        self.account(&call, compiled, factors, &places)?;
         let key = Key::new(&compiled.identity, &places);
         let groups = match self.groups.get(&key, factors) {
             Some(groups) => groups,
@@ -141,6 +144,37 @@ impl Gpu {
         Ok(())
     }
 
+    /// Tells the call what the passes read and write. What they leave in memory of the library's is
+    /// of use to this call alone.
+    fn account(
+        &self,
+        call: &Call,
+        compiled: &Compiled,
+        factors: Factors,
+        places: &Places<'_>,
+    ) -> Result<()> {
+        for Step { pipeline, .. } in &compiled.steps {
+            call.uses(&pipeline.made)?;
+        }
+        let bindings = compiled.steps.iter().flat_map(|step| &step.pass.bindings);
+        let bound = bindings.filter_map(|binding| {
+            let (buffer, start) = places[binding.from as usize]?;
+            let own = matches!(binding.from, Role::Scratch | Role::Packed);
+            let bytes = if own { 0 } else { binding.bytes };
+            let first = start + binding.start;
+            Some((binding, buffer, first..first + bytes))
+        });
+        for (binding, buffer, bytes) in bound.clone() {
+            if !binding.writable || (binding.from == Role::C && factors.reads_c()) {
+                call.reads(buffer, bytes)?;
+            }
+        }
+        for (_, buffer, bytes) in bound.filter(|(binding, ..)| binding.writable) {
+            call.writes(buffer, bytes)?;
+        }
+        Ok(())
+    }
+
     /// As [`record`](Self::record), with factors that lie on the device: alpha, beta. A dispatch
     /// for each and each pass copies it to where the pass has its factors. So many calls in a row,
     /// in any encoders, share that buffer: the device runs them one after the other. Between two
@@ -160,7 +194,8 @@ impl Gpu {
         self.device.alive()?;
         let factors = Factors { written: written.map(|factor| factor.is_some()), ..factors };
         let make = |bytes: &[u8]| {
-            Ok(self.groups.share(self.new_uniform(bytes, wgpu::BufferUsages::STORAGE)?))
+            let buffer = self.new_uniform(bytes, wgpu::BufferUsages::STORAGE)?;
+            Ok(self.groups.share(buffer, Outcome::default()))
         };
         if recorder.has_room(compiled.seconds()) {
             recorder.begin(compiled.seconds())?;
@@ -242,7 +277,7 @@ impl Gpu {
             entries.push(wgpu::BindGroupEntry { binding: binding.role.binding(), resource });
         }
         let (label, layout) = (Some(pass.label.as_str()), &pipeline.layout);
-        self.device.catch(|| {
+        self.device.catch_invalid(|| {
             self.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label,
                 layout,

@@ -33,9 +33,11 @@ impl Gpu {
         work: impl FnOnce(&mut Recorder<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         let (device, most) = (&self.device, caps.max_submission_seconds);
+        let call = device.call();
         let (pass, encoder) = open(device, label);
         let mut own = Submissions { device, label, most, recorded: 0.0, pass, encoder };
-        work(&mut Recorder::Submissions(&mut own))?;
+        let worked = work(&mut Recorder::Submissions(&mut own));
+        worked.inspect_err(|error| call.fail(error))?;
         drop(own.pass);
         device.submit(own.encoder).map(drop)
     }

@@ -23,10 +23,12 @@ pub(super) fn record(
 ) -> Result<Vec<Tensor>> {
     let gpu = call.context.gpu_backend()?;
     gpu.device.alive()?;
+    let running = gpu.device.call();
     let generated = fitted.generated();
     let custom = fitted
         .ready
         .compiled(gpu, || gpu.custom_of(&generated.text, || compile(kernel, call, fitted, gpu)))?;
+    running.uses(&custom.pipeline.made)?;
     limits::written(kernel, call, generated)?;
     let outputs = call.tensors()?;
     if call.is_idle() {
@@ -58,7 +60,16 @@ pub(super) fn record(
 
     let mut places: SmallVec<[Place<'_>; 8]> = SmallVec::new();
     for binding in &generated.storage {
-        places.push(place(tensor(binding.slot))?);
+        let (buffer, first, bytes) = place(tensor(binding.slot))?;
+        if !matches!(binding.slot, Slot::Output(output) if !call.is_filled(output)) {
+            running.reads(buffer, first..first + bytes)?;
+        }
+        places.push((buffer, first, bytes));
+    }
+    for (binding, (buffer, first, bytes)) in generated.storage.iter().zip(&places) {
+        if let Slot::Output(_) = binding.slot {
+            running.writes(buffer, *first..*first + *bytes)?;
+        }
     }
     let uniform = match generated.has_uniform {
         true => {

@@ -11,7 +11,7 @@ fn a_device_of_the_library() {
         let context = adapter.another();
         let (a, b) = (zeros(&context, &[8, 8]), zeros(&context, &[8, 8]));
         let c = context.matmul(&a, &b).unwrap();
-        context.wait().unwrap();
+        context.wait_blocking().unwrap();
         context.device().unwrap().destroy();
         for _ in 0..2 {
             refused(context.matmul(&a, &b), kind!(DeviceLost), &[]);
@@ -19,7 +19,8 @@ fn a_device_of_the_library() {
             refused(c.read_blocking::<f32>(), kind!(DeviceLost), &[]);
             refused(Tensor::zeros(&context, DType::F32, &[4]), kind!(DeviceLost), &[]);
             refused(Tensor::upload(&context, &[1.0f32], &[1]), kind!(DeviceLost), &[]);
-            refused(context.wait(), kind!(DeviceLost), &[]);
+            refused(context.wait_blocking(), kind!(DeviceLost), &[]);
+            refused(pollster::block_on(context.wait()), kind!(DeviceLost), &[]);
             refused(Gemm::new(&a, &b).run_into(&c), kind!(DeviceLost), &[]);
         }
         // Another context on the same adapter is none the worse.
@@ -35,8 +36,9 @@ fn a_device_of_the_library() {
 #[test]
 fn a_device_of_the_callers() {
     type Use = fn(&Context, &Tensor) -> Result<(), Error>;
-    let uses: [Use; 5] = [
-        |context, _| context.wait(),
+    let uses: [Use; 6] = [
+        |context, _| context.wait_blocking(),
+        |context, _| pollster::block_on(context.wait()),
         |_, a| a.read_blocking::<f32>().map(drop),
         |_, a| Gemm::new(a, a).run().map(drop),
         |context, _| Tensor::upload(context, &[1.0f32], &[1]).map(drop),
