@@ -7,6 +7,7 @@
 //! is not all of them, so that none slows down the tests of another.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::OnceLock;
 use tilewise::{AdapterDescription, Context, ContextOptions, Switch, wgpu};
 use tilewise_core::CoopMatrix;
@@ -78,6 +79,15 @@ impl Adapter {
         let all = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
         let same = |adapter: &wgpu::Adapter| adapter.get_info().name == ours.name;
         all.into_iter().find(same).expect("it was there before")
+    }
+}
+
+/// An adapter stands for its context.
+impl Deref for Adapter {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.context
     }
 }
 

@@ -1,16 +1,21 @@
 //! Cases of taking and quantizing: what their operands hold, and what must come of them. They run
-//! in the sanitizer ([`crate::sanitized`]) and through the library's own calls.
+//! in the sanitizer (`planned`) and through the library's own calls (`devices`).
 
+mod devices;
 mod edges;
+#[cfg(not(target_family = "wasm"))]
+mod planned;
 mod source;
 
-use crate::sanitized::Conversion;
+pub use devices::{quantize, take};
 use edges::{AFFINE_EDGES, MX_EDGES, Q8_0_EDGES, SCALES};
+#[cfg(not(target_family = "wasm"))]
+pub use planned::{pieces, planned};
 pub use source::{Data, Memory, Source, places};
 use std::collections::HashSet;
 use tilewise_core::plan::{Index, Part, Pass, Quantize, Table, Take};
 use tilewise_core::quant::{self, Stored};
-use tilewise_core::{Caps, DType, Format, QuantFormat};
+use tilewise_core::{DType, Format, QuantFormat, convert};
 
 /// A case of taking.
 #[derive(Clone, Debug)]
@@ -166,53 +171,11 @@ pub fn made_on_devices() -> Vec<QuantFormat> {
         .collect()
 }
 
-/// Cases with the plans of a device, of formats one of each kind; those of a device with small
-/// bindings, too.
-///
-/// # Errors
-/// The planner's.
-pub fn planned(caps: &Caps) -> tilewise_core::Result<Vec<Conversion>> {
-    let taking = taking().into_iter().map(|case| Conversion::taking(&case, caps));
-    let kinds = QuantFormat::kinds();
-    // And the longest blocks.
-    let is_wanted =
-        |format: &QuantFormat| kinds.contains(format) || format.planes()[0].bytes >= 128;
-    let quantizing = quantizing().into_iter().filter(|case| is_wanted(&case.format));
-    let quantizing = quantizing.map(|case| Conversion::quantizing(&case, caps));
-    taking.chain(quantizing).chain(pieces()).collect()
-}
-
-/// Cases that are cut, as a device with small bindings wants it.
-pub fn pieces() -> Vec<tilewise_core::Result<Conversion>> {
-    let caps = Caps { max_binding_bytes: 4096, storage_alignment: 32, ..Caps::webgpu_default() };
-    let affine = Format::Quantized(QuantFormat::affine(8, 32, DType::F16).expect("it exists"));
-    let f16 = Format::Dense(DType::F16);
-    let rows: Vec<u32> = (0..61).map(|i| i * 29 % 67).collect();
-    let taking = [
-        Taking::new(Source::new(affine, [3, 66, 96], Data::Weights), DType::BF16).lead(5),
-        Taking::new(Source::new(affine, [1, 66, 96], Data::Weights), DType::F32).rows(&rows),
-        Taking::new(Source::new(f16, [3, 65, 67], Data::Bits), DType::F16).rows(&rows).lead(1),
-        // Whole blocks of 16 bytes.
-        Taking::new(Source::new(f16, [3, 65, 72], Data::Bits), DType::F16).rows(&rows).lead(8),
-        Taking::new(Source::new(f16, [1, 65, 67], Data::Bits), DType::F16)
-            .rows(&rows)
-            .columns(&rows),
-    ];
-    let quantizing = [
-        Quantizing {
-            weights: Source::new(f16, [2, 256, 32], Data::Weights),
-            format: QuantFormat::MXFP4,
-        },
-        Quantizing {
-            weights: Source::new(f16, [1, 600, 32], Data::Weights),
-            format: QuantFormat::MXFP4,
-        },
-    ];
-    let quantizing_caps = Caps { max_binding_bytes: 16 << 10, ..caps.clone() };
-    let taking = taking.iter().map(|case| Conversion::taking(case, &caps));
-    taking
-        .chain(quantizing.iter().map(|case| Conversion::quantizing(case, &quantizing_caps)))
-        .collect()
+/// Whether numbers are the same, NaN among them.
+pub fn same_numbers(dtype: DType, a: &[u8], b: &[u8]) -> bool {
+    let numbers = |bytes| convert::decode(dtype, bytes).expect("whole elements");
+    let (a, b) = (numbers(a), numbers(b));
+    a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a == b || a.is_nan() && b.is_nan())
 }
 
 /// The cases that a few shaders run. Together these shaders have every file and every value of

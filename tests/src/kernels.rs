@@ -1,8 +1,7 @@
 //! What there is to test, from the library's own tables.
 
+use tilewise::Context;
 use tilewise_core::{Access, DType, Format, Operand, Precision, Problem, QuantFormat, Variant};
-
-use crate::Adapter;
 
 /// A kernel and one of its variants.
 #[derive(Clone, Debug)]
@@ -16,23 +15,26 @@ pub struct Kernel {
 }
 
 /// Every kernel and variant that fits the adapter and takes dense operands.
-pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
+pub fn kernels(context: &Context) -> Vec<Kernel> {
     let dense = |kernel: &Kernel| !matches!(kernel.variant.access, Access::Bytes { .. });
-    all_kernels(adapter).into_iter().filter(dense).collect()
+    all_kernels(context).into_iter().filter(dense).collect()
 }
 
 /// Every kernel and variant that fits the adapter. The others are printed with the reason.
-pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
+pub fn all_kernels(context: &Context) -> Vec<Kernel> {
     let mut fitting = Vec::new();
-    let library = adapter.context.library();
-    if adapter.description.backend == "metal" && !adapter.description.msl {
-        eprintln!("skipped: kernels in MSL on {}: it lists no simdgroup matrices", adapter.name());
+    let library = context.library();
+    if context.backend_name() == "metal" && context.caps().msl_version.is_none() {
+        eprintln!(
+            "skipped: kernels in MSL on {}: it lists no simdgroup matrices",
+            context.adapter_name()
+        );
     }
     for kernel in library.kernels {
         for variant in kernel.variants {
             let name = format!("{}/{}", kernel.name, variant.name);
-            if let Some(reason) = slow_to_compile(adapter, variant) {
-                eprintln!("skipped: {name} on {}: {reason}", adapter.name());
+            if let Some(reason) = slow_to_compile(context, variant) {
+                eprintln!("skipped: {name} on {}: {reason}", context.adapter_name());
                 continue;
             }
             let forced = name.parse().expect("a kernel's name");
@@ -42,29 +44,30 @@ pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
             if let Access::Bytes { .. } = variant.access {
                 problem.b = Operand::packed(Format::Quantized(QuantFormat::Q8_0), 1, 8, 32).t();
             }
-            match tilewise_core::plan(&problem, adapter.context.caps(), library, Some(&forced)) {
+            match tilewise_core::plan(&problem, context.caps(), library, Some(&forced)) {
                 Ok(_) => fitting.push(Kernel { name, variant, splits: kernel.splits }),
-                Err(error) => eprintln!("skipped: {name} on {}: {error}", adapter.name()),
+                Err(error) => eprintln!("skipped: {name} on {}: {error}", context.adapter_name()),
             }
         }
     }
-    assert!(!fitting.is_empty(), "{} takes no kernel at all", adapter.name());
+    assert!(!fitting.is_empty(), "{} takes no kernel at all", context.adapter_name());
     fitting
 }
 
 /// Variants with more than 16 sums (ROWS×COLS, each invocation's) take SwiftShader half a second or
 /// more to compile. Other adapters and the sanitizer meet them.
-fn slow_to_compile(adapter: &Adapter, variant: &Variant) -> Option<&'static str> {
+fn slow_to_compile(context: &Context, variant: &Variant) -> Option<&'static str> {
     let [rows, cols] = variant.sums;
     let unrolled =
         matches!(variant.access, Access::Eights { .. } | Access::Bytes { .. }) && rows * cols > 16;
-    (adapter.name().contains("SwiftShader") && unrolled).then_some("it takes too long to compile")
+    (context.adapter_name().contains("SwiftShader") && unrolled)
+        .then_some("it takes too long to compile")
 }
 
 /// Of every kernel the variant with the smallest tile, which compiles the fastest: for what does
 /// not depend on the tile.
-pub fn one_of_each(adapter: &Adapter) -> Vec<Kernel> {
-    smallest(kernels(adapter))
+pub fn one_of_each(context: &Context) -> Vec<Kernel> {
+    smallest(kernels(context))
 }
 
 /// Of several kernels the same.
@@ -84,8 +87,8 @@ pub fn smallest(kernels: Vec<Kernel>) -> Vec<Kernel> {
 
 /// The cheapest kernel to compile of all: it shares schedules, loaders, epilogues and stores with
 /// every other, and meets all of a theme.
-pub fn floor(adapter: &Adapter) -> Kernel {
-    kernels(adapter)
+pub fn floor(context: &Context) -> Kernel {
+    kernels(context)
         .into_iter()
         .min_by_key(|kernel| (kernel.variant.workgroup_bytes, kernel.variant.threads))
         .expect("a kernel")

@@ -14,6 +14,7 @@
 //! - [`harness`](mod@harness): runs kernels in MSL on the CPU.
 //! - [`lines`](mod@lines): operands with their lines in another order.
 //! - [`minima`](mod@minima): the least that an API promises of a device.
+//! - [`moe`](mod@moe): layers of experts.
 //! - [`ops`](mod@ops): ready operations.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`program`](mod@program): a program of the workspace, run from outside.
@@ -26,42 +27,66 @@
 //! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges
 //!   of all operands declared.
 
-pub mod adapters;
-pub mod arithmetic;
 pub mod case;
-pub mod cases;
 pub mod conversions;
-pub mod counted;
-pub mod estimate;
-pub mod few_texts;
 pub mod generators;
-pub mod harness;
 pub mod kernels;
-pub mod lines;
-pub mod minima;
-pub mod msl;
-pub mod mutants;
+pub mod moe;
 pub mod ops;
-pub mod pieces;
 pub mod place;
-pub mod program;
-pub mod random;
 pub mod runner;
-pub mod sanitized;
-pub mod scaled;
 pub mod themes;
-pub mod translated;
 pub mod turns;
 
-pub use adapters::{Adapter, adapters, contexts};
+// Browsers lack threads, files and other programs, and are tested on devices alone.
+#[cfg(not(target_family = "wasm"))]
+pub mod adapters;
+#[cfg(not(target_family = "wasm"))]
+pub mod arithmetic;
+#[cfg(not(target_family = "wasm"))]
+pub mod cases;
+#[cfg(not(target_family = "wasm"))]
+pub mod counted;
+#[cfg(not(target_family = "wasm"))]
+pub mod estimate;
+#[cfg(not(target_family = "wasm"))]
+pub mod few_texts;
+#[cfg(not(target_family = "wasm"))]
+pub mod harness;
+#[cfg(not(target_family = "wasm"))]
+pub mod lines;
+#[cfg(not(target_family = "wasm"))]
+pub mod minima;
+#[cfg(not(target_family = "wasm"))]
+pub mod msl;
+#[cfg(not(target_family = "wasm"))]
+pub mod mutants;
+#[cfg(not(target_family = "wasm"))]
+pub mod pieces;
+#[cfg(not(target_family = "wasm"))]
+pub mod program;
+#[cfg(not(target_family = "wasm"))]
+pub mod random;
+#[cfg(not(target_family = "wasm"))]
+pub mod sanitized;
+#[cfg(not(target_family = "wasm"))]
+pub mod scaled;
+#[cfg(not(target_family = "wasm"))]
+pub mod translated;
+
 pub use case::Case;
 pub use generators::{Data, Rng};
 pub use kernels::{
     Kernel, all_kernels, floor, kernels, one_of_each, quant_families, quant_formats,
 };
 pub use place::{Count, Entries, Place};
-pub use program::Program;
-pub use runner::{Filled, Outcome, Suite, run};
+pub use runner::{Filled, Outcome};
+#[cfg(not(target_family = "wasm"))]
+pub use {
+    adapters::{Adapter, adapters, contexts},
+    program::Program,
+    runner::suite::{Suite, run},
+};
 
 /// The examples of the README, compiled and run.
 #[cfg(doctest)]

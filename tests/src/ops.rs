@@ -1,15 +1,17 @@
 //! Cases of ready operations: their answers in f64, and how they are run.
 
 mod cases;
+#[cfg(not(target_family = "wasm"))]
+mod sanitized;
 
 pub use cases::{FAMILIES, all, in_parts, large, small};
+#[cfg(not(target_family = "wasm"))]
+pub use sanitized::Ran;
 
-use crate::sanitized::Failure;
 use half::{bf16, f16};
-use std::cell::RefCell;
-use std::collections::HashSet;
+use std::pin::pin;
+use std::task::{Poll, Waker};
 use tilewise::ops::{Op, Operation, Pair, PairOperation};
-use tilewise::sanitizer::Options;
 use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
 use tilewise_core::convert;
 
@@ -104,8 +106,17 @@ impl Lies {
         let count = base.iter().product::<usize>() as u32;
         let numbers: Vec<u32> = (0..count).collect();
         let base = Tensor::upload(&Context::cpu(), &numbers, &base).unwrap();
-        let places = self.view(&base, shape.len()).read_blocking::<u32>().unwrap();
+        let view = self.view(&base, shape.len());
+        let places = now(view.read::<u32>()).unwrap();
         places.into_iter().map(|place| place as usize).collect()
+    }
+}
+
+/// The output of a future that waits for nothing.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut std::task::Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("the CPU executor is never waited for"),
     }
 }
 
@@ -164,19 +175,6 @@ pub fn rounded(dtype: DType, value: f64) -> f64 {
 /// it may err.
 pub type Wanted = (f64, f64);
 
-/// Invocations of a workgroup at most.
-const WORKGROUP: u32 = 256;
-
-/// A run in the sanitizer.
-pub struct Ran {
-    /// Files of which the kernel is made.
-    pub files: HashSet<&'static str>,
-    /// Its cost, in operations of the sanitizer.
-    pub operations: u64,
-    /// The output.
-    pub bits: Vec<u8>,
-}
-
 /// An operation on these tensors.
 pub type Make = Box<dyn Fn(&[Tensor]) -> Box<dyn AnyOp> + Send + Sync>;
 
@@ -202,12 +200,12 @@ impl Case {
     ///
     /// # Errors
     /// The first number that is wrong, or the error of the operation.
-    pub fn run(&self, context: &Context) -> std::result::Result<(), String> {
+    pub async fn outcome(&self, context: &Context) -> std::result::Result<(), String> {
         let (inputs, out, base) = self.prepared(context);
         (self.op)(&inputs).run_into(&out).map_err(|error| error.to_string())?;
-        self.hold(&out)?;
+        self.hold(&out).await?;
         let Some(base) = base else { return Ok(()) };
-        let mut left = self.read(&base);
+        let mut left = read(&base).await?;
         for place in self.out.2.places(&self.out.1) {
             left[place] = f64::NAN;
         }
@@ -220,50 +218,6 @@ impl Case {
     /// Whether there is nothing to compute.
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty()
-    }
-
-    /// Runs the case in the sanitizer, of these texts.
-    ///
-    /// # Errors
-    /// The finding, or the first number that is wrong.
-    pub fn check(
-        &self,
-        options: &Options,
-        text: impl Fn((&'static str, &'static str)) -> String,
-    ) -> std::result::Result<Ran, Failure> {
-        let (inputs, out, _) = self.prepared(&Context::cpu());
-        let files = RefCell::new(HashSet::new());
-        let noted = |file: (&'static str, &'static str)| {
-            files.borrow_mut().insert(file.0);
-            text(file)
-        };
-        let refused = |error: tilewise::Error| Failure::Refused(error.to_string());
-        let calls = (self.op)(&inputs).calls_of(&out, &noted).map_err(refused)?;
-        let mut operations = 0;
-        for (kernel, call) in &calls {
-            let failed = |error| match error {
-                tilewise::Error::Kernel(text) => Failure::Invalid(text),
-                other => refused(other),
-            };
-            let mut check = |call: &Call| {
-                let check = kernel.check_with_blocking(call, options.clone()).map_err(failed)?;
-                if let Some(finding) = check.report.findings.first() {
-                    return Err(Failure::Found(finding.kind, check.render(false)));
-                }
-                operations += check.report.counters.operations;
-                Ok(check.report.counters.invocations)
-            };
-            let invocations = check(call)? as u32;
-            // Large grids have several rows of workgroups, and more than there is work for.
-            if invocations > WORKGROUP {
-                check(&call.clone().grid([invocations, 2, 1]))?;
-            }
-            // The check worked on copies, and the next kernel wants what this one gives.
-            kernel.run(call).map_err(failed)?;
-        }
-        self.hold(&out).map_err(Failure::Wrong)?;
-        let bits = out.read_bytes_blocking().map_err(refused)?;
-        Ok(Ran { files: files.into_inner(), operations, bits })
     }
 
     /// Operands, output, and the tensor around it.
@@ -281,20 +235,8 @@ impl Case {
         (inputs, lies.view(&base, shape.len()), around)
     }
 
-    fn read(&self, tensor: &Tensor) -> Vec<f64> {
-        match tensor.dtype() {
-            DType::I32 => {
-                tensor.read_blocking::<i32>().unwrap().into_iter().map(f64::from).collect()
-            }
-            DType::U32 => {
-                tensor.read_blocking::<u32>().unwrap().into_iter().map(f64::from).collect()
-            }
-            _ => tensor.read_f32_blocking().unwrap().into_iter().map(f64::from).collect(),
-        }
-    }
-
-    fn hold(&self, out: &Tensor) -> std::result::Result<(), String> {
-        let got = self.read(out);
+    async fn hold(&self, out: &Tensor) -> std::result::Result<(), String> {
+        let got = read(out).await?;
         assert_eq!(got.len(), self.wanted.len(), "{}", self.name);
         let gl = out.context().backend_name() == "gl" && !self.out.0.is_float();
         for (at, (&got, &(value, error))) in got.iter().zip(&self.wanted).enumerate() {
@@ -312,6 +254,19 @@ impl Case {
 /// What floats beyond an integer's range are converted to. On OpenGL the driver decides instead
 /// (docs/platforms.md).
 const ENDS: [f64; 3] = [-2_147_483_648.0, 2_147_483_520.0, 4_294_967_040.0];
+
+async fn read(tensor: &Tensor) -> std::result::Result<Vec<f64>, String> {
+    let numbers = match tensor.dtype() {
+        DType::I32 => {
+            tensor.read::<i32>().await.map(|all| all.into_iter().map(f64::from).collect())
+        }
+        DType::U32 => {
+            tensor.read::<u32>().await.map(|all| all.into_iter().map(f64::from).collect())
+        }
+        _ => tensor.read_f32().await.map(|all| all.into_iter().map(f64::from).collect()),
+    };
+    numbers.map_err(|error| error.to_string())
+}
 
 /// Whether a stored number is the wanted one within its error, and the rounding to its type.
 pub fn agrees(dtype: DType, got: f64, value: f64, error: f64) -> bool {

@@ -1,13 +1,13 @@
 //! Runs a case and judges the whole of the output buffer.
 
-mod suite;
+#[cfg(not(target_family = "wasm"))]
+pub mod suite;
 mod weights;
 
 use crate::case::{Form, Groups, Indices};
 use crate::generators::poison;
 use crate::{Case, Count, Entries, Place, Rng};
 use std::ops::Range;
-pub use suite::Suite;
 use tilewise::{
     Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, ProductList,
     Quantized, QuantizedTensor, RightOperand, Shards, Tensor,
@@ -224,13 +224,12 @@ impl Filled {
 ///
 /// # Errors
 /// What was wrong, in words.
-pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
+pub async fn outcome(context: &Context, case: &Case) -> Result<Outcome, String> {
     let filled = Filled::new(case, context.caps())?;
     let Filled { a, b, old, bias, residual, weights, .. } = &filled;
-    let bytes =
-        execute(context, case, [a, b, old], [bias.as_ref(), residual.as_ref()], weights.as_deref())
-            .map_err(|error| format!("refused: {error}"))?;
-    filled.judge(bytes)
+    let addends = [bias.as_ref(), residual.as_ref()];
+    let bytes = execute(context, case, [a, b, old], addends, weights.as_deref()).await;
+    filled.judge(bytes.map_err(|error| format!("refused: {error}"))?)
 }
 
 /// A case in numbers.
@@ -340,7 +339,8 @@ pub(crate) fn ranges(shards: &[usize]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-fn execute(
+/// The whole buffer of C.
+async fn execute(
     context: &Context,
     case: &Case,
     [a, b, c]: [&Stored; 3],
@@ -470,7 +470,7 @@ fn execute(
         gemm = gemm.kernel(name);
     }
     gemm.run_into(&turned(&c_view))?;
-    c_flat.read_bytes_blocking()
+    c_flat.read_bytes().await
 }
 
 /// A kernel's name with no more splits of K than the product makes: cases of all sizes have one.

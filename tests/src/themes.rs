@@ -8,7 +8,7 @@ mod groups;
 
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
-use crate::{Adapter, Case, Data, Entries, Place, floor, one_of_each, quant_formats};
+use crate::{Case, Data, Entries, Place, quant_formats};
 pub use forms::{aligned_lists, along_k, indexed, large_forms, listed, lists, masked};
 pub use gated::gates;
 pub use gathered::{gathered, large_gathered};
@@ -26,10 +26,13 @@ pub fn on(kernels: &[Kernel], cases: &[Case]) -> Vec<Case> {
 /// Every case on the kernel that compiles fastest; every `step`th on one variant of each other
 /// kernel, on software adapters by turns. Most of what a theme tests lies in files that all kernels
 /// share, and compiling takes far longer than running.
-pub fn sampled(adapter: &Adapter, cases: &[Case], step: usize) -> Vec<Case> {
-    let floor = floor(adapter);
-    let others: Vec<_> =
-        one_of_each(adapter).into_iter().filter(|kernel| kernel.name != floor.name).collect();
+#[cfg(not(target_family = "wasm"))]
+pub fn sampled(adapter: &crate::Adapter, cases: &[Case], step: usize) -> Vec<Case> {
+    let floor = crate::floor(adapter);
+    let others: Vec<_> = crate::one_of_each(adapter)
+        .into_iter()
+        .filter(|kernel| kernel.name != floor.name)
+        .collect();
     let few = |(i, kernel): (usize, Kernel)| {
         let turn =
             cases.iter().step_by(step).enumerate().filter(move |(j, _)| adapter.has_turn(i + j));

@@ -1,9 +1,17 @@
 //! Many cases in one test.
 
-use super::run;
+use super::{Outcome, outcome};
 use crate::{Adapter, Case, adapters};
 use std::time::Instant;
 use tilewise::Context;
+
+/// [`outcome`], when it is there.
+///
+/// # Errors
+/// Those of `outcome`.
+pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
+    pollster::block_on(outcome(context, case))
+}
 
 /// Runs cases and keeps what failed, so that one test reports all of it.
 #[derive(Default)]

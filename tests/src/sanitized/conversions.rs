@@ -3,7 +3,7 @@
 use super::ranges::Elements;
 use super::{Failure, Shaders, cut};
 use crate::Rng;
-use crate::conversions::{Memory, Quantizing, Taking};
+use crate::conversions::{Memory, Quantizing, Taking, same_numbers};
 use crate::generators::poison;
 use std::collections::BTreeMap;
 use tilewise_core::kernel::Role;
@@ -250,13 +250,6 @@ impl Conversion {
             false => buffer,
         }
     }
-}
-
-/// Whether numbers are the same, NaN among them.
-pub fn same_numbers(dtype: DType, a: &[u8], b: &[u8]) -> bool {
-    let numbers = |bytes| convert::decode(dtype, bytes).expect("whole elements");
-    let (a, b) = (numbers(a), numbers(b));
-    a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a == b || a.is_nan() && b.is_nan())
 }
 
 /// The output of a case without anything around it.

@@ -21,7 +21,7 @@ use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
 use crate::{Case, Filled, Outcome};
 pub use check::{check, plans};
-pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
+pub use conversions::{Conversion, Ran, arithmetic};
 use logical::declare;
 use ranges::Elements;
 pub use shaders::Shaders;

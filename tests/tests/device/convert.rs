@@ -2,18 +2,18 @@
 //! every adapter and the CPU executor.
 
 use rayon::prelude::*;
-use tilewise::{Context, Error, Quantize, QuantizedTensor, RightOperand, Take, Tensor};
+use tilewise::{Context, Error, Quantize, QuantizedTensor, Take, Tensor};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::Table;
 use tilewise_core::quant::{dequantize, quantize, quantize_to};
-use tilewise_core::{Caps, DType, Format, QuantFormat, convert, plan};
+use tilewise_core::{Caps, DType, Format, QuantFormat, plan};
 use tilewise_shaders::CONVERSIONS;
 use tilewise_tests::cases::devices;
 use tilewise_tests::conversions::{
-    Data, Memory, Quantizing, Source, Taking, few_texts, pieces, places, quantizing, taking,
+    self, Data, Quantizing, Source, Taking, few_texts, pieces, quantizing, taking,
 };
-use tilewise_tests::sanitized::{Conversion, Shaders, options, same_numbers};
-use tilewise_tests::{Rng, adapters, contexts, generators};
+use tilewise_tests::sanitized::{Conversion, Shaders, options};
+use tilewise_tests::{Rng, adapters, contexts};
 
 /// Runs them in the sanitizer, and fails with what went wrong in the first few.
 fn clean(conversions: Vec<Conversion>) {
@@ -111,99 +111,6 @@ fn stacks_are_cut_at_aligned_entries() {
     clean(vec![Conversion::quantizing(&case, &binding(18_000)).unwrap()]);
 }
 
-/// What stands for a source on a device.
-enum Uploaded {
-    Dense(Tensor),
-    Quantized(QuantizedTensor),
-}
-
-impl Uploaded {
-    fn new(context: &Context, source: &Source, stored: &Memory) -> Self {
-        let [entries, lines, width] = source.storage();
-        let margin = source.margin;
-        match source.format {
-            Format::Dense(dtype) => {
-                let all =
-                    Tensor::from_bytes(context, dtype, &stored.planes[0], &[entries, lines, width])
-                        .unwrap();
-                let inside = all
-                    .slice(&[0..entries, margin..lines - margin, margin..width - margin])
-                    .unwrap();
-                Uploaded::Dense(if source.transposed { inside.t() } else { inside })
-            }
-            Format::Quantized(format) => {
-                let columns = margin * format.block() as usize;
-                let all = QuantizedTensor::upload_groups(context, &stored.quantized).unwrap();
-                Uploaded::Quantized(
-                    all.slice(margin..lines - margin, columns..width - columns).unwrap(),
-                )
-            }
-        }
-    }
-
-    fn right(&self) -> RightOperand {
-        match self {
-            Uploaded::Dense(tensor) => tensor.into(),
-            Uploaded::Quantized(weights) => weights.into(),
-        }
-    }
-}
-
-/// Takes through the library's calls, into a view between poison.
-fn take(context: &Context, case: &Taking) {
-    let stored = case.table.store(&mut Rng::new(7));
-    let table = Uploaded::new(context, &case.table, &stored);
-    let index = |indices: &Option<Vec<u32>>| {
-        let words: Vec<u32> = [u32::MAX].into_iter().chain(indices.clone()?).collect();
-        let all = Tensor::upload(context, &words, &[words.len()]).unwrap();
-        Some(all.slice(std::slice::from_ref(&(1..words.len()))).unwrap())
-    };
-    let [rows, columns] = [index(&case.indices[0]), index(&case.indices[1])];
-    let mut take = Take::new(table.right()).out_dtype(case.dtype);
-    if let Some(rows) = &rows {
-        take = take.rows(rows);
-    }
-    if let Some(columns) = &columns {
-        take = take.columns(columns);
-    }
-    let shape = case.shape().to_vec();
-    let elements: usize = shape.iter().product();
-    let poison = generators::poison(case.dtype, case.lead + elements);
-    let all = Tensor::from_bytes(context, case.dtype, &poison, &[case.lead + elements]).unwrap();
-    let inside = case.lead..case.lead + elements;
-    let out = all.slice(std::slice::from_ref(&inside)).unwrap().reshape(&shape).unwrap();
-    take.run_into(&out).unwrap_or_else(|error| panic!("{error}: {case:?}"));
-
-    let bytes = all.read_bytes_blocking().unwrap();
-    let (before, after) = bytes.split_at(case.lead * case.dtype.bytes() as usize);
-    assert_eq!(before, &poison[..before.len()], "{case:?}");
-    let values = case.expected(&stored.values, case.beyond());
-    let wanted = convert::encode(case.dtype, &values);
-    // An affine format has a sum, which a device may fuse with the product before it.
-    match case.table.format {
-        Format::Quantized(format) if format.def().family == "affine" && !context.is_cpu() => {}
-        Format::Quantized(_) => {
-            assert!(same_numbers(case.dtype, after, &wanted), "{case:?} on {context:?}");
-            return;
-        }
-        Format::Dense(_) => {
-            assert_eq!(after, wanted, "{case:?} on {context:?}");
-            return;
-        }
-    }
-    let errors: Vec<f64> =
-        stored.quantized.iter().flat_map(|weights| weights.rounded_error(&[case.dtype])).collect();
-    let errors: Vec<f64> = places(&stored.table).map(|at| errors[at]).collect();
-    let got = convert::decode(case.dtype, after).unwrap();
-    for ((got, value), error) in got.iter().zip(&values).zip(case.expected(&errors, f64::NAN)) {
-        let near = f64::from((got - value).abs()) <= error;
-        assert!(
-            near || got.is_nan() && value.is_nan(),
-            "{got} for {value} within {error}: {case:?} on {context:?}"
-        );
-    }
-}
-
 #[test]
 fn taking_on_devices() {
     for context in contexts() {
@@ -214,7 +121,10 @@ fn taking_on_devices() {
         // The CPU executor has none.
         let cases = if context.is_cpu() { taking() } else { few_texts(taking(), passes) };
         println!("{} cases on {context:?}", cases.len());
-        cases.iter().for_each(|case| take(&context, case));
+        for case in cases {
+            pollster::block_on(conversions::take(&context, &case))
+                .unwrap_or_else(|wrong| panic!("{wrong}: {case:?} on {context:?}"));
+        }
     }
 }
 
@@ -248,24 +158,8 @@ fn quantizing_on_devices() {
         let cases = if context.is_cpu() { quantizing() } else { few_texts(quantizing(), passes) };
         println!("{} cases on {context:?}", cases.len());
         for case in cases {
-            let stored = case.weights.store(&mut Rng::new(8));
-            let Uploaded::Dense(weights) = Uploaded::new(&context, &case.weights, &stored) else {
-                unreachable!()
-            };
-            match (case.expected(&stored.values), weights.quantize_blocking(case.format)) {
-                (Ok(planes), Ok(quantized)) => {
-                    let matrices = quantized.read_blocking().unwrap();
-                    for (i, plane) in planes.iter().enumerate() {
-                        let got: Vec<u8> =
-                            matrices.iter().flat_map(|matrix| matrix.planes()[i].clone()).collect();
-                        assert!(got == *plane, "plane {i} of {case:?} on {context:?}");
-                    }
-                }
-                (Err(Error::InvalidValue(_)), Err(Error::InvalidValue(_))) => {}
-                (wanted, got) => {
-                    panic!("{:?} for {:?}: {case:?}", got.map(|_| ()), wanted.map(|_| ()))
-                }
-            }
+            pollster::block_on(conversions::quantize(&context, &case))
+                .unwrap_or_else(|wrong| panic!("{wrong}: {case:?} on {context:?}"));
         }
     }
 }

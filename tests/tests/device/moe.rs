@@ -5,299 +5,15 @@ mod gather;
 mod routes;
 mod routing;
 
-use tilewise::moe::reference::{Choice, Ffn, Layer, Stack};
-use tilewise::moe::{Router, Scoring};
+use tilewise::moe::Scoring;
 use tilewise::planner::Grouping;
-use tilewise::{
-    Activation, Context, DType, MoeLayer, Precision, QuantizedTensor, Result, RightOperand, Shards,
-    Tensor,
-};
-use tilewise_core::quant::{dequantize, quantize};
-use tilewise_core::{Format, convert};
+use tilewise::{Activation, DType, MoeLayer, Result, Tensor};
+use tilewise_tests::moe::{Case, FEW_BITS, Held, Operands, PLAIN, cases, numbers, upload, wide};
 use tilewise_tests::{Rng, adapters, contexts, minima};
 
-/// Random numbers, as a type holds them.
-pub(crate) fn numbers(rng: &mut Rng, dtype: DType, count: usize, spread: f32) -> Vec<f32> {
-    (0..count).map(|_| convert::round(dtype, spread * rng.number())).collect()
-}
-
-pub(crate) fn wide(numbers: &[f32]) -> Vec<f64> {
-    numbers.iter().map(|&x| x.into()).collect()
-}
-
-/// A tensor of any type of floats.
-pub(crate) fn upload(context: &Context, dtype: DType, numbers: &[f32], shape: &[usize]) -> Tensor {
-    Tensor::from_bytes(context, dtype, &convert::encode(dtype, numbers), shape).unwrap()
-}
-
-/// A stack \[groups, n, k\], or a matrix where there are no groups.
-pub(crate) struct Held {
-    groups: Option<usize>,
-    size: [usize; 2],
-    numbers: Vec<f32>,
-    format: Format,
-    wide: Vec<f64>,
-    errors: Option<Vec<f64>>,
-}
-
-impl Held {
-    fn new(rng: &mut Rng, of: &str, groups: Option<usize>, [n, k]: [usize; 2], x: DType) -> Self {
-        let count = groups.unwrap_or(1) * n * k;
-        let dense = DType::FLOATS.into_iter().find(|dtype| dtype.name() == of);
-        if let Some(dtype) = dense {
-            let numbers = numbers(rng, dtype, count, 0.5);
-            let (wide, format) = (wide(&numbers), Format::Dense(dtype));
-            return Held { groups, size: [n, k], numbers, format, wide, errors: None };
-        }
-        let format = of.parse().unwrap();
-        let numbers = numbers(rng, DType::F32, count, 0.5);
-        let all = quantize(&numbers, groups.unwrap_or(1) * n, k, format).unwrap();
-        let types = if x == DType::F32 { vec![] } else { vec![x, DType::F16] };
-        let errors = all.rounded_error(&types).into_iter().zip(all.summed_error());
-        let errors = errors.map(|(rounded, summed)| rounded.max(summed)).collect();
-        let (wide, format) = (wide(&dequantize(&all)), Format::Quantized(format));
-        Held { groups, size: [n, k], numbers, format, wide, errors: Some(errors) }
-    }
-
-    fn stack(&self) -> Stack<'_> {
-        Stack { values: &self.wide, errors: self.errors.as_deref(), format: self.format }
-    }
-
-    fn on(&self, context: &Context) -> RightOperand {
-        let [n, k] = self.size;
-        match self.format {
-            Format::Dense(dtype) => {
-                let shape: Vec<usize> = self.groups.into_iter().chain(self.size).collect();
-                upload(context, dtype, &self.numbers, &shape).into()
-            }
-            Format::Quantized(format) => {
-                let matrix = |numbers: &[f32]| quantize(numbers, n, k, format).unwrap();
-                let all: Vec<_> = self.numbers.chunks(n * k).map(matrix).collect();
-                match self.groups {
-                    Some(_) => QuantizedTensor::upload_groups(context, &all).unwrap().into(),
-                    None => QuantizedTensor::upload(context, &all[0]).unwrap().into(),
-                }
-            }
-        }
-    }
-
-    /// The matrices of a stack in shards: the first alone, and the others as a stack or each alone.
-    fn in_shards(&self, context: &Context) -> RightOperand {
-        let shards = match self.on(context) {
-            RightOperand::Dense(w) => {
-                let part = |first: usize, count: usize| w.narrow(0, first, count).unwrap();
-                Shards::new([part(0, 1).squeeze(0).unwrap(), part(1, w.shape()[0] - 1)])
-            }
-            RightOperand::Quantized(w) => {
-                Shards::new((0..w.shape()[0]).map(|at| w.get(at).unwrap()))
-            }
-            other => Shards::new([other]),
-        };
-        shards.unwrap().into()
-    }
-
-    /// The rows of two stacks, matrix by matrix.
-    fn above(&self, other: &Held) -> Held {
-        let size = self.size[0] * self.size[1];
-        let pairs = self.numbers.chunks(size).zip(other.numbers.chunks(size));
-        Held {
-            groups: self.groups,
-            size: [2 * self.size[0], self.size[1]],
-            numbers: pairs.flat_map(|(one, other)| [one, other].concat()).collect(),
-            format: self.format,
-            wide: Vec::new(),
-            errors: None,
-        }
-    }
-}
-
-/// Gate, up and down.
-pub(crate) struct Experts(pub(crate) [Held; 3]);
-
-impl Experts {
-    fn new(rng: &mut Rng, of: &str, groups: Option<usize>, [f, h]: [usize; 2], x: DType) -> Self {
-        Experts([[f, h], [f, h], [h, f]].map(|size| Held::new(rng, of, groups, size, x)))
-    }
-
-    pub(crate) fn ffn(&self) -> Ffn<'_> {
-        let [gate, up, down] = self.0.each_ref().map(Held::stack);
-        Ffn { f: self.0[0].size[0], gate, up, down }
-    }
-}
-
-/// A layer and its call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Case {
-    pub(crate) tokens: usize,
-    pub(crate) experts: usize,
-    pub(crate) k: usize,
-    pub(crate) f: usize,
-    pub(crate) h: usize,
-    pub(crate) dtype: DType,
-    /// Type or format of the weights.
-    pub(crate) weights: &'static str,
-    pub(crate) fused: bool,
-    /// F of the shared experts.
-    pub(crate) shared: Option<usize>,
-    pub(crate) scoring: Scoring,
-    pub(crate) normalize: Option<bool>,
-    pub(crate) scale: f32,
-    pub(crate) bias: bool,
-    pub(crate) activation: Activation,
-    /// The expert that every token chooses first.
-    pub(crate) crowded: bool,
-    /// Whether the experts' weights come in shards.
-    pub(crate) sharded: bool,
-}
-
-pub(crate) const PLAIN: Case = Case {
-    tokens: 7,
-    experts: 5,
-    k: 2,
-    f: 9,
-    h: 13,
-    dtype: DType::F32,
-    weights: "f32",
-    fused: false,
-    shared: None,
-    scoring: Scoring::Softmax,
-    normalize: None,
-    scale: 1.0,
-    bias: false,
-    activation: Activation::Silu,
-    crowded: false,
-    sharded: false,
-};
-
-/// Of sizes that quantized formats take.
-const FEW_BITS: Case = Case { f: 64, h: 128, tokens: 5, experts: 3, ..PLAIN };
-
-fn cases() -> Vec<Case> {
-    let sigmoid = Case { scoring: Scoring::Sigmoid, ..PLAIN };
-    let half = Case { dtype: DType::F16, weights: "f16", f: 16, h: 32, ..PLAIN };
-    let bf16 = Case { dtype: DType::BF16, weights: "bf16", ..half };
-    vec![
-        PLAIN,
-        Case { tokens: 0, ..PLAIN },
-        Case { tokens: 1, k: 3, ..PLAIN },
-        Case { sharded: true, shared: Some(3), ..PLAIN },
-        Case { tokens: 64, crowded: true, ..PLAIN },
-        Case { experts: 1, k: 1, ..PLAIN },
-        Case { k: 5, fused: true, ..PLAIN },
-        Case { k: 1, h: 1, f: 1, ..PLAIN },
-        Case { experts: 300, k: 8, tokens: 3, ..PLAIN },
-        Case { normalize: Some(false), shared: Some(6), ..PLAIN },
-        Case { bias: true, ..PLAIN },
-        Case { bias: true, normalize: Some(true), scale: 2.5, ..sigmoid },
-        Case { activation: Activation::Gelu, shared: Some(3), ..sigmoid },
-        Case { activation: Activation::GeluErf, normalize: Some(true), fused: true, ..sigmoid },
-        Case { activation: Activation::Relu, ..PLAIN },
-        Case { activation: Activation::None, fused: true, ..PLAIN },
-        Case { shared: Some(8), ..half },
-        Case { tokens: 0, shared: Some(8), fused: true, ..half },
-        Case { fused: true, ..bf16 },
-        Case { shared: Some(24), f: 15, h: 31, ..bf16 },
-        Case { dtype: DType::F16, ..PLAIN },
-        Case { weights: "affine-4bit-g64-f16", shared: Some(64), ..FEW_BITS },
-        Case { weights: "affine-4bit-g64-bf16", dtype: DType::BF16, fused: true, ..FEW_BITS },
-        Case { weights: "q8_0", dtype: DType::F16, tokens: 64, crowded: true, ..FEW_BITS },
-        Case { weights: "mxfp4", tokens: 1, ..FEW_BITS },
-        Case { weights: "mxfp4", dtype: DType::F16, sharded: true, fused: true, ..FEW_BITS },
-    ]
-}
-
-/// The operands of a case on the host.
-pub(crate) struct Operands {
-    pub(crate) case: Case,
-    pub(crate) x: Vec<f32>,
-    pub(crate) logits: Vec<f32>,
-    bias: Vec<f32>,
-    pub(crate) own: Experts,
-    shared: Option<Experts>,
-}
-
-impl Operands {
-    pub(crate) fn new(case: Case, seed: u64) -> Self {
-        let Case { tokens, experts, f, h, dtype, weights, .. } = case;
-        let rng = &mut Rng::new(seed);
-        let mut logits = numbers(rng, DType::F32, tokens * experts, 4.0);
-        if case.crowded {
-            logits.chunks_mut(experts).for_each(|row| row[experts / 2] = 9.0);
-        }
-        Operands {
-            case,
-            x: numbers(rng, dtype, tokens * h, 1.0),
-            logits,
-            bias: numbers(rng, DType::F32, experts, 0.5),
-            own: Experts::new(rng, weights, Some(experts), [f, h], dtype),
-            shared: case.shared.map(|f| Experts::new(rng, weights, None, [f, h], dtype)),
-        }
-    }
-
-    pub(crate) fn layer(&self, context: &Context) -> MoeLayer {
-        let Case { k, scoring, normalize, activation, fused, .. } = self.case;
-        let mut router = Router::new(k).scoring(scoring).scale(self.case.scale);
-        if let Some(normalize) = normalize {
-            router = router.normalize(normalize);
-        }
-        if self.case.bias {
-            router = router.bias(&upload(context, DType::F32, &self.bias, &[self.bias.len()]));
-        }
-        let own = |held: &Held| match self.case.sharded {
-            true => held.in_shards(context),
-            false => held.on(context),
-        };
-        let both = |experts: &Experts| experts.0[0].above(&experts.0[1]);
-        let [gate, up, down] = self.own.0.each_ref().map(own);
-        let layer = match fused {
-            true => MoeLayer::fused(own(&both(&self.own)), down, router),
-            false => MoeLayer::new(gate, up, down, router),
-        };
-        let layer = layer.activation(activation);
-        let Some(shared) = &self.shared else { return layer };
-        let [gate, up, down] = shared.0.each_ref().map(|held| held.on(context));
-        match fused {
-            true => layer.shared_fused(both(shared).on(context), down),
-            false => layer.shared(gate, up, down),
-        }
-    }
-
-    pub(crate) fn on(&self, context: &Context) -> [Tensor; 2] {
-        let Case { tokens, experts, h, dtype, .. } = self.case;
-        [
-            upload(context, dtype, &self.x, &[tokens, h]),
-            upload(context, DType::F32, &self.logits, &[tokens, experts]),
-        ]
-    }
-
-    /// Fails where an output is further off than it may be.
-    fn check(&self, y: &Tensor) {
-        let Case { h, experts, k, scoring, dtype, activation, .. } = self.case;
-        let bias = wide(&self.bias);
-        let layer = Layer {
-            dtype,
-            h,
-            experts,
-            choice: Choice {
-                k,
-                scoring,
-                normalize: self.case.normalize.unwrap_or(scoring == Scoring::Softmax),
-                scale: f64::from(self.case.scale),
-                bias: self.case.bias.then_some(&bias),
-            },
-            activation,
-            precision: Precision::F32,
-            own: self.own.ffn(),
-            shared: self.shared.as_ref().map(Experts::ffn),
-        };
-        let wanted = layer.forward(&wide(&self.x), &wide(&self.logits), y.dtype());
-        assert!(wanted.error.iter().all(|error| error.is_finite()), "{:?}", self.case);
-        let got = wide(&y.read_f32_blocking().unwrap());
-        let context = y.context();
-        if let Err(wrong) = wanted.check(&got, y.dtype()) {
-            panic!("{:?}, {context:?}: {wrong}", self.case);
-        }
-    }
+/// Fails where an output is further off than it may be.
+pub(crate) fn check(operands: &Operands, y: &Tensor) {
+    pollster::block_on(operands.check(y)).unwrap_or_else(|wrong| panic!("{wrong}"));
 }
 
 #[test]
@@ -312,7 +28,7 @@ fn the_layer_is_right() {
             let [x, logits] = operands.on(&context);
             let y = operands.layer(&context).forward(&x, &logits).unwrap();
             assert_eq!(y.dtype(), case.dtype);
-            operands.check(&y);
+            check(&operands, &y);
         }
     }
 }
@@ -326,7 +42,7 @@ fn the_smallest_device() {
             let case = Case { tokens, weights: "affine-4bit-g64-f16", ..FEW_BITS };
             let operands = Operands::new(case, 5);
             let [x, logits] = operands.on(&context);
-            operands.check(&operands.layer(&context).forward(&x, &logits).unwrap());
+            check(&operands, &operands.layer(&context).forward(&x, &logits).unwrap());
         }
     }
 }
@@ -341,7 +57,7 @@ fn calls_are_alike() -> Result<()> {
             let [x, logits] = operands.on(&context);
             let bits = |y: &Tensor| y.read_bytes_blocking().unwrap();
             let y = layer.forward(&x, &logits)?;
-            operands.check(&y);
+            check(&operands, &y);
             let wanted = bits(&y);
             assert_eq!(bits(&layer.forward(&x, &logits)?), wanted);
             // Rows whose elements do not follow each other are copied.
@@ -374,7 +90,7 @@ fn calls_are_alike() -> Result<()> {
             // A layer with gate and up in one, or apart, has memory of other sizes.
             let apart = Operands::new(Case { fused: !case.fused, ..case }, 3);
             let apart = apart.layer(&context).sharing_memory(&layer);
-            operands.check(&apart.forward(&x, &logits)?);
+            check(&operands, &apart.forward(&x, &logits)?);
             assert_eq!(bits(&layer.forward(&x, &logits)?), wanted);
             // Memory of another layer, used by turns.
             let other = Operands::new(Case { h: 4, f: 3, ..PLAIN }, 4);
@@ -436,7 +152,7 @@ fn not_a_number() -> Result<()> {
             };
             let places: Vec<u32> = good.iter().map(|&row| row as u32).collect();
             let places = Tensor::upload(&context, &places, &[places.len()])?;
-            own.check(&y.rows(&places)?);
+            check(&own, &y.rows(&places)?);
         }
     }
     Ok(())

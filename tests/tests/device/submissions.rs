@@ -1,9 +1,9 @@
 //! Work in several submissions, none of which may take long.
 
-use crate::moe::{Case, Operands, PLAIN};
 use std::time::Duration;
 use tilewise::{Activation, Context, ContextOptions, DType, Gemm, Tensor};
 use tilewise_core::DeviceClass;
+use tilewise_tests::moe::{Case, Operands, PLAIN};
 use tilewise_tests::{Adapter, Rng, adapters};
 
 /// A context of a test's own, whose submissions may take so many seconds.

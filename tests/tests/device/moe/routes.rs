@@ -1,7 +1,7 @@
 //! Experts that are chosen already.
 
 use super::errors::refused;
-use super::{Case, Operands, PLAIN, upload};
+use super::{Case, Operands, PLAIN, check, upload};
 use tilewise::moe::{Router, Routes};
 use tilewise::{Context, DType, Error, MoeLayer, Result, Tensor};
 use tilewise_tests::contexts;
@@ -21,7 +21,7 @@ fn routers_choose_no_better() -> Result<()> {
         for case in [PLAIN, crowded, Case { shared: Some(4), ..PLAIN }] {
             let (operands, layer, [x, logits], chosen) = routed(&context, case)?;
             let y = layer.forward(&x, &chosen)?;
-            operands.check(&y);
+            check(&operands, &y);
             let by_logits = layer.forward(&x, &logits)?.read_bytes_blocking()?;
             assert_eq!(y.read_bytes_blocking()?, by_logits, "{context:?}");
             // The router's own k is not asked.

@@ -1,0 +1,75 @@
+//! Cases where blocking is possible: on any context, and in the sanitizer.
+
+use super::Case;
+use crate::sanitized::Failure;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use tilewise::sanitizer::Options;
+use tilewise::{Call, Context};
+
+/// Invocations of a workgroup at most.
+const WORKGROUP: u32 = 256;
+
+/// A run in the sanitizer.
+pub struct Ran {
+    /// Files of which the kernel is made.
+    pub files: HashSet<&'static str>,
+    /// Its cost, in operations of the sanitizer.
+    pub operations: u64,
+    /// The output.
+    pub bits: Vec<u8>,
+}
+
+impl Case {
+    /// [`outcome`](Self::outcome), when it is there.
+    ///
+    /// # Errors
+    /// Those of `outcome`.
+    pub fn run(&self, context: &Context) -> Result<(), String> {
+        pollster::block_on(self.outcome(context))
+    }
+
+    /// Runs the case in the sanitizer, of these texts.
+    ///
+    /// # Errors
+    /// The finding, or the first number that is wrong.
+    pub fn check(
+        &self,
+        options: &Options,
+        text: impl Fn((&'static str, &'static str)) -> String,
+    ) -> Result<Ran, Failure> {
+        let (inputs, out, _) = self.prepared(&Context::cpu());
+        let files = RefCell::new(HashSet::new());
+        let noted = |file: (&'static str, &'static str)| {
+            files.borrow_mut().insert(file.0);
+            text(file)
+        };
+        let refused = |error: tilewise::Error| Failure::Refused(error.to_string());
+        let calls = (self.op)(&inputs).calls_of(&out, &noted).map_err(refused)?;
+        let mut operations = 0;
+        for (kernel, call) in &calls {
+            let failed = |error| match error {
+                tilewise::Error::Kernel(text) => Failure::Invalid(text),
+                other => refused(other),
+            };
+            let mut check = |call: &Call| {
+                let check = kernel.check_with_blocking(call, options.clone()).map_err(failed)?;
+                if let Some(finding) = check.report.findings.first() {
+                    return Err(Failure::Found(finding.kind, check.render(false)));
+                }
+                operations += check.report.counters.operations;
+                Ok(check.report.counters.invocations)
+            };
+            let invocations = check(call)? as u32;
+            // Large grids have several rows of workgroups, and more than there is work for.
+            if invocations > WORKGROUP {
+                check(&call.clone().grid([invocations, 2, 1]))?;
+            }
+            // The check worked on copies, and the next kernel wants what this one gives.
+            kernel.run(call).map_err(failed)?;
+        }
+        pollster::block_on(self.hold(&out)).map_err(Failure::Wrong)?;
+        let bits = out.read_bytes_blocking().map_err(refused)?;
+        Ok(Ran { files: files.into_inner(), operations, bits })
+    }
+}
