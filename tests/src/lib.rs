@@ -7,6 +7,7 @@
 //!   is in the suite by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie.
 //!   [`generators`]: what they hold.
+//! - [`mod@browser`]: the suite for browsers.
 //! - [`mod@cases`]: the cases that run on CPUs, for the kernels of either language.
 //! - [`mod@counted`]: cases for quantized weights as bytes.
 //! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
@@ -27,6 +28,7 @@
 //! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges
 //!   of all operands declared.
 
+pub mod browser;
 pub mod case;
 pub mod conversions;
 pub mod generators;

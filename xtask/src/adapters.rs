@@ -101,8 +101,8 @@ pub(crate) fn prepare() -> Result<Adapters> {
         adapters.require("msl");
     }
     for word in env::var("TILEWISE_REQUIRE").unwrap_or_default().split(',').map(str::trim) {
-        // `targets` is for check-targets: no adapter bears that name. `gl` has a step of its own.
-        if !matches!(word, "" | "targets" | "gl") {
+        // Those of other steps: no adapter bears such a name.
+        if !matches!(word, "" | "targets" | "gl" | "browser") {
             adapters.require(word);
         }
     }
@@ -193,7 +193,7 @@ fn install(apt: &Apt, old: bool) -> Result {
     Ok(())
 }
 
-fn lavapipe() -> Option<PathBuf> {
+pub(crate) fn lavapipe() -> Option<PathBuf> {
     system_manifests().into_iter().find(|path| file_name(path).starts_with("lvp_icd"))
 }
 

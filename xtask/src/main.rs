@@ -2,6 +2,7 @@
 
 mod adapters;
 mod bench;
+mod browser;
 mod budget;
 mod check_targets;
 mod circles;
@@ -43,6 +44,8 @@ enum Task {
     Test(test::Options),
     /// Type-check for macOS, iOS, Windows and the browser.
     CheckTargets(check_targets::Options),
+    /// Run the suite for browsers in one.
+    Browser(browser::Options),
     /// Run the benchmarks.
     #[command(disable_help_flag = true)]
     Bench {
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
     let result = entered.and_then(|()| match &task {
         Task::Test(options) => test::main(options),
         Task::CheckTargets(options) => check_targets::main(options),
+        Task::Browser(options) => browser::main(options),
         Task::Bench { args } => bench::main(args),
         Task::Tune { args } => tune::main(args),
         Task::Mutate { args } => mutate::main(args),

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::adapters::{self, Adapters};
 use crate::check_targets;
-use crate::process::{Result, build_program, capture, cargo, run, tee};
+use crate::process::{Result, build_program, capture, cargo, own_path, run, tee};
 use crate::public_api::{self, Outcome};
-use crate::{budget, clang, opengl, packages, tidy};
+use crate::{browser, budget, clang, opengl, packages, tidy};
 
 /// What selects the same build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
@@ -51,6 +51,10 @@ pub(crate) fn main(options: &Options) -> Result {
             Some(report.step("other platforms, begun", || check_targets::start(options.whole))?)
         }
     };
+    let browser = match options.quick {
+        true => None,
+        false => Some(report.step("browser, begun", browser::start)?),
+    };
     if !options.quick {
         report.step("formatting", formatting)?;
         report.step("clippy", clippy)?;
@@ -76,6 +80,13 @@ pub(crate) fn main(options: &Options) -> Result {
         report.step("mutants", || a_part("mutants", mutants, options))?;
         demos(&mut report, &adapters)?;
         report.step("crate budget", budget::main)?;
+        match browser {
+            None => {}
+            Some(Err(why)) => report.skip("browser", &why),
+            Some(Ok(build)) => {
+                report.step("browser", || build.finish().and_then(|_| in_browser(options)))?;
+            }
+        }
         match platforms {
             None => report.skip("other platforms", "--skip-targets"),
             Some(Err(why)) => report.skip("other platforms", &why),
@@ -104,6 +115,16 @@ fn a_part(program: &str, args: &[&str], options: &Options) -> Result {
         program.args(args).env(TURN, turn().to_string());
     }
     run(&mut program)
+}
+
+/// Runs the suite for browsers: all of it, or the part whose turn it is.
+fn in_browser(options: &Options) -> Result {
+    let mut command = Command::new(own_path()?);
+    command.arg("browser");
+    if !options.whole {
+        command.env(TURN, turn().to_string());
+    }
+    run(&mut command)
 }
 
 fn formatting() -> Result {
