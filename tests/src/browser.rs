@@ -38,7 +38,7 @@ impl Check {
 type Checks = fn(&Context) -> Vec<Check>;
 
 /// The checks of each section, for a device.
-const SECTIONS: [(&str, Checks); 15] = [
+const SECTIONS: [(&str, Checks); 16] = [
     ("dense", products::dense),
     ("types", products::types),
     ("epilogues", products::epilogues),
@@ -54,7 +54,11 @@ const SECTIONS: [(&str, Checks); 15] = [
     ("custom", custom::checks),
     ("device", device::checks),
     ("errors", errors::checks),
+    (PLANTED, errors::planted),
 ];
+
+/// The section in which the browser has to complain.
+const PLANTED: &str = "planted";
 
 /// Of so many checks a section does one when it is done by turns, or one in all.
 const TURNS: usize = 4;
@@ -89,7 +93,7 @@ pub async fn run(
             let complaint = complaints();
             ran += 1;
             let wrong = match outcome {
-                Ok(()) if complaint.is_empty() => {
+                Ok(()) if complaint.is_empty() || section == PLANTED => {
                     passed += 1;
                     continue;
                 }

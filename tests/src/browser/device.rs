@@ -2,7 +2,7 @@
 
 use super::custom::same;
 use super::{Check, Outcome, options};
-use tilewise::{Context, DType, Error, Gemm, Tensor};
+use tilewise::{Context, ContextOptions, DType, Error, Gemm, Tensor};
 
 pub(super) fn checks(_: &Context) -> Vec<Check> {
     vec![
@@ -11,6 +11,8 @@ pub(super) fn checks(_: &Context) -> Vec<Check> {
         Check::new("a product with its time", timed),
         Check::new("tensors go there and back", there_and_back),
         Check::new("lost: the library's own", own_is_lost),
+        Check::new("lost: the library's own, as a read waits", lost_beneath_a_read),
+        Check::new("lost: the caller's", callers_is_lost),
         Check::new("lost: after it another context", another_after_it),
     ]
 }
@@ -94,6 +96,34 @@ async fn own_is_lost(_: Context) -> Outcome {
     let context = Context::request(&options()).await?;
     let (c, _) = product(&context)?;
     context.device().ok_or("no device")?.destroy();
+    finds_the_loss(&context, c).await
+}
+
+async fn lost_beneath_a_read(_: Context) -> Outcome {
+    let context = Context::request(&options()).await?;
+    let (c, wanted) = product(&context)?;
+    let mut read = std::pin::pin!(c.read::<f32>());
+    let begun = std::future::poll_fn(|cx| std::task::Poll::Ready(read.as_mut().poll(cx)));
+    if let std::task::Poll::Ready(done) = begun.await {
+        return same(done?, wanted);
+    }
+    context.device().ok_or("no device")?.destroy();
+    // It may have been read before.
+    match read.await {
+        Ok(numbers) => same(numbers, wanted)?,
+        failed => lost(failed)?,
+    }
+    finds_the_loss(&context, c.clone()).await
+}
+
+async fn callers_is_lost(_: Context) -> Outcome {
+    let owner = Context::request(&options()).await?;
+    let device = owner.device().ok_or("no device")?.clone();
+    let queue = owner.queue().ok_or("no queue")?.clone();
+    let context = Context::from_device(device.clone(), queue, &ContextOptions::default())?;
+    works(&context).await?;
+    let (c, _) = product(&context)?;
+    device.destroy();
     finds_the_loss(&context, c).await
 }
 

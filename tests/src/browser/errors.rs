@@ -1,7 +1,9 @@
-//! Errors: bad input, which is refused at once.
+//! Errors: bad input, which is refused at once, and what only the browser finds, which is an error
+//! at the latest where something is read.
 
-use super::device::works;
-use super::{Check, Outcome};
+use super::custom::{call, from_a, same};
+use super::device::{product, works};
+use super::{Check, Outcome, options};
 use tilewise::{Context, DType, Error, QuantFormat, Quantize, QuantizedTensor, Tensor};
 
 pub(super) fn checks(_: &Context) -> Vec<Check> {
@@ -48,5 +50,104 @@ async fn weights(context: Context) -> Outcome {
     match made.check().await {
         Err(Error::InvalidValue(_)) => works(&context).await,
         other => Err(format!("{other:?}").into()),
+    }
+}
+
+pub(super) fn planted(_: &Context) -> Vec<Check> {
+    vec![
+        Check::new("a text that mixes && and ||", mixed),
+        Check::new("a barrier in a loop that looks divergent", divergent),
+        Check::new("a product of a destroyed buffer", of_destroyed),
+        Check::new("a read of a destroyed buffer", destroyed),
+        Check::new("a product into a destroyed buffer", into_destroyed),
+        Check::new("a buffer of another device", foreign),
+        Check::new("more memory than there is", no_memory),
+    ]
+}
+
+/// Where a compiler takes the text the numbers are right, elsewhere there is an error.
+async fn right_or_refused(context: Context, body: &str) -> Outcome {
+    let call = call(&context, &[1.0, 2.0, 3.0], DType::F32, 3)?.workgroup([4, 1, 1]);
+    match async { from_a(body).run_one(&call)?.read::<f32>().await }.await {
+        Ok(numbers) => same(numbers, vec![7.0, 8.0, 9.0]),
+        Err(_) => works(&context).await,
+    }
+}
+
+async fn mixed(context: Context) -> Outcome {
+    let body = "let i = global_id.x;
+        out[i] = select(0.0, a[i] + 6.0, a[0] > 5.0 && a[1] > 5.0 || a[2] > 2.0);";
+    right_or_refused(context, body).await
+}
+
+async fn divergent(context: Context) -> Outcome {
+    right_or_refused(context, include_str!("divergent.wgsl")).await
+}
+
+/// An error unless the result is one, and the context works after it.
+async fn is_error<T>(context: &Context, result: tilewise::Result<T>) -> Outcome {
+    match result {
+        Ok(_) => Err("Ok, where the browser had an error".into()),
+        Err(_) => works(context).await,
+    }
+}
+
+fn destroy(tensor: &Tensor) {
+    if let Some((buffer, _)) = tensor.buffer() {
+        buffer.destroy();
+    }
+}
+
+async fn of_destroyed(context: Context) -> Outcome {
+    let (a, _) = product(&context)?;
+    destroy(&a);
+    let read = async { context.matmul(&a, &a)?.read::<f32>().await };
+    let read = read.await;
+    is_error(&context, read).await
+}
+
+async fn destroyed(context: Context) -> Outcome {
+    let (c, _) = product(&context)?;
+    destroy(&c);
+    let read = c.read::<f32>().await;
+    is_error(&context, read).await
+}
+
+async fn into_destroyed(context: Context) -> Outcome {
+    let (a, _) = product(&context)?;
+    let c = Tensor::upload(&context, &[1.0f32; 4], &[2, 2])?;
+    destroy(&c);
+    let read = async { tilewise::Gemm::new(&a, &a).run_into(&c).and(c.read::<f32>().await) };
+    let read = read.await;
+    is_error(&context, read).await
+}
+
+async fn foreign(context: Context) -> Outcome {
+    let other = Context::request(&options()).await?;
+    let (theirs, _) = product(&other)?;
+    let (buffer, at) = theirs.buffer().ok_or("no buffer")?;
+    let ours = Tensor::from_buffer(&context, buffer.clone(), at, DType::F32, &[2, 2]);
+    let read = async { ours.and_then(|a| context.matmul(&a, &a))?.read::<f32>().await };
+    let read = read.await;
+    is_error(&context, read).await
+}
+
+/// A gigabyte, which the device promises; on some there is as much.
+async fn no_memory(context: Context) -> Outcome {
+    const ROWS: usize = 1 << 14;
+    if context.caps().max_buffer_bytes < (ROWS * ROWS * 4) as u64 {
+        return Ok(());
+    }
+    let used = async {
+        let large = Tensor::zeros(&context, DType::F32, &[ROWS, ROWS])?;
+        let (a, _) = product(&context)?;
+        let out = large.slice(&[ROWS - 2..ROWS, ROWS - 2..ROWS])?;
+        tilewise::Gemm::new(&a, &a).run_into(&out)?;
+        out.read::<f32>().await
+    };
+    match used.await {
+        Ok(numbers) => same(numbers, vec![66.0, 75.0, 150.0, 171.0]),
+        Err(Error::OutOfMemory(_)) => works(&context).await,
+        Err(other) => Err(format!("another error than OutOfMemory: {other}").into()),
     }
 }

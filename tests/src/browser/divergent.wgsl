@@ -1,0 +1,7 @@
+// A barrier in a loop whose number of rounds is uniform, which no compiler sees.
+var sum = 0.0;
+for (var i = local_index; i < 3u + local_index; i += 1u) {
+    workgroupBarrier();
+    sum += a[i - local_index];
+}
+out[global_id.x] = sum + a[global_id.x];
