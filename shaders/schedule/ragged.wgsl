@@ -10,7 +10,7 @@
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
 // there, the ends in the buffer do not.
 // needs: BM BN Owner Tile banded divided k_range lane_before lane_told params
-// provides: EACH c_entries group_end group_ends owner schedule
+// provides: EACH c_entries group_end group_ends owner place_of schedule
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 
@@ -23,16 +23,8 @@ fn group_end(group: u32, start: u32) -> u32 {
     return clamp(max(own, params.first_row) - params.first_row, start, params.m);
 }
 
-fn schedule(id: u32, lane: u32) -> Tile {
-    var tile = Tile();
-    let grid = params.tiles_m * params.tiles_n;
-    let copy = divided(id, grid);
-    let at = divided(copy.y, params.tiles_n);
-    tile.split = copy.x;
-    if tile.split >= params.splits {
-        return tile;
-    }
-    let groups = params.first_group + params.entries;
+// The group that has a row of tiles, its first row and its first row of tiles.
+fn place_of(tile_row: u32, groups: u32, lane: u32) -> vec3<u32> {
     // Of each group, the end and the rows of tiles. Groups before this pass's have no tiles.
     var ends = array<u32, EACH>();
     var tiles = array<u32, EACH>();
@@ -56,31 +48,40 @@ fn schedule(id: u32, lane: u32) -> Tile {
     }
     let first = lane_before(count, true, lane);
     // The last lane speaks where no group has the tile.
-    let speaks = at.x >= first && (at.x < first + count || lane == 31u);
-    // The group, its first row and its first row of tiles.
+    let speaks = tile_row >= first && (tile_row < first + count || lane == 31u);
     var place = vec3<u32>();
     var next = vec3<u32>(lane * EACH, start, first);
     for (var i = 0u; i < EACH; i += 1u) { //unroll
-        place = select(place, next, at.x >= next.z);
+        place = select(place, next, tile_row >= next.z);
         next = vec3<u32>(next.x + 1u, ends[i], next.z + tiles[i]);
     }
-    place = lane_told(place, speaks);
+    return lane_told(place, speaks);
+}
 
-    let group = min(place.x, groups - 1u);
-    let row_end = group_end(group, place.y);
-    let own = (row_end - place.y + BM - 1u) / BM;
-    if at.x - place.z >= own {
-        return tile;
+fn schedule(id: u32, lane: u32) -> Tile {
+    var tile = Tile();
+    let grid = params.tiles_m * params.tiles_n;
+    let copy = divided(id, grid);
+    let at = divided(copy.y, params.tiles_n);
+    tile.split = copy.x;
+    if tile.split < params.splits {
+        let groups = params.first_group + params.entries;
+        let place = place_of(at.x, groups, lane);
+        let group = min(place.x, groups - 1u);
+        let row_end = group_end(group, place.y);
+        let own = (row_end - place.y + BM - 1u) / BM;
+        if at.x - place.z < own {
+            let of_group = banded((at.x - place.z) * params.tiles_n + at.y, own);
+            tile.live = true;
+            tile.group = group - params.first_group;
+            tile.row = place.y + of_group.x * BM;
+            tile.row_end = row_end;
+            tile.col = of_group.y * BN;
+            let k = k_range(tile.group, tile.split);
+            tile.k = k.x;
+            tile.k_end = k.y;
+        }
     }
-    let of_group = banded((at.x - place.z) * params.tiles_n + at.y, own);
-    tile.live = true;
-    tile.group = group - params.first_group;
-    tile.row = place.y + of_group.x * BM;
-    tile.row_end = row_end;
-    tile.col = of_group.y * BN;
-    let k = k_range(tile.group, tile.split);
-    tile.k = k.x;
-    tile.k_end = k.y;
     return tile;
 }
 
