@@ -68,6 +68,9 @@ pub struct Caps {
     pub coop_off: Option<&'static str>,
     /// Products of four bytes by four.
     pub packed_products: PackedProducts,
+    /// Whether FXC compiles the shaders, Microsoft's compiler before DXC: DX12 without shader model
+    /// 6. It would take long for loops that are repeated in the text, and leaves them to drivers.
+    pub fxc: bool,
     /// Version of Metal's language that the driver compiles, 310 for 3.1; absent where it is not
     /// known. It can be lower than the system's: it follows the SDK that the program is linked
     /// against.
@@ -106,6 +109,7 @@ impl Caps {
             subgroup_size: None,
             msl_version: None,
             packed_products: PackedProducts::WrittenOut,
+            fxc: false,
             coop: Vec::new(),
             coop_off: None,
             max_workgroup_bytes: 16 << 10,
@@ -125,6 +129,12 @@ impl Caps {
     /// library.
     pub fn max_threads(&self) -> u32 {
         self.max_invocations.min(self.max_workgroup_size_x)
+    }
+
+    /// Whether loops marked `//unroll` are repeated in the texts of shaders. A GPU then keeps arrays
+    /// in registers; a software device gains nothing, and compiles longer.
+    pub fn unrolls(&self) -> bool {
+        self.class != DeviceClass::Cpu && !self.fxc
     }
 
     /// A workgroup's tile of rows and columns, of which an invocation has so many columns side by

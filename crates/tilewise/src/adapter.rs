@@ -141,7 +141,10 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let speed = wgpu::Features::SHADER_F16
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE;
-    let asked = cfg!(feature = "custom-kernels") || adapter.features().contains(COOPERATIVE);
+    // On DX12 they tell DXC from FXC.
+    let asked = cfg!(feature = "custom-kernels")
+        || adapter.features().contains(COOPERATIVE)
+        || adapter.get_info().backend == wgpu::Backend::Dx12;
     let subgroups = if asked { SUBGROUPS } else { wgpu::Features::empty() };
     // Elsewhere than on Metal no kernel is passed through.
     let metal = msl::has_msl(msl::ALL) && adapter.get_info().backend == wgpu::Backend::Metal;
@@ -246,9 +249,13 @@ fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
 }
 
 /// naga writes them out where its output has none, as in MSL; a browser may not know them.
-fn packed_products(backend: wgpu::Backend) -> PackedProducts {
+fn packed_products(backend: wgpu::Backend, fxc: bool) -> PackedProducts {
     let known = wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct;
     match backend {
+        _ if fxc => PackedProducts::Absent(
+            "FXC would take minutes to compile them; DXC does not, which wgpu uses where \
+             dxcompiler.dll lies on the PATH",
+        ),
         wgpu::Backend::Vulkan | wgpu::Backend::Dx12 => PackedProducts::Instruction,
         wgpu::Backend::BrowserWebGpu => {
             if instance(wgpu::Backends::BROWSER_WEBGPU).wgsl_language_features().contains(known) {
@@ -283,6 +290,8 @@ pub(crate) fn caps(
         wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => DeviceClass::Unknown,
     };
     // No driver ends what runs on a CPU, but a browser may.
+    // Shader model 6 has subgroups, and FXC compiles none of it.
+    let fxc = info.backend == wgpu::Backend::Dx12 && !features.contains(wgpu::Features::SUBGROUP);
     let endless = class == DeviceClass::Cpu && info.backend != wgpu::Backend::BrowserWebGpu;
     Caps {
         name: info.name.clone(),
@@ -290,7 +299,8 @@ pub(crate) fn caps(
         f16: features.contains(wgpu::Features::SHADER_F16),
         subgroup_size: subgroup_size(info),
         msl_version: None,
-        packed_products: packed_products(info.backend),
+        packed_products: packed_products(info.backend, fxc),
+        fxc,
         coop: if units { coop } else { Vec::new() },
         coop_off,
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
@@ -370,6 +380,25 @@ mod tests {
         assert_eq!(info(wgpu::Backend::BrowserWebGpu, ""), "unnamed WebGPU adapter");
         assert_eq!(info(wgpu::Backend::Gl, ""), "unnamed gl adapter");
         assert_eq!(info(wgpu::Backend::BrowserWebGpu, "X"), "X");
+    }
+
+    #[test]
+    fn fxc_compiles_on_dx12_without_shader_model_6() {
+        let own = |backend, features| {
+            let info = wgpu::AdapterInfo::new(wgpu::DeviceType::DiscreteGpu, backend);
+            caps(&info, features, &wgpu::Limits::default(), Vec::new())
+        };
+        let fxc = own(wgpu::Backend::Dx12, wgpu::Features::SHADER_F16);
+        assert!(fxc.fxc && !fxc.unrolls());
+        let PackedProducts::Absent(why) = fxc.packed_products else { panic!("{fxc:?}") };
+        assert!(why.contains("dxcompiler.dll"), "{why}");
+        for other in [
+            own(wgpu::Backend::Dx12, wgpu::Features::SUBGROUP),
+            own(wgpu::Backend::Vulkan, wgpu::Features::empty()),
+        ] {
+            assert!(!other.fxc && other.unrolls());
+            assert_eq!(other.packed_products, PackedProducts::Instruction);
+        }
     }
 
     #[test]

@@ -32,3 +32,14 @@ fn products_of_bytes() {
     // Few rows meet weights as bytes without such products, too.
     assert_eq!(plan(&problem, &without, &LIBRARY, None).unwrap().choice.unwrap().kernel, "rows");
 }
+
+/// FXC takes long for loops that are repeated in a text, so that plans for it leave them.
+#[test]
+fn loops_stay_where_fxc_compiles() {
+    let repeats = |fxc| {
+        let caps = Caps { fxc, ..Caps::webgpu_default() };
+        let problem = Problem::dense(DType::F32, 64, 64, 64);
+        plan(&problem, &caps, &LIBRARY, None).unwrap().passes[0].unroll
+    };
+    assert!(repeats(false) && !repeats(true));
+}

@@ -27,6 +27,7 @@ fn apple_m1() -> Caps {
         subgroup_size: Some(32),
         msl_version: None,
         packed_products: PackedProducts::WrittenOut,
+        fxc: false,
         // Its matrix units are for kernels in MSL alone, which do not ask here.
         coop: Vec::new(),
         coop_off: None,
@@ -62,6 +63,7 @@ fn nvidia_h200() -> Caps {
         subgroup_size: Some(32),
         msl_version: None,
         packed_products: PackedProducts::Instruction,
+        fxc: false,
         coop: [DType::F16, DType::F32]
             .map(|sums| CoopMatrix { size: 16, operands: DType::F16, sums })
             .to_vec(),
@@ -88,6 +90,7 @@ fn lavapipe() -> Caps {
         subgroup_size: Some(4),
         msl_version: None,
         packed_products: PackedProducts::Instruction,
+        fxc: false,
         coop: Vec::new(),
         coop_off: None,
         max_workgroup_bytes: 32 << 10,
@@ -112,6 +115,7 @@ fn swiftshader() -> Caps {
         subgroup_size: Some(4),
         msl_version: None,
         packed_products: PackedProducts::Instruction,
+        fxc: false,
         coop: Vec::new(),
         coop_off: None,
         max_workgroup_bytes: 32 << 10,

@@ -5,7 +5,7 @@ use super::pack::{Packing, Side};
 use super::piece::Window;
 use super::setup::Setup;
 use super::{Binding, Part, Pass, check};
-use crate::caps::{Caps, DeviceClass};
+use crate::caps::Caps;
 use crate::kernel::{Constant, Kit, Language, Load, OperandDef, Params, Role, Unit};
 use crate::problem::{Activation, Axis, DType, Format, Grouping, Operand, Problem};
 use crate::quant::{Plane, Stored};
@@ -337,7 +337,7 @@ impl Builder {
         let x = workgroups.div_ceil(y);
         self.pass.grid = [x as u32, y as u32];
         self.pass.params.grid_x = x as u32;
-        self.pass.unroll = caps.class != DeviceClass::Cpu;
+        self.pass.unroll = caps.unrolls();
         self.pass.bindings.sort_by_key(|binding| binding.role);
         self.pass
     }

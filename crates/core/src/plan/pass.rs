@@ -69,8 +69,7 @@ pub struct Pass {
     pub f16: bool,
     /// Whether the shader enables cooperative matrices; it uses subgroups, too.
     pub coop: bool,
-    /// Whether loops marked `//unroll` are repeated. A GPU then keeps arrays in registers. A
-    /// software device gains nothing, and compiles longer.
+    /// Whether loops marked `//unroll` are repeated: [`Caps::unrolls`].
     pub unroll: bool,
     /// Contents of the uniform buffer.
     pub params: Params,

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::ops::Range;
-use tilewise_core::{DType, DeviceClass, Error, Result};
+use tilewise_core::{DType, Error, Result};
 
 /// All that must be reached by a whole workgroup or subgroup at once.
 const BARRIERS: [&str; 5] = [
@@ -167,7 +167,7 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     generated.text += &head;
     generated.add("body", kernel, &body);
     generated.text += tail.trim_start();
-    if kernel.unrolled && call.context.caps().class != DeviceClass::Cpu {
+    if kernel.unrolled && call.context.caps().unrolls() {
         generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Kernel)?;
         // Nothing of it is at its place.
         generated.parts.clear();
