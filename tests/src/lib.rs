@@ -9,6 +9,7 @@
 //!   [`generators`]: what they hold.
 //! - [`mod@browser`]: the suite for browsers.
 //! - [`mod@cases`]: the cases that run on CPUs, for the kernels of either language.
+//! - [`mod@compilers`]: what the compilers of platforms say of the library's texts.
 //! - [`mod@counted`]: cases for quantized weights as bytes.
 //! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
 //! - [`mod@few_texts`]: of those as many as share few shaders, where compiling is what takes time.
@@ -24,6 +25,7 @@
 //! - [`random`](mod@random): cases drawn at random.
 //! - [`mutants`](mod@mutants): plants mistakes in the library's kernels and looks whether the suite
 //!   notices.
+//! - [`texts`](mod@texts): every text of the library, as devices get it.
 //! - [`turns`](mod@turns): work that takes too long for every run.
 //! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges
 //!   of all operands declared.
@@ -47,6 +49,8 @@ pub mod adapters;
 pub mod arithmetic;
 #[cfg(not(target_family = "wasm"))]
 pub mod cases;
+#[cfg(not(target_family = "wasm"))]
+pub mod compilers;
 #[cfg(not(target_family = "wasm"))]
 pub mod counted;
 #[cfg(not(target_family = "wasm"))]
@@ -73,6 +77,8 @@ pub mod random;
 pub mod sanitized;
 #[cfg(not(target_family = "wasm"))]
 pub mod scaled;
+#[cfg(not(target_family = "wasm"))]
+pub mod texts;
 #[cfg(not(target_family = "wasm"))]
 pub mod translated;
 

@@ -220,6 +220,17 @@ impl Case {
         self.wanted.is_empty()
     }
 
+    /// The kernels of the case on a context, with their calls.
+    ///
+    /// # Errors
+    /// The operation's.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn calls(&self, context: &Context) -> Result<Vec<(Kernel, Call)>> {
+        let (inputs, out, _) = self.prepared(context);
+        let own = |(_, text): (&str, &str)| text.to_owned();
+        (self.op)(&inputs).calls_of(&out, &own)
+    }
+
     /// Operands, output, and the tensor around it.
     fn prepared(&self, context: &Context) -> (Vec<Tensor>, Tensor, Option<Tensor>) {
         let inputs: Vec<_> = self.inputs.iter().map(|given| given.tensor(context)).collect();

@@ -102,7 +102,7 @@ pub(crate) fn prepare() -> Result<Adapters> {
     }
     for word in env::var("TILEWISE_REQUIRE").unwrap_or_default().split(',').map(str::trim) {
         // Those of other steps: no adapter bears such a name.
-        if !matches!(word, "" | "targets" | "gl" | "browser") {
+        if !matches!(word, "" | "targets" | "gl" | "browser" | "compilers") {
             adapters.require(word);
         }
     }

@@ -8,6 +8,7 @@ mod check_targets;
 mod circles;
 mod clang;
 mod compile_msl;
+mod compilers;
 mod debian;
 mod dx12;
 mod fuzz;
@@ -81,6 +82,13 @@ enum Task {
         #[arg(long)]
         every_version: bool,
     },
+    /// Hand every text in WGSL to the compilers of browsers, Windows and Vulkan.
+    #[command(disable_help_flag = true)]
+    Compilers {
+        /// Arguments of the program; `--help` lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Run the device tests on this machine's hardware and record the outcome; or pack them for a
     /// machine without Rust.
     Suite(suite::Options),
@@ -128,6 +136,7 @@ fn main() -> ExitCode {
         Task::Mutate { args } => mutate::main(args),
         Task::SanitizeMsl { args } => sanitize_msl::main(args),
         Task::CompileMsl { every_version } => compile_msl::main(*every_version),
+        Task::Compilers { args } => compilers::main(args),
         Task::Suite(options) => suite::main(options),
         Task::Opengl(options) => opengl::main(options),
         Task::Dx12(options) => dx12::main(options),

@@ -11,7 +11,7 @@ use crate::adapters::{self, Adapters};
 use crate::check_targets;
 use crate::process::{Result, build_program, capture, cargo, own_path, run, tee};
 use crate::public_api::{self, Outcome};
-use crate::{browser, budget, clang, opengl, packages, tidy};
+use crate::{browser, budget, clang, compilers, opengl, packages, tidy};
 
 /// What selects the same build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
@@ -78,6 +78,12 @@ pub(crate) fn main(options: &Options) -> Result {
             _ => &["--language", "wgsl", "--every", "3"],
         };
         report.step("mutants", || a_part("mutants", mutants, options))?;
+        let found = report.step("compilers", compilers::prepare)?;
+        for (name, why) in &found.missing {
+            report.skip(name, why);
+        }
+        let part = (!options.whole).then(|| (TURN, turn().to_string()));
+        report.step("texts in compilers", || compilers::check(&found, &[], part))?;
         demos(&mut report, &adapters)?;
         report.step("crate budget", budget::main)?;
         match browser {

@@ -26,7 +26,7 @@ use crate::tensor::Tensor;
 use fitted::Fitted;
 use host::Tensors;
 use output::Output;
-use tilewise_core::{Error, Result};
+use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::{Kind, Options, Report, Shader};
 
 /// The sanitizer's report on a call.
@@ -245,6 +245,17 @@ impl Kernel {
     /// As [`run`](Self::run), but for what validation finds in the text.
     pub fn wgsl(&self, call: &Call) -> Result<String> {
         Ok(Fitted::new(self, call)?.generated().text.clone())
+    }
+
+    /// The kernels that copy a view and bring the copy back, with their calls, for tests of their
+    /// texts.
+    ///
+    /// # Errors
+    /// `Overflow` for a view that spans too much, `TooLarge` for its copy.
+    #[doc(hidden)]
+    pub fn copies(view: &Tensor) -> Result<[(Kernel, Call); 2]> {
+        let copy = Tensor::zeros(view.context(), DType::U32, &[view.elem_count()])?;
+        Ok([contiguous::gather(view)?, contiguous::scatter(&copy, view)?])
     }
 
     /// The generated module as naga translates it for Metal, with the checks that wgpu asks for. On

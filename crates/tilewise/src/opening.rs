@@ -233,7 +233,18 @@ impl Context {
         Self::on_cpu(&ContextOptions::default())
     }
 
+    /// The CPU executor with the caps of a device, for tests of the texts that the device would
+    /// get.
+    #[doc(hidden)]
+    pub fn cpu_as(caps: Caps) -> Context {
+        Self::on_cpu_as(&ContextOptions::default(), caps)
+    }
+
     fn on_cpu(options: &ContextOptions) -> Context {
+        Self::on_cpu_as(options, adapter::cpu_caps())
+    }
+
+    fn on_cpu_as(options: &ContextOptions, caps: Caps) -> Context {
         // Its one kernel is in no library; what a call may name is in this one.
         let preferences = preferences(options, Winners::of_cpu(msl::ALL));
         if let Some(path) = &options.metal_capture {
@@ -241,7 +252,7 @@ impl Context {
         }
         Context(Arc::new(Inner {
             backend: Backend::Cpu,
-            caps: adapter::cpu_caps(),
+            caps,
             preferences,
             library: msl::ALL,
             #[cfg(feature = "custom-kernels")]

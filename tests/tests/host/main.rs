@@ -11,4 +11,5 @@ mod scratch;
 mod small_devices;
 mod submissions;
 mod translated;
+mod valid;
 mod views;

@@ -10,9 +10,16 @@ use std::fmt;
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::Shader;
 
-/// The limits of the context's device; those of WebGPU on the CPU executor.
+/// The limits of the context's device; those of WebGPU on the CPU executor, unless its caps differ.
 fn of(context: &Context) -> wgpu::Limits {
-    context.device().map_or_else(wgpu::Limits::defaults, wgpu::Device::limits)
+    let caps = context.caps();
+    let of_caps = || wgpu::Limits {
+        max_compute_workgroup_storage_size: caps.max_workgroup_bytes,
+        max_compute_invocations_per_workgroup: caps.max_invocations,
+        max_compute_workgroup_size_x: caps.max_workgroup_size_x,
+        ..wgpu::Limits::defaults()
+    };
+    context.device().map_or_else(of_caps, wgpu::Device::limits)
 }
 
 fn within(

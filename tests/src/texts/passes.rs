@@ -1,20 +1,16 @@
-//! Every assembled shader: naga's validation, naga's MSL, HLSL and SPIR-V writers, and reflection
-//! against the plan.
+//! Every pass of every kernel and conversion, once for all that have the same files.
 
-use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
-use naga::{AddressSpace, Module, ResourceBinding, StorageAccess, TypeInner};
 use std::collections::HashMap;
 use tilewise_core::caps::DeviceClass;
-use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Forced, Index, Pass, Quantize, Table, Take};
 use tilewise_core::{
-    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Gathered, Grouping, Operand, Params,
-    Precision, Problem, QuantFormat,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Gathered, Grouping, Operand, Precision,
+    Problem, QuantFormat,
 };
-use tilewise_shaders::{CONVERSIONS, LIBRARY, assemble};
+use tilewise_shaders::{CONVERSIONS, LIBRARY};
 
 /// Roomy caps, with and without the f16 extension and matrix units, and of a software device.
-fn devices() -> [Caps; 3] {
+pub fn devices() -> [Caps; 3] {
     let device = Caps {
         max_workgroup_bytes: 48 << 10,
         max_invocations: 1024,
@@ -40,6 +36,11 @@ fn devices() -> [Caps; 3] {
         device,
         software,
     ]
+}
+
+/// A device of DX12 whose shaders FXC compiles: no 16-bit numbers and no subgroups.
+pub(super) fn with_fxc() -> Caps {
+    devices()[1].clone()
 }
 
 /// Problems that together reach every loader, store, schedule and epilogue.
@@ -152,13 +153,18 @@ fn problems() -> Vec<Problem> {
 }
 
 /// Every pass of every kernel and variant, whole and split, once for all that have the same files.
-fn passes() -> impl Iterator<Item = (Pass, String)> {
+pub fn passes() -> impl Iterator<Item = (Pass, String)> {
+    passes_on(&devices())
+}
+
+/// The same on some devices.
+pub(super) fn passes_on(devices: &[Caps]) -> impl Iterator<Item = (Pass, String)> + use<> {
     let mut passes = HashMap::new();
     let mut take = |pass: Pass, problem: &dyn std::fmt::Debug| {
         let files = (pass.parts.clone(), pass.unroll);
         passes.entry(files).or_insert_with(|| (pass, format!("{problem:?}")));
     };
-    for caps in devices() {
+    for caps in devices {
         for problem in problems() {
             for kernel in LIBRARY.kernels {
                 for variant in kernel.variants {
@@ -191,11 +197,11 @@ fn passes() -> impl Iterator<Item = (Pass, String)> {
                         };
                         let problem = Problem { precision, ..problem };
                         let served =
-                            variant.unit().is_none_or(|unit| unit.serves(&problem, &caps).is_ok());
-                        if !served || !kernel.takes(variant, &problem, &caps) {
+                            variant.unit().is_none_or(|unit| unit.serves(&problem, caps).is_ok());
+                        if !served || !kernel.takes(variant, &problem, caps) {
                             continue;
                         }
-                        let plan = plan::plan(&problem, &caps, &LIBRARY, Some(&forced))
+                        let plan = plan::plan(&problem, caps, &LIBRARY, Some(&forced))
                             .unwrap_or_else(|error| panic!("{forced:?} on {problem:?}: {error}"));
                         plan.passes.into_iter().for_each(|pass| take(pass, &problem));
                     }
@@ -203,14 +209,13 @@ fn passes() -> impl Iterator<Item = (Pass, String)> {
             }
         }
     }
-    conversions(&mut take);
+    conversions(&devices[0], &mut take);
     passes.into_values()
 }
 
 /// A format of each kind taken whole, by rows and by columns, to each type; weights quantized to
 /// every format that devices make.
-fn conversions(pass: &mut impl FnMut(Pass, &dyn std::fmt::Debug)) {
-    let caps = &devices()[0];
+fn conversions(caps: &Caps, pass: &mut impl FnMut(Pass, &dyn std::fmt::Debug)) {
     let dense = DType::FLOATS.map(Format::Dense);
     for format in dense.into_iter().chain(QuantFormat::kinds().into_iter().map(Format::Quantized)) {
         let table = Table::packed(format, 2, 3, 2 * format.block().max(16));
@@ -230,135 +235,4 @@ fn conversions(pass: &mut impl FnMut(Pass, &dyn std::fmt::Debug)) {
         let passes = plan::quantize(&quantize, caps, &CONVERSIONS).unwrap_or_default();
         passes.into_iter().for_each(|own| pass(own, &quantize));
     }
-}
-
-fn validate(text: &str) -> (Module, ModuleInfo) {
-    let module = naga::front::wgsl::parse_str(text)
-        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
-    let halves = Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-    let subgroups = Capabilities::SUBGROUP | Capabilities::SUBGROUP_BARRIER;
-    let capabilities = halves | subgroups | Capabilities::COOPERATIVE_MATRIX;
-    let info = Validator::new(ValidationFlags::all(), capabilities)
-        .validate(&module)
-        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
-    (module, info)
-}
-
-#[test]
-fn every_shader_is_valid_and_as_planned() {
-    let passes: Vec<_> = passes().collect();
-    assert!(passes.len() > 200, "only {} texts: the matrix above has shrunk", passes.len());
-    for (pass, problem) in &passes {
-        let text = assemble(pass);
-        // naga's HLSL writes some helpers twice where there are any.
-        assert!(!text.lines().any(|line| line.starts_with("alias ")), "{text}");
-        let (module, info) = validate(&text);
-        bindings(&module, pass, problem);
-        workgroup(&module, pass);
-        params(&module);
-        write_all(&module, &info, pass);
-    }
-    for (pass, problem) in passes.iter().step_by(8) {
-        let pass = &Pass { beside_c: true, ..pass.clone() };
-        bindings(&validate(&assemble(pass)).0, pass, problem);
-    }
-}
-
-/// The module's bindings are exactly the plan's, with the same access and element size.
-fn bindings(module: &Module, pass: &Pass, problem: &str) {
-    let mut found = Vec::new();
-    for (_, global) in module.global_variables.iter() {
-        let Some(ResourceBinding { group, binding }) = global.binding else { continue };
-        assert_eq!(group, 0);
-        match global.space {
-            AddressSpace::Uniform => assert_eq!(binding, Role::Params.binding()),
-            AddressSpace::Storage { access } => {
-                let TypeInner::Array { base, stride, .. } = module.types[global.ty].inner else {
-                    panic!("{:?}", global.name)
-                };
-                let _ = base;
-                found.push((binding, access.contains(StorageAccess::STORE), u64::from(stride)));
-            }
-            other => panic!("{:?} in {other:?}", global.name),
-        }
-    }
-    found.sort_unstable();
-    let planned: Vec<_> = pass
-        .bindings
-        .iter()
-        .map(|b| (b.role.binding(), !pass.read_only(b), b.element_bytes))
-        .collect();
-    assert_eq!(found, planned, "{} on {problem}", pass.label);
-    for binding in &pass.bindings {
-        assert!(
-            binding.bytes >= binding.element_bytes && binding.bytes.is_multiple_of(4),
-            "{binding:?}"
-        );
-    }
-}
-
-/// Workgroup size and workgroup memory are what the planner checked against the limits.
-fn workgroup(module: &Module, pass: &Pass) {
-    let entry = &module.entry_points[0];
-    assert_eq!(entry.workgroup_size, [pass.threads, 1, 1], "{}", pass.label);
-    let bytes: u32 = module
-        .global_variables
-        .iter()
-        .filter(|(_, global)| global.space == AddressSpace::WorkGroup)
-        .map(|(_, global)| module.types[global.ty].inner.size(module.to_ctx()))
-        .sum();
-    assert_eq!(bytes, pass.workgroup_bytes, "{}", pass.label);
-}
-
-/// WGSL lays `Params` out as Rust does: one field right after the other.
-fn params(module: &Module) {
-    let (_, ty) =
-        module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some("Params")).expect("Params");
-    let TypeInner::Struct { members, span } = &ty.inner else { panic!("Params is no struct") };
-    assert_eq!(*span as usize, size_of::<Params>());
-    let end = members.iter().fold(0, |end, member| {
-        assert_eq!(member.offset, end, "{members:?}");
-        end + module.types[member.ty].inner.size(module.to_ctx())
-    });
-    assert_eq!(end, *span, "{members:?}");
-}
-
-fn write_all(module: &Module, info: &ModuleInfo, pass: &Pass) {
-    use naga::back::{hlsl, msl, spv};
-    spv::write_vec(
-        module,
-        info,
-        &spv::Options { lang_version: (1, 3), ..Default::default() },
-        None,
-    )
-    .expect("SPIR-V");
-
-    let mut slots = msl::BindingMap::default();
-    let roles = pass.bindings.iter().map(|b| (b.role, b.writable)).chain([(Role::Params, false)]);
-    for (slot, (role, mutable)) in roles.enumerate() {
-        let target = msl::BindTarget { buffer: Some(slot as u8), mutable, ..Default::default() };
-        slots.insert(ResourceBinding { group: 0, binding: role.binding() }, target);
-    }
-    let resources =
-        msl::EntryPointResources { resources: slots, sizes_buffer: Some(30), ..Default::default() };
-    let options = msl::Options {
-        lang_version: (2, 4),
-        per_entry_point_map: [("main".to_owned(), resources)].into(),
-        fake_missing_bindings: false,
-        ..Default::default()
-    };
-    let (_, translation) =
-        msl::write_string(module, info, &options, &Default::default()).expect("MSL");
-    translation.entry_point_names.iter().for_each(|name| assert!(name.is_ok(), "{name:?}"));
-
-    // HLSL has no cooperative matrices, and wgpu does not offer them on DX12.
-    if pass.coop {
-        return;
-    }
-    let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_2, ..Default::default() };
-    let mut text = String::new();
-    let pipeline = hlsl::PipelineOptions::default();
-    let written =
-        hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None).expect("HLSL");
-    written.entry_point_names.iter().for_each(|name| assert!(name.is_ok(), "{name:?}"));
 }

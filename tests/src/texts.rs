@@ -1,0 +1,129 @@
+//! Every text of the library, as devices get it: products, conversions, operations, and the modules
+//! around custom kernels.
+
+mod custom;
+mod lint;
+mod passes;
+mod place;
+
+pub use lint::lint;
+pub use passes::{devices, passes};
+
+use crate::translated::Checks;
+
+use crate::ops;
+use rayon::prelude::*;
+use std::collections::HashMap;
+use tilewise::{Call, Context, Error, Kernel};
+use tilewise_core::Caps;
+use tilewise_core::plan::{Part, Pass};
+use tilewise_shaders::{FILES, assemble, without_aliases};
+
+/// A text in WGSL.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Text {
+    /// The pass, or the operation and the number of its step.
+    pub name: String,
+    /// The text itself.
+    pub wgsl: String,
+    /// What devices check while they run it.
+    pub checks: Checks,
+    /// Whether a device of DX12 without DXC gets it.
+    pub fxc: bool,
+    /// Whether it has matrix units, which Vulkan alone offers.
+    pub coop: bool,
+    /// The files of a pass.
+    parts: Vec<Part>,
+}
+
+impl Text {
+    /// The kernel with its variant, the operation with its step, or the kind of conversion.
+    pub fn kernel(&self) -> &str {
+        self.name.split(' ').next().unwrap_or_default()
+    }
+
+    /// The text of a pass.
+    pub fn of_pass(pass: &Pass) -> Self {
+        let (name, parts) = (pass.label.clone(), pass.parts.clone());
+        Text {
+            name,
+            wgsl: assemble(pass),
+            checks: Checks::None,
+            fxc: false,
+            coop: pass.coop,
+            parts,
+        }
+    }
+
+    /// A text with a mistake in it, which a compiler must see.
+    pub fn planted(wgsl: &str) -> Self {
+        let (name, wgsl) = ("planted".to_owned(), wgsl.to_owned());
+        Text { name, wgsl, checks: Checks::None, fxc: false, coop: false, parts: Vec::new() }
+    }
+
+    fn of_kernel(name: String, checks: Checks, kernel: &Kernel, call: &Call) -> Self {
+        let module = kernel.wgsl(call).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let wgsl = without_aliases(&module);
+        Text { name, wgsl, checks, fxc: false, coop: false, parts: Vec::new() }
+    }
+
+    /// File and line from which line `number` of the text comes.
+    pub fn place(&self, number: usize) -> Option<String> {
+        let of_part = |part: &Part| {
+            let (path, text) = FILES.iter().find(|(path, _)| *path == part.file)?;
+            Some((format!("shaders/{path}"), part.instantiate(text)))
+        };
+        let of_op = |(path, text)| (format!("crates/tilewise/src/{path}"), String::from(text));
+        let files: Vec<_> = match self.checks {
+            Checks::None => self.parts.iter().filter_map(of_part).collect(),
+            _ => tilewise::ops::texts().map(of_op).collect(),
+        };
+        place::of_line(&files, &self.wgsl, number)
+    }
+}
+
+/// All texts, each once, sorted by their names.
+pub fn all() -> Vec<Text> {
+    let mut texts = on(&devices(), false);
+    texts.extend(on(&[passes::with_fxc()], true));
+    texts.sort_by_cached_key(|text| (text.name.clone(), text.wgsl.clone(), !text.fxc));
+    let mut met = HashMap::<_, bool>::new();
+    for text in &texts {
+        *met.entry((text.wgsl.clone(), text.checks)).or_default() |= text.fxc;
+    }
+    let once = |mut text: Text| {
+        text.fxc = met.remove(&(text.wgsl.clone(), text.checks))?;
+        Some(text)
+    };
+    texts.into_iter().filter_map(once).collect()
+}
+
+/// What some devices get.
+fn on(devices: &[Caps], fxc: bool) -> Vec<Text> {
+    let passes: Vec<_> = passes::passes_on(devices).collect();
+    let mut texts: Vec<_> = passes.par_iter().map(|(pass, _)| Text::of_pass(pass)).collect();
+    texts.par_extend(devices.par_iter().flat_map(|caps| {
+        let context = Context::cpu_as(caps.clone());
+        let of_ops = ops::FAMILIES.par_iter().flat_map_iter(|(family, cases)| {
+            let context = &context;
+            cases().into_iter().flat_map(move |case| {
+                let calls = match case.calls(context) {
+                    // What FXC does not take is not offered with it.
+                    Err(Error::MissingFeature(_)) if fxc => Vec::new(),
+                    calls => calls.unwrap_or_else(|error| panic!("{}: {error}", case.name)),
+                };
+                let text = |(step, (kernel, call)): (usize, (Kernel, Call))| {
+                    let name = format!("ops/{family}.{step}");
+                    Text::of_kernel(name, Checks::Operation, &kernel, &call)
+                };
+                calls.into_iter().enumerate().map(text).collect::<Vec<_>>()
+            })
+        });
+        let of_customs = custom::calls(&context)
+            .into_iter()
+            .map(|(name, kernel, call)| Text::of_kernel(name, Checks::All, &kernel, &call));
+        of_ops.collect::<Vec<_>>().into_par_iter().chain(of_customs.collect::<Vec<_>>())
+    }));
+    texts.iter_mut().for_each(|text| text.fxc = fxc);
+    texts
+}
