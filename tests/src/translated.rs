@@ -29,9 +29,9 @@ pub struct Read {
 pub enum Checks {
     /// The library's own kernels: nothing.
     None,
-    /// Operations: checks of indices, zeroed memory, an end to every loop.
+    /// Operations: checks of indices, zeroed memory.
     Operation,
-    /// Custom kernels: the same.
+    /// Custom kernels: an end to every loop, too.
     All,
 }
 
@@ -43,7 +43,7 @@ impl Checks {
 
     /// Whether loops that would not end do so.
     fn loops(self) -> bool {
-        self != Checks::None
+        self == Checks::All
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use tilewise_core::caps::DeviceClass;
 use tilewise_core::plan::{self, Forced, Index, Pass, Quantize, Table, Take};
 use tilewise_core::{
-    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Gathered, Grouping, Operand, Precision,
-    Problem, QuantFormat,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Gathered, Grouping, Operand,
+    PackedProducts, Precision, Problem, QuantFormat,
 };
 use tilewise_shaders::{CONVERSIONS, LIBRARY};
 
@@ -40,7 +40,7 @@ pub fn devices() -> [Caps; 3] {
 
 /// A device of DX12 whose shaders FXC compiles: no 16-bit numbers and no subgroups.
 pub(super) fn with_fxc() -> Caps {
-    devices()[1].clone()
+    Caps { fxc: true, packed_products: PackedProducts::Absent("FXC"), ..devices()[1].clone() }
 }
 
 /// Problems that together reach every loader, store, schedule and epilogue.
@@ -198,7 +198,9 @@ pub(super) fn passes_on(devices: &[Caps]) -> impl Iterator<Item = (Pass, String)
                         let problem = Problem { precision, ..problem };
                         let served =
                             variant.unit().is_none_or(|unit| unit.serves(&problem, caps).is_ok());
-                        if !served || !kernel.takes(variant, &problem, caps) {
+                        let absent = matches!(caps.packed_products, PackedProducts::Absent(_));
+                        let lacks = absent && variant.multiplies_bytes();
+                        if !served || lacks || !kernel.takes(variant, &problem, caps) {
                             continue;
                         }
                         let plan = plan::plan(&problem, caps, &LIBRARY, Some(&forced))

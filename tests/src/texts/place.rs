@@ -39,7 +39,7 @@ fn alike(a: &str, b: &str) -> usize {
     };
     let begin = same(&mut a.bytes(), &mut b.bytes());
     let end = same(&mut a.bytes().rev(), &mut b.bytes().rev()).min(shortest - begin);
-    if longest == 0 { 0 } else { 100 * (begin + end) / longest }
+    (100 * (begin + end)).checked_div(longest).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -201,20 +201,26 @@ impl Pipelines {
 /// Those of custom kernels.
 #[cfg(feature = "custom-kernels")]
 impl Pipelines {
-    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours. Aliases
-    /// are expanded, as in the library's own texts.
+    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours. One of the
+    /// library's operations goes without the bound of every loop: FXC would repeat the loop until it
+    /// gives up. Aliases are expanded, as in the library's own texts.
     pub(crate) fn compile_custom(
         &self,
         device: &Device,
         label: &str,
         text: &str,
+        ours: bool,
         entries: &[wgpu::BindGroupLayoutEntry],
     ) -> Result<Pipeline> {
         let source = wgpu::ShaderSource::Wgsl(tilewise_shaders::without_aliases(text).into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
         let compile = || {
             device.catch(|| {
-                let module = device.create_shader_module(descriptor);
+                let mut checks = wgpu::ShaderRuntimeChecks::checked();
+                checks.force_loop_bounding = !ours;
+                // SAFETY: all is checked but for loops. Those of our operations end: the sanitizer
+                // runs all of them (`small_cases_are_clean` in tests/tests/device/ops.rs).
+                let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
                 self.build(device, label, (&module, "main"), entries, true)
             })
         };

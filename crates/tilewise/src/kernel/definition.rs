@@ -109,8 +109,8 @@ pub struct Kernel {
     pub(super) verbose: bool,
     /// Names of the tensors that lie in fours.
     pub(super) fours: Vec<String>,
-    /// Whether loops marked `//unroll` are repeated in the text.
-    pub(super) unrolled: bool,
+    /// Whether the text is the library's: its loops end, and those marked `//unroll` are repeated.
+    pub(super) ours: bool,
     /// The modules that were generated from it. A change of the text begins anew.
     pub(super) known: Known,
 }
@@ -129,7 +129,7 @@ impl Kernel {
             atomic: false,
             verbose: false,
             fours: Vec::new(),
-            unrolled: false,
+            ours: false,
             known: Known::default(),
         }
     }
@@ -188,10 +188,11 @@ impl Kernel {
         self.anew()
     }
 
-    /// Repeats loops marked `//unroll` on devices that are no processors, as in the shaders of
-    /// products, so that arrays indexed there stay in registers.
-    pub(crate) fn unrolled(mut self) -> Self {
-        self.unrolled = true;
+    /// A text of the library's. It does without wgpu's bound of every loop, and repeats loops marked
+    /// `//unroll` where the shaders of products do ([`Caps::unrolls`](tilewise_core::Caps::unrolls)),
+    /// so that arrays indexed there stay in registers.
+    pub(crate) fn ours(mut self) -> Self {
+        self.ours = true;
         self.anew()
     }
 

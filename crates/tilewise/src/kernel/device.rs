@@ -126,7 +126,8 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     // expression.
     // Error scopes belong to a thread, so that they go along.
     let text = format!("{enable}{}", generated.text);
-    let compile = || gpu.pipelines.compile_custom(&gpu.device, &kernel.name, &text, &entries);
+    let (name, ours) = (&kernel.name, kernel.ours);
+    let compile = || gpu.pipelines.compile_custom(&gpu.device, name, &text, ours, &entries);
     deep(compile).map_err(no_thread)?.map_err(|error| match error {
         // naga has accepted the text with all that it knows. A feature is missing to the device.
         Error::Device { text, .. } => Error::MissingFeature(format!(

@@ -167,7 +167,7 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     generated.text += &head;
     generated.add("body", kernel, &body);
     generated.text += tail.trim_start();
-    if kernel.unrolled && call.context.caps().unrolls() {
+    if kernel.ours && call.context.caps().unrolls() {
         generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Kernel)?;
         // Nothing of it is at its place.
         generated.parts.clear();

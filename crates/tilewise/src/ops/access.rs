@@ -22,6 +22,10 @@ pub(super) enum Access {
     One,
 }
 
+/// Over as many elements as there are. FXC repeats a loop that indexes a vector, and so must know
+/// its end.
+const EACH: &str = "for (var k = 0u; k < 4u; k++) { if k < count {";
+
 impl Access {
     /// For a tensor that is laid out in rows along its last axis.
     pub(super) fn of(tensor: &Tensor) -> Self {
@@ -36,35 +40,35 @@ impl Access {
     }
 
     pub(super) fn get(self, name: &str) -> String {
-        let each = "for (var k = 0u; k < count; k++) {";
         let body = match self {
             Access::Fours => format!("return {name}_load4(at + i);"),
             Access::Integers => {
-                format!("var v = V();\n{each} v[k] = E({name}[at + (i + k) * step]); }}\nreturn v;")
+                format!(
+                    "var v = V();\n{EACH} v[k] = E({name}[at + (i + k) * step]); }} }}\nreturn v;"
+                )
             }
             _ => format!(
                 "if step == 1u && count == 4u {{ return {name}_load4(at + i); }}\n\
-                 var v = V();\n{each} v[k] = {name}_load(at + (i + k) * step); }}\nreturn v;"
+                 var v = V();\n{EACH} v[k] = {name}_load(at + (i + k) * step); }} }}\nreturn v;"
             ),
         };
         format!("fn {name}_get(at: u32, i: u32, step: u32, count: u32) -> V {{\n{body}\n}}\n")
     }
 
     pub(super) fn put(self) -> String {
-        let each = "for (var k = 0u; k < count; k++) {";
         let body = match self {
             Access::Fours => "y_store4(at + i, v);".to_owned(),
             Access::Words => "if count == 4u { y_store4(at + i, v); }\n\
                  if count == 2u { y_store2(at + i, v.xy); }"
                 .to_owned(),
-            Access::Integers => format!("{each} y[at + (i + k) * step] = Y(v[k]); }}"),
+            Access::Integers => format!("{EACH} y[at + (i + k) * step] = Y(v[k]); }} }}"),
             Access::F32 => format!(
                 "if step == 1u && count == 4u {{ y_store4(at + i, v); return; }}\n\
-                 {each} y_store(at + (i + k) * step, v[k]); }}"
+                 {EACH} y_store(at + (i + k) * step, v[k]); }} }}"
             ),
             Access::Halves | Access::One => format!(
                 "if step == 1u && count == 4u && (at + i) % 2u == 0u {{ y_store4(at + i, v); \
-                 return; }}\n{each} y_store(at + (i + k) * step, v[k]); }}"
+                 return; }}\n{EACH} y_store(at + (i + k) * step, v[k]); }} }}"
             ),
         };
         format!("fn y_put(at: u32, i: u32, step: u32, count: u32, v: V) {{\n{body}\n}}\n")

@@ -7,9 +7,12 @@ var<workgroup> ranks: array<vec4<u32>, MOST / 4u>;
 let fours = (count + 15u) / 16u * 4u;
 for (var i = local_index; i < fours; i += SIZE) {
     var four = vec4(0xffffffffu);
-    for (var slot = 4u * i; slot < min(4u * i + 4u, count); slot++) {
-        let key = keys[slot / k * keys_strides[0] + slot % k * keys_strides[1]];
-        four[slot % 4u] = min(key, groups) * MOST + slot;
+    for (var j = 0u; j < 4u; j++) {
+        let slot = 4u * i + j;
+        if slot < count {
+            let key = keys[slot / k * keys_strides[0] + slot % k * keys_strides[1]];
+            four[j] = min(key, groups) * MOST + slot;
+        }
     }
     ranks[i] = four;
 }

@@ -7,11 +7,13 @@ if index < blocks {
     let i = index % per_row * 4u;
     let count = min(4u, y_shape[1] - i);
     var v = V();
-    for (var j = 0u; j < count; j++) {
-        let at = indices[row * indices_strides[0] + (i + j) * indices_strides[1]];
-        v[j] = bitcast<f32>(beyond);
-        if at < columns {
-            v[j] = x_load(row * x_strides[0] + at * x_strides[1]);
+    for (var j = 0u; j < 4u; j++) {
+        if j < count {
+            let at = indices[row * indices_strides[0] + (i + j) * indices_strides[1]];
+            v[j] = bitcast<f32>(beyond);
+            if at < columns {
+                v[j] = x_load(row * x_strides[0] + at * x_strides[1]);
+            }
         }
     }
     y_put(row * y_strides[0], i, y_strides[1], count, v);

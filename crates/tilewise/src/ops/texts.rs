@@ -100,6 +100,9 @@ texts! {
     SORT_MOVE "sort_move" "sort_move.wgsl" [], ["keys", "places", "payload"] => ["y"], Ones All;
 }
 
+/// Kernels that FXC refuses, or compiles for longer than anyone would wait.
+const BEYOND_FXC: [&str; 2] = ["top_k", "choose"];
+
 const FUNCTIONS: File = file!("functions.wgsl");
 const SCORES: File = file!("scores.wgsl");
 const BLOCKS: File = file!("blocks.wgsl");
@@ -178,6 +181,12 @@ impl Text {
         outputs: &[&Tensor],
     ) -> Result<Step> {
         let out = outputs[0];
+        if out.context().caps().fxc && BEYOND_FXC.contains(&self.name) {
+            return Err(Error::MissingFeature(format!(
+                "{operation}: FXC, which compiles shaders here, does not take its text; DXC does, \
+                 which wgpu uses where dxcompiler.dll lies on the PATH"
+            )));
+        }
         let mut call = Call::new(out.context()).edge(Edge::Whole);
         let mut places = [Place::Absent; 4];
         for (at, input) in inputs.iter().enumerate() {
@@ -263,7 +272,7 @@ impl Text {
             .source(body)
             .atomic_outputs(self.writes == Writes::Atomics)
             .ensure_contiguous(false)
-            .unrolled()
+            .ours()
     }
 }
 
