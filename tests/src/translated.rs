@@ -29,20 +29,20 @@ pub struct Read {
 pub enum Checks {
     /// The library's own kernels: nothing.
     None,
-    /// Operations: checks of indices, zeroed memory.
+    /// Operations: checks of indices.
     Operation,
-    /// Custom kernels: an end to every loop, too.
+    /// Custom kernels: zeroed memory, and an end to every loop, too.
     All,
 }
 
 impl Checks {
-    /// Whether indices are checked and memory is zeroed.
+    /// Whether indices are checked.
     fn indices(self) -> bool {
         self != Checks::None
     }
 
-    /// Whether loops that would not end do so.
-    fn loops(self) -> bool {
+    /// Whether memory is zeroed, and loops that would not end do so.
+    fn zeros_and_loops(self) -> bool {
         self == Checks::All
     }
 }
@@ -96,9 +96,9 @@ impl Read {
             binding_map,
             fake_missing_bindings: false,
             special_constants_binding: Some(special),
-            zero_initialize_workgroup_memory: self.checks.indices(),
+            zero_initialize_workgroup_memory: self.checks.zeros_and_loops(),
             restrict_indexing: self.checks.indices(),
-            force_loop_bounding: self.checks.loops(),
+            force_loop_bounding: self.checks.zeros_and_loops(),
             ..Default::default()
         };
         let pipeline =
@@ -117,24 +117,25 @@ impl Read {
     /// # Errors
     /// naga's words.
     pub fn spirv(&self) -> Result<Vec<u32>, String> {
-        let (zeroed, policies) = match self.checks.indices() {
-            false => (spv::ZeroInitializeWorkgroupMemoryMode::None, UNCHECKED),
-            true => (
-                spv::ZeroInitializeWorkgroupMemoryMode::Polyfill,
-                BoundsCheckPolicies {
-                    index: BoundsCheckPolicy::Restrict,
-                    buffer: BoundsCheckPolicy::Restrict,
-                    image_load: BoundsCheckPolicy::Restrict,
-                    binding_array: BoundsCheckPolicy::Unchecked,
-                },
-            ),
+        let policies = match self.checks.indices() {
+            false => UNCHECKED,
+            true => BoundsCheckPolicies {
+                index: BoundsCheckPolicy::Restrict,
+                buffer: BoundsCheckPolicy::Restrict,
+                image_load: BoundsCheckPolicy::Restrict,
+                binding_array: BoundsCheckPolicy::Unchecked,
+            },
+        };
+        let zeroed = match self.checks.zeros_and_loops() {
+            false => spv::ZeroInitializeWorkgroupMemoryMode::None,
+            true => spv::ZeroInitializeWorkgroupMemoryMode::Polyfill,
         };
         let options = spv::Options {
             lang_version: (1, 6),
             flags: spv::WriterFlags::LABEL_VARYINGS,
             bounds_check_policies: policies,
             zero_initialize_workgroup_memory: zeroed,
-            force_loop_bounding: self.checks.loops(),
+            force_loop_bounding: self.checks.zeros_and_loops(),
             emit_int_div_checks: self.checks.indices(),
             // Bindings keep their numbers.
             fake_missing_bindings: true,

@@ -22,10 +22,6 @@ pub(super) enum Access {
     One,
 }
 
-/// Over as many elements as there are. FXC repeats a loop that indexes a vector, and so must know
-/// its end.
-const EACH: &str = "for (var k = 0u; k < 4u; k++) { if k < count {";
-
 impl Access {
     /// For a tensor that is laid out in rows along its last axis.
     pub(super) fn of(tensor: &Tensor) -> Self {
@@ -42,14 +38,10 @@ impl Access {
     pub(super) fn get(self, name: &str) -> String {
         let body = match self {
             Access::Fours => format!("return {name}_load4(at + i);"),
-            Access::Integers => {
-                format!(
-                    "var v = V();\n{EACH} v[k] = E({name}[at + (i + k) * step]); }} }}\nreturn v;"
-                )
-            }
+            Access::Integers => four(|at| format!("E({name}[{at}])")),
             _ => format!(
-                "if step == 1u && count == 4u {{ return {name}_load4(at + i); }}\n\
-                 var v = V();\n{EACH} v[k] = {name}_load(at + (i + k) * step); }} }}\nreturn v;"
+                "if step == 1u && count == 4u {{ return {name}_load4(at + i); }}\n{}",
+                four(|at| format!("{name}_load({at})"))
             ),
         };
         format!("fn {name}_get(at: u32, i: u32, step: u32, count: u32) -> V {{\n{body}\n}}\n")
@@ -61,18 +53,43 @@ impl Access {
             Access::Words => "if count == 4u { y_store4(at + i, v); }\n\
                  if count == 2u { y_store2(at + i, v.xy); }"
                 .to_owned(),
-            Access::Integers => format!("{EACH} y[at + (i + k) * step] = Y(v[k]); }} }}"),
+            Access::Integers => each(|at, x| format!("y[{at}] = Y({x});")),
             Access::F32 => format!(
-                "if step == 1u && count == 4u {{ y_store4(at + i, v); return; }}\n\
-                 {EACH} y_store(at + (i + k) * step, v[k]); }} }}"
+                "if step == 1u && count == 4u {{ y_store4(at + i, v); return; }}\n{}",
+                each(|at, x| format!("y_store({at}, {x});"))
             ),
             Access::Halves | Access::One => format!(
                 "if step == 1u && count == 4u && (at + i) % 2u == 0u {{ y_store4(at + i, v); \
-                 return; }}\n{EACH} y_store(at + (i + k) * step, v[k]); }} }}"
+                 return; }}\n{}",
+                each(|at, x| format!("y_store({at}, {x});"))
             ),
         };
         format!("fn y_put(at: u32, i: u32, step: u32, count: u32, v: V) {{\n{body}\n}}\n")
     }
+}
+
+/// Where the k-th of four elements lies.
+fn place(k: &str) -> String {
+    format!("at + (i + {k}) * step")
+}
+
+/// Reads four elements at once, the last one in place of those beyond it, and makes these 0. A loop
+/// that indexes a vector would keep FXC for minutes.
+fn four(load: impl Fn(&str) -> String) -> String {
+    let loads = ["0u", "min(1u, last)", "min(2u, last)", "last"].map(|k| load(&place(k)));
+    format!(
+        "let last = count - 1u;\nreturn select(V(), V({}), vec4(0u, 1u, 2u, 3u) < vec4(count));",
+        loads.join(", ")
+    )
+}
+
+/// Writes as many elements as there are.
+fn each(store: impl Fn(&str, &str) -> String) -> String {
+    let one = |(k, x): (usize, char)| {
+        let store = store(&place(&format!("{k}u")), &format!("v.{x}"));
+        format!("if {k}u < count {{ {store} }}\n")
+    };
+    "xyzw".chars().enumerate().map(one).collect()
 }
 
 /// The type of an element while it is computed with, and of four: integers stay such where all

@@ -4,7 +4,7 @@ use super::copy::FILL;
 use super::elementwise::each;
 use super::layout::{Axes, Sizes, rank, words};
 use super::op::{Op, sealed::Plan};
-use super::rows::{counted, group_size, in_groups, in_turns};
+use super::rows::{counted, group_size, in_groups};
 use super::texts::{Function, HISTOGRAM, Steps};
 use crate::kernel::Constant;
 use crate::tensor::Tensor;
@@ -74,7 +74,8 @@ impl Plan for Histogram {
         let caps = keys.context().caps();
         let count = counted("histogram", keys.elem_count())?;
         let groups = count.div_ceil(SHARE * group_size(caps));
-        counting.call = in_turns(in_groups(counting.call, groups, caps), SHARE, caps)
+        counting.call = in_groups(counting.call, groups, caps)
+            .constant("SHARE", SHARE)
             .constant("BINS", FEW as u32)
             .constant("FEW", self.bins <= FEW)
             .value("count", count);

@@ -1,4 +1,4 @@
-// The body of histograms: an invocation has TURNS keys. Where bins are FEW, a workgroup counts by
+// The body of histograms: an invocation has SHARE keys. Where bins are FEW, a workgroup counts by
 // itself first. What the output holds is added to.
 var<workgroup> own: array<atomic<u32>, BINS>;
 
@@ -9,8 +9,8 @@ if FEW {
     }
 }
 workgroupBarrier();
-for (var turn = 0u; turn < TURNS; turn++) {
-    let i = (group * TURNS + turn) * SIZE + local_index;
+for (var turn = 0u; turn < SHARE; turn++) {
+    let i = (group * SHARE + turn) * SIZE + local_index;
     if i < count {
         let key = keys[keys_row(i)];
         if key < bins {

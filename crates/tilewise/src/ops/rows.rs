@@ -206,12 +206,6 @@ pub(super) fn in_groups(call: Call, groups: u32, caps: &Caps) -> Call {
     dispatch(call.constant("SIZE", size), groups, size, caps)
 }
 
-/// The call with so many turns of a loop: a constant, by which compilers repeat the loop. FXC would
-/// repeat it for minutes, and does not know the number.
-pub(super) fn in_turns(call: Call, turns: u32, caps: &Caps) -> Call {
-    if caps.fxc { call.value("TURNS", turns) } else { call.constant("TURNS", turns) }
-}
-
 /// Invocations of a workgroup, unless rows are long.
 pub(super) fn group_size(caps: &Caps) -> u32 {
     SIZE.min(most(caps))

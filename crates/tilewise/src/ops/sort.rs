@@ -2,7 +2,7 @@
 
 use super::layout::{Sizes, vector};
 use super::pair::{Pair, sealed::Plan};
-use super::rows::{counted, group_size, in_groups, in_turns};
+use super::rows::{counted, group_size, in_groups};
 use super::scan::scan;
 use super::texts::{Function, SORT_COUNT, SORT_MOVE, Step, Steps, apart};
 use crate::tensor::Tensor;
@@ -136,9 +136,8 @@ impl Plan for Sort {
             let shift = DIGIT * pass;
             let mask = (1u32 << DIGIT.min(self.bits - shift)) - 1;
             let called = |mut step: Step| {
-                let (caps, call) = (context.caps(), step.call);
-                let call = in_groups(call, blocks, caps);
-                step.call = in_turns(call, BLOCK / group_size(caps), caps)
+                step.call = in_groups(step.call, blocks, context.caps())
+                    .constant("TURNS", BLOCK / group_size(context.caps()))
                     .value("count", count)
                     .value("blocks", blocks)
                     .value("shift", shift)
