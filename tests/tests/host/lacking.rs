@@ -1,5 +1,6 @@
 //! Devices that lack something: kernels that need it are not used, and `explain` says why.
 
+use tilewise::{Context, Tensor, ops};
 use tilewise_core::plan::{Forced, Table, choices};
 use tilewise_core::{Caps, DType, Error, PackedProducts, Problem, QuantFormat, explain, plan};
 use tilewise_shaders::LIBRARY;
@@ -42,4 +43,14 @@ fn loops_stay_where_fxc_compiles() {
         plan(&problem, &caps, &LIBRARY, None).unwrap().passes[0].unroll
     };
     assert!(repeats(false) && !repeats(true));
+}
+
+/// One operation is not offered with FXC, and its error names the remedy.
+#[test]
+fn operations_without_dxc() {
+    let context = Context::cpu_as(Caps { fxc: true, ..Caps::webgpu_default() });
+    let x = Tensor::upload(&context, &[2.0f32, 1.0, 3.0], &[1, 3]).unwrap();
+    let Err(Error::MissingFeature(why)) = ops::top_k(&x, 1).run() else { panic!("top_k ran") };
+    assert!(why.contains("dxcompiler.dll"), "{why}");
+    assert_eq!(ops::max(&x, 1).run().unwrap().read_f32_blocking().unwrap(), [3.0]);
 }

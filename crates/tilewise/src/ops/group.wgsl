@@ -6,15 +6,11 @@ var<workgroup> ranks: array<vec4<u32>, MOST / 4u>;
 
 let fours = (count + 15u) / 16u * 4u;
 for (var i = local_index; i < fours; i += SIZE) {
-    var four = vec4(0xffffffffu);
-    for (var j = 0u; j < 4u; j++) {
-        let slot = 4u * i + j;
-        if slot < count {
-            let key = keys[slot / k * keys_strides[0] + slot % k * keys_strides[1]];
-            four[j] = min(key, groups) * MOST + slot;
-        }
-    }
-    ranks[i] = four;
+    let slot = 4u * i + vec4(0u, 1u, 2u, 3u);
+    let there = min(slot, vec4(count - 1u));
+    let at = there / k * keys_strides[0] + there % k * keys_strides[1];
+    let key = vec4(keys[at.x], keys[at.y], keys[at.z], keys[at.w]);
+    ranks[i] = select(vec4(0xffffffffu), min(key, vec4(groups)) * MOST + slot, slot < vec4(count));
 }
 workgroupBarrier();
 // The slots, and then the groups' starts and the last one's end.
