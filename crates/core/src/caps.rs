@@ -131,8 +131,8 @@ impl Caps {
         self.max_invocations.min(self.max_workgroup_size_x)
     }
 
-    /// Whether loops marked `//unroll` are repeated in the texts of shaders. A GPU then keeps arrays
-    /// in registers; a software device gains nothing, and compiles longer.
+    /// Whether loops marked `//unroll` are repeated in the texts of shaders. A GPU then keeps
+    /// arrays in registers; a software device gains nothing, and compiles longer.
     pub fn unrolls(&self) -> bool {
         self.class != DeviceClass::Cpu && !self.fxc
     }

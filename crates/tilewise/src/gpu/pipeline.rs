@@ -202,9 +202,9 @@ impl Pipelines {
 #[cfg(feature = "custom-kernels")]
 impl Pipelines {
     /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours. One of the
-    /// library's operations goes without the bound of every loop, and without zeroed workgroup memory:
-    /// FXC would repeat the loop, and the zeros, until it gives up. Aliases are expanded, as in the
-    /// library's own texts.
+    /// library's operations goes without the bound of every loop, and without zeroed workgroup
+    /// memory: FXC would repeat the loop, and the zeros, until it gives up. Aliases are expanded,
+    /// as in the library's own texts.
     pub(crate) fn compile_custom(
         &self,
         device: &Device,
@@ -219,9 +219,9 @@ impl Pipelines {
             device.catch(|| {
                 let mut checks = wgpu::ShaderRuntimeChecks::checked();
                 checks.force_loop_bounding = !ours;
-                // SAFETY: all is checked but for loops. Those of our operations end, and read what
-                // they have written: the sanitizer runs all of them, in memory that starts undefined
-                // (`small_cases_are_clean` in tests/tests/device/ops.rs).
+                // SAFETY: all is checked but for loops. Those of our operations end: the sanitizer
+                // runs all of them (`small_cases_are_clean` in tests/tests/device/ops.rs), in
+                // workgroup memory that starts undefined.
                 let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
                 self.build(device, label, (&module, "main"), entries, !ours)
             })

@@ -188,9 +188,9 @@ impl Kernel {
         self.anew()
     }
 
-    /// A text of the library's. It does without wgpu's bound of every loop, and repeats loops marked
-    /// `//unroll` where the shaders of products do ([`Caps::unrolls`](tilewise_core::Caps::unrolls)),
-    /// so that arrays indexed there stay in registers.
+    /// A text of the library's. It does without wgpu's bound of every loop and without zeroed
+    /// memory, and repeats loops marked `//unroll` where the shaders of products do
+    /// ([`Caps::unrolls`](tilewise_core::Caps::unrolls)).
     pub(crate) fn ours(mut self) -> Self {
         self.ours = true;
         self.anew()
