@@ -69,7 +69,7 @@ pub struct Pass {
     pub f16: bool,
     /// Whether the shader enables cooperative matrices; it uses subgroups, too.
     pub coop: bool,
-    /// Whether loops marked `//unroll` are repeated: [`Caps::unrolls`].
+    /// Whether loops marked `//unroll` are repeated: [`Caps::unrolls`](crate::Caps::unrolls).
     pub unroll: bool,
     /// Contents of the uniform buffer.
     pub params: Params,
