@@ -1,7 +1,6 @@
 //! A tensor as products, conversions and custom kernels bind it.
 
 use super::Tensor;
-#[cfg(feature = "custom-kernels")]
 use crate::gpu::SharedBuffer;
 use crate::storage::{Bound, Storage};
 #[cfg(feature = "custom-kernels")]
@@ -189,6 +188,16 @@ impl Tensor {
         aliased(format!("{shared}: give another output, as run() does{also}"))
     }
 
+    /// The buffer and the byte of it at which the first element lies, of device storage.
+    pub(crate) fn place(&self) -> Option<(&SharedBuffer, u64)> {
+        match &self.storage {
+            Storage::Gpu { buffer, start } => {
+                Some((buffer, start + self.offset as u64 * self.dtype.bytes()))
+            }
+            Storage::Host { .. } => None,
+        }
+    }
+
     /// The bytes that two views share, in words, if there are any: from the first word of a view to
     /// its last.
     pub(crate) fn shares_bytes(&self, other: &Tensor) -> Result<Option<String>> {
@@ -235,16 +244,6 @@ impl Tensor {
             constant: self.constant,
         };
         Ok((view, (first - start) / size))
-    }
-
-    /// The buffer and the byte of it at which the first element lies, of device storage.
-    pub(crate) fn place(&self) -> Option<(&SharedBuffer, u64)> {
-        match &self.storage {
-            Storage::Gpu { buffer, start } => {
-                Some((buffer, start + self.offset as u64 * self.dtype.bytes()))
-            }
-            Storage::Host { .. } => None,
-        }
     }
 
     /// The same first element under another shape and other strides, which lead to no element
