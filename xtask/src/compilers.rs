@@ -1,13 +1,12 @@
 //! `cargo xtask compilers`: the compilers of platforms that this one is not, over the library's
 //! texts. They are found, or installed where that may be done.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::debian::Apt;
-use crate::process::{Result, build_program, find_program, run};
+use crate::process::{Result, build_program, find_program, is_required, run};
 
 /// Where they are put, under the workspace's root.
 const FOLDER: &str = "target/compilers";
@@ -78,7 +77,7 @@ pub(crate) fn prepare() -> Result<Found> {
     for compiler in &COMPILERS {
         match compiler.prepare() {
             Ok(()) => found.names.push(compiler.name),
-            Err(why) if is_required() => {
+            Err(why) if is_required("compilers") => {
                 return Err(format!("{} is required: {why}", compiler.name));
             }
             Err(why) => found.missing.push((compiler.name, why)),
@@ -90,17 +89,11 @@ pub(crate) fn prepare() -> Result<Found> {
 /// Runs the program of the tests over every text, or those whose turn it is.
 pub(crate) fn check(found: &Found, args: &[String], turn: Option<(&str, String)>) -> Result {
     let mut program = Command::new(build_program("compilers")?);
-    // Tint asks for an adapter with f16, which lavapipe is.
     program.args(["--folder", FOLDER, "--wine", WINE]).envs(turn);
     if !args.iter().any(|arg| arg.starts_with("--only")) {
         program.args(["--only", &found.names.join(",")]);
     }
     run(program.args(args))
-}
-
-fn is_required() -> bool {
-    let required = env::var("TILEWISE_REQUIRE").unwrap_or_default();
-    required.split(',').any(|word| word.trim() == "compilers")
 }
 
 impl Compiler {
