@@ -253,7 +253,7 @@ fn packed_products(backend: wgpu::Backend, fxc: bool) -> PackedProducts {
     let known = wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct;
     match backend {
         _ if fxc => PackedProducts::Absent(
-            "FXC would take minutes to compile them; DXC does not, which wgpu uses where \
+            "FXC takes too long to compile them; DXC does not, which wgpu uses where \
              dxcompiler.dll lies on the PATH",
         ),
         wgpu::Backend::Vulkan | wgpu::Backend::Dx12 => PackedProducts::Instruction,
@@ -316,7 +316,7 @@ pub(crate) fn caps(
     }
 }
 
-/// What wgpu says of an adapter.
+/// Describes an adapter in wgpu's words, with a name in any case.
 pub(crate) fn info_of(adapter: &wgpu::Adapter) -> wgpu::AdapterInfo {
     named(adapter.get_info())
 }
@@ -339,8 +339,8 @@ pub(crate) fn is_hardware(adapter: &wgpu::Adapter) -> bool {
     adapter.get_info().device_type != wgpu::DeviceType::Cpu
 }
 
-/// The better one has the higher rank: hardware before software; memory of its own before the
-/// host's, unless less power is preferred.
+/// Ranks a kind of adapter; the best has the highest rank. Hardware comes before software. Memory
+/// of its own comes before the host's, unless low power is preferred.
 pub(crate) fn rank(kind: wgpu::DeviceType, power: wgpu::PowerPreference) -> u32 {
     let low = power == wgpu::PowerPreference::LowPower;
     match kind {

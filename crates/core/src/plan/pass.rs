@@ -92,9 +92,9 @@ pub struct Pass {
     /// because one may lie in the buffer that it does write. WebGPU takes a buffer in one dispatch
     /// either for reading or for writing.
     pub beside_c: bool,
-    /// In the first pass of a piece: estimated seconds of all its passes. They read nothing that
-    /// the passes before have left in scratch memory or in that for packed operands, so that they
-    /// may be a submission of their own. Absent in other passes.
+    /// In the first pass of a piece: estimated seconds of all its passes. Absent in other passes.
+    /// The passes of a piece may be one submission: they read no scratch memory and no packed
+    /// operands of the passes before.
     pub piece_seconds: Option<f64>,
 }
 

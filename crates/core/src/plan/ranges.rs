@@ -263,7 +263,7 @@ impl Cutter<'_> {
             }
             _ => [(Dimension::Entries, m.saturating_mul(k)), (Dimension::M, k), (Dimension::K, 1)],
         };
-        // What is whole is not cut, and a copy is shorter by any of the others.
+        // A dimension that stays whole is not cut. A cut along any other makes a copy shorter.
         let strides = strides.map(|(dimension, stride)| {
             (dimension, if self.is_whole(dimension) { 0 } else { stride })
         });

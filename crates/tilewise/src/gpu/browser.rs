@@ -1,4 +1,4 @@
-//! What only browsers have: answers that come later, told by promises.
+//! Error scopes of browsers, whose answers come later, by promises.
 
 use super::answer::{Answer, Sender};
 use super::device::Device;

@@ -39,7 +39,7 @@ impl Device {
         }
     }
 
-    /// What wgpu says of its adapter.
+    /// Describes its adapter in wgpu's words, with a name in any case.
     pub(crate) fn adapter_info(&self) -> wgpu::AdapterInfo {
         adapter::named(self.device.adapter_info())
     }

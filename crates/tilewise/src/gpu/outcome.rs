@@ -1,5 +1,5 @@
-//! What becomes of calls whose errors come after them, as in a browser: where a buffer is read that
-//! a call wrote, its error is that of the read. Elsewhere errors come at once, and nothing is kept.
+//! Calls whose errors come after them, as in a browser. Reading a buffer that such a call wrote gives
+//! the error of the call. Elsewhere errors come at once, and nothing is kept.
 
 #[cfg(any(test, all(target_family = "wasm", feature = "webgpu")))]
 mod question;
@@ -69,7 +69,7 @@ impl Failure {
     }
 }
 
-/// What becomes of a call. By default nothing went wrong.
+/// The result of a call, which may be known later. By default nothing went wrong.
 #[derive(Clone, Default)]
 pub(crate) struct Outcome(Option<Arc<Settled>>);
 
@@ -261,7 +261,7 @@ impl Drop for Call {
     }
 }
 
-/// The calls that made and wrote a buffer, as far as they are not known to have gone well.
+/// The calls that made and wrote a buffer. Calls that are known to have gone well are left out.
 #[derive(Default)]
 pub(super) struct Writers {
     made: Outcome,
@@ -270,7 +270,7 @@ pub(super) struct Writers {
 }
 
 impl Writers {
-    /// Of a buffer that a call makes.
+    /// Starts with the call that makes the buffer.
     pub(super) fn made(made: Outcome) -> Self {
         Writers { made, wrote: Mutex::default() }
     }
@@ -294,7 +294,7 @@ impl Writers {
         wrote.iter().filter(|(of, _)| meets(of)).try_for_each(|(_, outcome)| call.uses(outcome))
     }
 
-    /// What is written over needs no care any more.
+    /// Notes a call that writes these bytes, and forgets the calls whose bytes it covers.
     fn write(&self, call: &Call, bytes: Range<u64>) -> Result<()> {
         call.uses(&self.made)?;
         if call.outcome.0.is_some() {

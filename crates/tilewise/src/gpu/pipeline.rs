@@ -22,7 +22,7 @@ pub(crate) struct Pipeline {
     pub(crate) layout: wgpu::BindGroupLayout,
     /// The time that compiling took, where that is known.
     seconds: Option<f64>,
-    /// What became of compiling it.
+    /// The result of compiling it.
     pub(crate) made: Outcome,
 }
 

@@ -177,8 +177,9 @@ impl Gpu {
 
     /// As [`record`](Self::record), with factors that lie on the device: alpha, beta. A dispatch
     /// for each and each pass copies it to where the pass has its factors. So many calls in a row,
-    /// in any encoders, share that buffer: the device runs them one after the other. Between two
-    /// submissions of one call there may be another call, so that then it has a buffer of its own.
+    /// in any encoders, share that buffer: the device runs them one after the other. Another
+    /// call may run between two submissions of one call. A call of several submissions therefore
+    /// has a buffer of its own.
     pub(crate) fn record_with(
         &self,
         recorder: &mut Recorder<'_, '_>,

@@ -74,7 +74,7 @@ fn place(k: &str) -> String {
 }
 
 /// Reads four elements at once, the last one in place of those beyond it, and makes these 0. A loop
-/// that indexes a vector would keep FXC for minutes.
+/// that indexes a vector takes FXC too long.
 fn four(load: impl Fn(&str) -> String) -> String {
     let loads = ["0u", "min(1u, last)", "min(2u, last)", "last"].map(|k| load(&place(k)));
     format!(

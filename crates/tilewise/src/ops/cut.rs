@@ -11,10 +11,9 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use tilewise_core::{Error, Result};
 
-/// The kernels of an operation for these outputs. `plan` gives the kernels of a part, without cuts;
-/// `part` the operation for a range along an axis of the outputs, or none where it has no such
-/// parts. It may have parts along one more axis, of operands alone, which `entries` gives the
-/// length of.
+/// The kernels of an operation for these outputs. `plan` gives the kernels of a part, without cuts.
+/// `part` gives the operation for a range along an axis of the outputs, or none if it has no parts
+/// along that axis. One more axis may belong to operands alone; `entries` gives its length.
 ///
 /// # Errors
 /// Those of both; `TooLarge` for what no cut makes shorter.

@@ -59,8 +59,8 @@ pub(super) mod sealed {
         /// The kernels, for an output of the right shape and type.
         fn steps(&self, out: &Tensor) -> Result<Steps>;
 
-        /// The operation that gives a range along an axis of the output; none where its kernels
-        /// need more of the operands than they would be given.
+        /// Gives the operation for a range along an axis of the output, or none if its kernels need
+        /// operands from outside that range.
         fn part(&self, _axis: usize, _range: Range<usize>) -> Result<Option<Self>> {
             Ok(None)
         }

@@ -57,8 +57,8 @@ pub(super) mod sealed {
         /// The kernels, for outputs of the right shapes and types.
         fn steps(&self, outs: [&Tensor; 2]) -> Result<Steps>;
 
-        /// The operation that gives a range along an axis of both outputs; none where its kernels
-        /// need more of the operands than they would be given.
+        /// Gives the operation for a range along an axis of both outputs, or none if its kernels need
+        /// operands from outside that range.
         fn part(&self, _axis: usize, _range: Range<usize>) -> Result<Option<Self>> {
             Ok(None)
         }

@@ -121,7 +121,7 @@ fn what_nobody_was_told_of_is_kept_up_to_a_number_of_errors() {
         assert_eq!(calls.untold(), Err(error(&number.to_string())));
     }
     assert_eq!(calls.untold(), Ok(()));
-    // What a call has returned is told, and what it was to write is not there.
+    // The caller knows of an error that a call returned. The call has not written its output.
     let (call, writers) = (calls.begin(), Writers::default());
     writers.write(&call, 0..4).unwrap();
     call.fail(&error("returned"));
