@@ -1,5 +1,5 @@
-//! Calls whose errors come after them, as in a browser. Reading a buffer that such a call wrote gives
-//! the error of the call. Elsewhere errors come at once, and nothing is kept.
+//! Calls whose errors come after them, as in a browser. A read of a buffer that such a call wrote
+//! gives the error of the call. Elsewhere errors come at once, and nothing is kept.
 
 #[cfg(any(test, all(target_family = "wasm", feature = "webgpu")))]
 mod question;

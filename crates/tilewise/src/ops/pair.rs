@@ -57,8 +57,8 @@ pub(super) mod sealed {
         /// The kernels, for outputs of the right shapes and types.
         fn steps(&self, outs: [&Tensor; 2]) -> Result<Steps>;
 
-        /// Gives the operation for a range along an axis of both outputs, or none if its kernels need
-        /// operands from outside that range.
+        /// Gives the operation for a range along an axis of both outputs, or none if its kernels
+        /// need operands from outside that range.
         fn part(&self, _axis: usize, _range: Range<usize>) -> Result<Option<Self>> {
             Ok(None)
         }
