@@ -319,6 +319,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         spares_idle: true,
         strides: true,
         wanted: Some(COUNTED_ROWS),
+        returns_early: true,
         ..BATCHED
     },
     ScheduleDef {
@@ -352,12 +353,14 @@ const SCHEDULES: &[ScheduleDef] = &[
         extents: &["schedule/search.wgsl", "schedule/rows_follow.wgsl", "schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
         table: Some("mainloop/table_of_rows.wgsl"),
+        returns_early: true,
         ..BATCHED
     },
     ScheduleDef {
         file: "schedule/indexed.wgsl",
         extents: &["schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::Indexed { .. }),
+        returns_early: true,
         ..BATCHED
     },
     ScheduleDef {
@@ -401,6 +404,7 @@ const BATCHED: ScheduleDef = ScheduleDef {
     strides: false,
     powers: &["mainloop/all_k.wgsl"],
     wanted: None,
+    returns_early: false,
     has_params: false,
 };
 

@@ -6,7 +6,7 @@
 // columns together, from the cache. A pass may compute a range of the rows only; its rows count
 // from there, the indices in the buffer do not.
 // needs: BN Owner Tile divided k_range params
-// provides: c_entries entry_indices entry_of owner schedule
+// provides: RETURNS_EARLY c_entries entry_indices entry_of owner schedule
 
 @group(0) @binding(6) var<storage, read> entry_indices: array<u32>;
 
@@ -15,10 +15,20 @@ fn entry_of(row: u32) -> u32 {
     return entry_indices[params.row_offset + params.first_row + row];
 }
 
+// Whether a workgroup without a tile returns at once, in texts for matrix units: NVIDIA's driver
+// then makes faster code of their mainloop. FXC refuses barriers after a second return; no device
+// whose shaders it compiles has such units.
+const RETURNS_EARLY: bool = false; //param
+
 fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
     let copy = divided(id, params.m * params.tiles_n);
     tile.split = copy.x;
+    if RETURNS_EARLY {
+        if tile.split >= params.splits {
+            return tile;
+        }
+    }
     if tile.split < params.splits {
         tile.live = true;
         let at = divided(copy.y, params.m);

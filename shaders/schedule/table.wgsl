@@ -2,7 +2,10 @@
 // which a workgroup finds its tile in few steps.
 // needs: BM BN Tile banded batch_of divided group_beyond group_table k_range params row_start
 //        tile_rows
-// provides: schedule
+// provides: RETURNS_EARLY schedule
+
+// Whether a workgroup without a tile returns at once: see indexed.wgsl.
+const RETURNS_EARLY: bool = false; //param
 
 fn schedule(id: u32, thread: u32) -> Tile {
     var tile = Tile();
@@ -14,6 +17,11 @@ fn schedule(id: u32, thread: u32) -> Tile {
     var group = groups;
     if tile.split < params.splits {
         group = group_beyond(groups, at.x, 1u);
+    }
+    if RETURNS_EARLY {
+        if group == groups {
+            return tile;
+        }
     }
     if group < groups {
         var before = vec2<u32>();

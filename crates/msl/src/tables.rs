@@ -203,6 +203,7 @@ const fn schedule(file: &'static str, serves: fn(Grouping) -> bool) -> ScheduleD
         strides: false,
         powers: &[],
         wanted: None,
+        returns_early: false,
         has_params: false,
     }
 }

@@ -6,8 +6,9 @@ const CONDITIONS: [&str; 2] = ["schedule(", "divided"];
 /// Lines, counted from 1, and what is wrong with them.
 pub fn lint(wgsl: &str) -> Vec<(usize, &'static str)> {
     let mut found = Vec::new();
-    // Returns of the function at hand.
+    // Returns of the function at hand, but for one that texts for matrix units alone have.
     let mut returns = None;
+    let mut in_units_alone = false;
     for (number, line) in (1..).zip(wgsl.lines()) {
         let code = line.split("//").next().unwrap_or_default();
         if code.starts_with("alias ") {
@@ -20,7 +21,11 @@ pub fn lint(wgsl: &str) -> Vec<(usize, &'static str)> {
             let is_condition = CONDITIONS.iter().any(|name| code[3..].starts_with(name));
             returns = is_condition.then_some(0);
         }
-        if let Some(count) = returns.as_mut().filter(|_| has_word(code, "return")) {
+        in_units_alone |= code.trim() == "if RETURNS_EARLY {";
+        if !has_word(code, "return") || std::mem::take(&mut in_units_alone) {
+            continue;
+        }
+        if let Some(count) = &mut returns {
             *count += 1;
             if *count == 2 {
                 found.push((number, "FXC takes barriers behind it for divided: return once"));
@@ -73,8 +78,8 @@ mod tests {
     #[test]
     fn lines_and_reasons() {
         let text = "alias V = u32;\nfn schedule() -> u32 {\n    if a { return 0u; }\n    \
-                    return 1u;\n}\nfn f() {\n    if a { return; }\n    return;\n}\n";
+                    if RETURNS_EARLY {\n        return 2u;\n    }\n    return 1u;\n}\nfn f() {\n    if a { return; }\n    return;\n}\n";
         let lines: Vec<_> = lint(text).into_iter().map(|(number, _)| number).collect();
-        assert_eq!(lines, [1, 4]);
+        assert_eq!(lines, [1, 7]);
     }
 }

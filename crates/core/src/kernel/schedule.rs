@@ -31,6 +31,8 @@ pub struct ScheduleDef {
     pub powers: &'static [&'static str],
     /// The file that tells a pass that packs A how many rows of an entry to pack. Absent: all rows.
     pub wanted: Option<&'static str>,
+    /// Whether its file has the constant `RETURNS_EARLY`, which is true in texts for matrix units.
+    pub returns_early: bool,
     /// Whether its file has the numbers of a pass, of which each tile has some for itself.
     pub has_params: bool,
 }

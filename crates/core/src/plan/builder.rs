@@ -288,6 +288,9 @@ impl Builder {
             self.pass.parts.retain(|part| part.file != self.kit.params);
         }
         self.part(setup.schedule.file, None, Vec::new());
+        if setup.schedule.returns_early {
+            self.constant(("RETURNS_EARLY", self.pass.coop.into()));
+        }
         if let (true, Some(lanes)) = (setup.schedule.lanes, self.kit.lanes) {
             let groups = whole.first() + whole.entries(setup.problem.batch);
             self.constant(("EACH", groups.div_ceil(LANES) as u32));
