@@ -47,8 +47,21 @@ fn multiply(sums: ptr<function, array<vec4<f32>, SUMS>>, rows: array<A_Eight, A_
         wide[i] = b_widen8(columns[i]);
     }
     // The remainders below keep the indices of the branch that is not taken within the arrays.
-    for (var r = 0u; r < ROWS; r += 1u) { //unroll
-        for (var k = 0u; k < DEPTH; k += 1u) { //unroll
+    for (var k = 0u; k < DEPTH; k += 1u) { //unroll
+        var b: array<vec4<f32>, QUADS>;
+        for (var q = 0u; q < QUADS; q += 1u) { //unroll
+            if B_K_CONTIGUOUS {
+                b[q] = vec4<f32>(
+                    wide[4u * q % B_LOADS][k / 4u][k % 4u],
+                    wide[(4u * q + 1u) % B_LOADS][k / 4u][k % 4u],
+                    wide[(4u * q + 2u) % B_LOADS][k / 4u][k % 4u],
+                    wide[(4u * q + 3u) % B_LOADS][k / 4u][k % 4u],
+                );
+            } else {
+                b[q] = wide[k % B_LOADS][q];
+            }
+        }
+        for (var r = 0u; r < ROWS; r += 1u) { //unroll
             var a: f32;
             if A_K_CONTIGUOUS {
                 a = a_widen8(rows[r % A_LOADS])[k / 4u][k % 4u];
@@ -56,18 +69,7 @@ fn multiply(sums: ptr<function, array<vec4<f32>, SUMS>>, rows: array<A_Eight, A_
                 a = a_widen8(rows[(k * A_EIGHTS + r / 8u) % A_LOADS])[r % 8u / 4u][r % 4u];
             }
             for (var q = 0u; q < QUADS; q += 1u) { //unroll
-                var b: vec4<f32>;
-                if B_K_CONTIGUOUS {
-                    b = vec4<f32>(
-                        wide[4u * q % B_LOADS][k / 4u][k % 4u],
-                        wide[(4u * q + 1u) % B_LOADS][k / 4u][k % 4u],
-                        wide[(4u * q + 2u) % B_LOADS][k / 4u][k % 4u],
-                        wide[(4u * q + 3u) % B_LOADS][k / 4u][k % 4u],
-                    );
-                } else {
-                    b = wide[k % B_LOADS][q];
-                }
-                (*sums)[r * QUADS + q] = fma(vec4<f32>(a), b, (*sums)[r * QUADS + q]);
+                (*sums)[r * QUADS + q] = fma(vec4<f32>(a), b[q], (*sums)[r * QUADS + q]);
             }
         }
     }
