@@ -9,6 +9,8 @@ mod compiled;
 #[cfg(feature = "custom-kernels")]
 mod custom;
 mod device;
+#[cfg(all(feature = "gles", not(any(target_vendor = "apple", target_family = "wasm"))))]
+mod opengl;
 mod outcome;
 pub(crate) mod pipeline;
 mod readback;

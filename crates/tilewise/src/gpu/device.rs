@@ -160,6 +160,10 @@ impl Device {
         self.alive()?;
         let (made, found) = self.scoped(filters, make);
         self.alive()?;
+        #[cfg(all(feature = "gles", not(any(target_vendor = "apple", target_family = "wasm"))))]
+        if super::opengl::is_out_of_memory(&self.device) {
+            return Err(Error::OutOfMemory("OpenGL reports GL_OUT_OF_MEMORY".into()));
+        }
         let Some(error) = found else { return Ok(Ok(made)) };
         let words = one_line(&error);
         if matches!(error, wgpu::Error::OutOfMemory { .. }) {

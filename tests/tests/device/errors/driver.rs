@@ -1,6 +1,7 @@
 //! What the driver refuses is an error, at the latest where the output is read.
 
 use super::{kind, refused, zeros};
+use std::process::Command;
 use tilewise::wgpu::{
     Backends, Buffer, DeviceDescriptor, Instance, InstanceDescriptor, MemoryBudgetThresholds,
 };
@@ -74,6 +75,38 @@ fn with_memory(adapter: &Adapter, percent: u8) -> Option<Context> {
     let descriptor = DeviceDescriptor { required_limits, ..Default::default() };
     let (device, queue) = pollster::block_on(found.request_device(&descriptor)).ok()?;
     Context::from_device(device, queue, &ContextOptions::default()).ok()
+}
+
+/// OpenGL tells only who asks, and wgpu does not ask. The test runs again, in a process that may
+/// have little memory.
+#[test]
+fn memory_that_opengl_lacks() {
+    const AGAIN: &str = "TILEWISE_LITTLE_MEMORY";
+    let mut of_opengl = adapters().iter().filter(|own| own.context.backend_name() == "gl");
+    let Some(context) = of_opengl.next().map(|own| &own.context) else {
+        eprintln!("skipped: there is no OpenGL");
+        return;
+    };
+    if std::env::var_os(AGAIN).is_none() {
+        let test = "errors::driver::memory_that_opengl_lacks";
+        let mut again = Command::new("sh");
+        again.args(["-c", "ulimit -v 4000000 && exec \"$@\"", "sh"]);
+        again.arg(std::env::current_exe().unwrap()).args(["--exact", test]).env(AGAIN, "1");
+        let output = again.output().unwrap();
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && out.contains("1 passed"), "{out}");
+        return;
+    }
+    let mut tensors = Vec::new();
+    let refusal = (0..32).find_map(|_| {
+        let tensor = Tensor::zeros(context, DType::F32, &[1 << 27]);
+        tensor.map(|tensor| tensors.push(tensor)).err()
+    });
+    assert!(matches!(refusal, Some(Error::OutOfMemory(_))), "{}: {refusal:?}", tensors.len());
+    drop(tensors);
+    // Memory that is given back is there again.
+    let ones = Tensor::upload(context, &[1.0f32; 64], &[64]).unwrap();
+    assert_eq!(ones.read_blocking::<f32>().unwrap(), [1.0; 64]);
 }
 
 /// There is little more than others use, or what the driver has.
