@@ -18,7 +18,7 @@ mod operators;
 mod place;
 mod report;
 mod sites;
-mod token;
+pub(crate) mod token;
 mod wgsl;
 
 pub use msl::Msl;

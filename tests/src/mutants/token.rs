@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// An identifier or a keyword.
     Word,
     /// A literal.
@@ -20,10 +20,10 @@ pub(super) enum Kind {
 
 /// A token and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Token<'a> {
-    pub(super) kind: Kind,
-    pub(super) text: &'a str,
-    pub(super) start: usize,
+pub(crate) struct Token<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) text: &'a str,
+    pub(crate) start: usize,
 }
 
 impl Token<'_> {
@@ -40,7 +40,7 @@ const OPERATORS: [&str; 21] = [
 
 /// The tokens of a file, without comments. Brackets of templates are told from comparisons by the
 /// blanks that stand around those.
-pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
+pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -63,9 +63,11 @@ use super::known::Known;
 ///
 /// # Checks and limits
 ///
-/// The text is checked before any device sees it, so that an error reads the same everywhere, and
-/// names line and column of the body or the header. naga's numbers of 64 bits, and its integers of
-/// 16, are refused everywhere. Shaders are created with naga's bounds checks, and compiled once per
+/// naga checks the text before any device sees it, and its errors name line and column of the body
+/// or the header. What naga takes and WGSL has not is refused, too: numbers of 64 bits, integers of
+/// 16, `&&` beside `||`. A browser or a driver may refuse still more, such as a barrier that it
+/// cannot prove uniform. Then the call, or in a browser the next read or wait, is an error with its
+/// words, whose lines count in the [generated module](Self::wgsl). Shaders are created with naga's bounds checks, and compiled once per
 /// context and text. A kernel that is kept remembers what was generated: calls like earlier ones
 /// are recorded in microseconds, whatever their shapes and values.
 ///

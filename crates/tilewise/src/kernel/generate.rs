@@ -198,6 +198,12 @@ fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
     if let Some(place) = text.stray_brace() {
         return Err(Error::Kernel(format!("{}: this brace has no counterpart", at(place))));
     }
+    if let Some(place) = text.mixed_operators() {
+        return Err(Error::Kernel(format!(
+            "{}: WGSL wants parentheses where && meets ||",
+            at(place)
+        )));
+    }
     if let Some((what, place)) = text.beyond_wgsl() {
         return Err(Error::Unsupported(format!(
             "kernel {}: `{what}`: WGSL has no numbers of 64 bits, and no integers of 16",

@@ -89,6 +89,34 @@ impl<'a> Text<'a> {
         Some((self.token(found), self.place(self.tokens[found].start)))
     }
 
+    /// Line and column of an `&&` beside an `||` with no parentheses between them, which WGSL does
+    /// not have; naga takes it.
+    pub(super) fn mixed_operators(&self) -> Option<(usize, usize)> {
+        // The operator of each bracket that is open.
+        let mut open = vec![None];
+        for index in 1..self.tokens.len() {
+            let token = self.token(index - 1);
+            match token {
+                "(" | "[" => open.push(None),
+                ")" | "]" if open.len() > 1 => drop(open.pop()),
+                ";" | "," | "{" | "}" => *open.last_mut()? = None,
+                "&" | "|" if self.token(index) == token && self.is_joined(index) => {
+                    let before = open.last_mut()?.replace(token);
+                    if before.is_some_and(|before| before != token) {
+                        return Some(self.place(self.tokens[index - 1].start));
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether nothing stands between a token and the one before it.
+    fn is_joined(&self, index: usize) -> bool {
+        self.tokens[index - 1].end == self.tokens[index].start
+    }
+
     /// The declarations at module scope: names, with line and column.
     pub(super) fn declared(&self) -> Vec<(&'a str, (usize, usize))> {
         let (mut depth, mut found) = (0usize, Vec::new());
@@ -263,6 +291,23 @@ mod tests {
         assert_eq!(Text::new("if a { b(); } // }").stray_brace(), None);
         assert_eq!(Text::new("a;\n }\nfn f() {").stray_brace(), Some((2, 2)));
         assert_eq!(Text::new("{ {}").stray_brace(), Some((1, 1)));
+        for mixed in ["x = f(a &&\n b || c);", "y = 1;\na && (b) || c", "{ a || b\n && c; }"] {
+            assert_eq!(
+                Text::new(mixed).mixed_operators().map(|(line, _)| line),
+                Some(2),
+                "{mixed}"
+            );
+        }
+        for plain in [
+            "if a || (b && c) {",
+            "f(a && b, c || d);",
+            "x = a && b; y = a || b;",
+            "if a && b { c = d || e; }",
+            "p = &a; x = a & b | c;",
+            "if a && b {} if c || d {}",
+        ] {
+            assert_eq!(Text::new(plain).mixed_operators(), None, "{plain}");
+        }
     }
 
     #[test]
