@@ -60,12 +60,19 @@ impl Adapter {
             .unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// A device without features, as a caller may bring it.
+    /// A device without features, as a caller may bring it. On DX12 it has the one by which a device
+    /// shows that DXC compiles its shaders, if so.
     pub fn device(&self, change: impl FnOnce(&mut wgpu::Limits)) -> (wgpu::Device, wgpu::Queue) {
         let adapter = self.found();
         let mut limits = tilewise::required_limits(&adapter);
         change(&mut limits);
-        let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
+        let dx12 = adapter.get_info().backend == wgpu::Backend::Dx12;
+        let wanted = if dx12 { wgpu::Features::SUBGROUP } else { wgpu::Features::empty() };
+        let descriptor = wgpu::DeviceDescriptor {
+            required_features: adapter.features() & wanted,
+            required_limits: limits,
+            ..Default::default()
+        };
         pollster::block_on(adapter.request_device(&descriptor))
             .unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }

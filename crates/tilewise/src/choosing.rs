@@ -47,6 +47,9 @@ impl Context {
     /// context's kernel that is not one of its [library](Self::library); `OutOfMemory`, `Device`,
     /// `DeviceLost`.
     pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
+        if let Backend::Gpu(gpu) = &self.0.backend {
+            gpu.device.still_alive()?;
+        }
         problems.iter().try_for_each(|problem| match &self.0.backend {
             Backend::Gpu(gpu) => self.compile(gpu, problem, None).map(drop),
             Backend::Cpu => self.plan(problem, None).map(drop),

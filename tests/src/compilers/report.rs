@@ -43,7 +43,10 @@ pub fn report(compiler: Compiler, met: &[Met<'_>]) -> String {
     }
     let mut slowest: Vec<_> = met.iter().collect();
     slowest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    let named = |own: &&Met<'_>| format!("{} {:.1} s", own.text.name, own.seconds);
+    let named = |own: &&Met<'_>| {
+        let file = own.path.file_stem().unwrap_or_default().display();
+        format!("{file} {:.1} s", own.seconds)
+    };
     let slowest: Vec<_> = slowest.iter().take(SLOWEST).map(named).collect();
     let _ = writeln!(
         text,

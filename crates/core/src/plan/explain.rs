@@ -178,7 +178,7 @@ fn late(plan: &Plan, caps: &Caps) -> String {
         });
         let _ = writeln!(
             out,
-            "cut     into {} submissions: of {}; one takes at most {}",
+            "cut     into {} submissions: of {}; one may take {}",
             pieces().count(),
             reasons.collect::<Vec<_>>().join(", of "),
             time(bound)
@@ -230,7 +230,8 @@ fn size(bytes: u64) -> String {
 /// Milliseconds with three significant digits: an estimate has no more.
 fn time(seconds: f64) -> String {
     let ms = seconds * 1e3;
-    let digits = (2.0 - ms.abs().log10().floor()).clamp(0.0, 6.0) as usize;
+    let digits = if ms == 0.0 { 0.0 } else { 2.0 - ms.abs().log10().floor() };
+    let digits = digits.clamp(0.0, 6.0) as usize;
     format!("{ms:.digits$} ms")
 }
 

@@ -119,6 +119,13 @@ impl Setup {
         let directly = direct_buffers <= caps.max_storage_buffers.into();
         let two_passes = scratch_splits > 1 || piece.steps() > 1 || !by_tiles || !directly;
         let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
+        if grouping.is_listed() && !directly {
+            return Err(Reject(format!(
+                "a list takes one pass, which binds {direct_buffers} storage buffers; the device \
+                 binds {}",
+                caps.max_storage_buffers
+            )));
+        }
         if grouping.is_listed() && two_passes {
             return Err(Reject(format!(
                 "elements of C in {dtype} are not stored one by one here, those in f32 are"

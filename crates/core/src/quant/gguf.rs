@@ -216,7 +216,7 @@ impl Block {
         let inverse = inverse(scale);
         let mut codes = [0; BLOCK];
         for (code, w) in codes.iter_mut().zip(weights) {
-            *code = (w * inverse).round() as i8 as u8;
+            *code = half_away(w * inverse) as u8;
         }
         Numbers { scale, least: 0.0, codes }
     }
@@ -254,6 +254,12 @@ fn exponent(byte: u8) -> f32 {
 fn byte_of(scale: f32) -> u8 {
     let bits = scale.abs().to_bits().min(exponent(255).to_bits());
     if bits < 0x0080_0000 { (bits >> 22) as u8 } else { ((bits >> 23) + 1) as u8 }
+}
+
+/// The nearest whole number, of equally near ones the one further from 0. MinGW's own `round` gives
+/// 1 for the number before 0.5.
+fn half_away(x: f32) -> i8 {
+    (x.trunc() + if x.fract().abs() >= 0.5 { x.signum() } else { 0.0 }) as i8
 }
 
 /// 1 / scale; 0 where that is infinite, so that all weights are stored as zero.

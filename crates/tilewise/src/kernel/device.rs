@@ -129,9 +129,10 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     let (name, ours) = (&kernel.name, kernel.ours);
     let compile = || gpu.pipelines.compile_custom(&gpu.device, name, &text, ours, &entries);
     deep(compile).map_err(no_thread)?.map_err(|error| match error {
-        // naga has accepted the text with all that it knows. A feature is missing to the device.
+        // naga has accepted the text with all that it knows.
         Error::Device { text, .. } => Error::MissingFeature(format!(
-            "kernel {}: the device, one of {}, was made without a feature that it uses: {text}",
+            "kernel {}: the device, one of {}, lacks a feature that it uses, or its compiler \
+             refuses it: {text}",
             kernel.name,
             gpu.device.adapter_info().name
         )),

@@ -190,6 +190,16 @@ pub(super) fn subgroups(kernel: &Kernel, call: &Call, generated: &Generated) -> 
     Err(Error::MissingFeature(format!("kernel {}: {used}, and {why}", kernel.name)))
 }
 
+/// Whether a struct has a member such as `mat2x2<f32>` or `mat3x2<f32>`, which naga's HLSL sets in
+/// functions that take a copy of the struct.
+fn has_members_of_two_rows(module: &naga::Module) -> bool {
+    let two = |ty| matches!(module.types[ty].inner, naga::TypeInner::Matrix { rows, .. } if rows == naga::VectorSize::Bi);
+    module.types.iter().any(|(_, ty)| match &ty.inner {
+        naga::TypeInner::Struct { members, .. } => members.iter().any(|member| two(member.ty)),
+        _ => false,
+    })
+}
+
 /// Checks that need the module itself: its workgroup memory, and that it binds and enters nothing
 /// besides the generated parts.
 pub(super) fn module(
@@ -209,6 +219,12 @@ pub(super) fn module(
         let which = constant.name.as_deref().unwrap_or("one");
         return Err(Error::Kernel(format!(
             "{name}: {which} is an override; Call::constant gives constants"
+        )));
+    }
+    if call.context.backend_name() == "dx12" && has_members_of_two_rows(module) {
+        return Err(Error::Unsupported(format!(
+            "kernel {name}: a struct has a matrix of two rows, and what is written to it is lost \
+             in the HLSL that wgpu makes for DX12; vectors are not"
         )));
     }
     let bound = module.global_variables.iter().map(|(_, variable)| variable).filter(|variable| {

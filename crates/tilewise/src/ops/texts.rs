@@ -183,8 +183,9 @@ impl Text {
         let out = outputs[0];
         if out.context().caps().fxc && BEYOND_FXC.contains(&self.name) {
             return Err(Error::MissingFeature(format!(
-                "{operation}: FXC, which compiles shaders here, does not take its text; DXC does, \
-                 which wgpu uses where dxcompiler.dll lies on the PATH"
+                "{operation}: FXC, which compiles shaders here, does not take its text; DXC does: \
+                 wgpu uses it where dxcompiler.dll lies on the PATH, and a device shows it by \
+                 wgpu's feature SUBGROUP"
             )));
         }
         let mut call = Call::new(out.context()).edge(Edge::Whole);
