@@ -27,7 +27,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show adapters, what they can do, and which kernels they admit

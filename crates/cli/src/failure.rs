@@ -15,7 +15,7 @@ pub(crate) enum Failure {
     Closed,
 }
 
-/// What every fallible function of the program returns.
+/// Result of every fallible function of the program.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {

@@ -17,7 +17,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // What fails is told in one line; the log of the libraries is for those who ask for it
+    // A failure is told in one line. The log of the libraries is off unless RUST_LOG asks for it
     // (RUST_LOG=info).
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("off")).init();
     let cli = args::Cli::parse();

@@ -15,7 +15,7 @@ const CHUNK: usize = 4 << 20;
 /// A matrix, or a stack of matrices as one with all their rows.
 pub(crate) struct Matrix<'m> {
     weights: Weights<'m>,
-    /// As errors show it.
+    /// Name of the weights in errors.
     shown: String,
     pub(crate) n: usize,
     pub(crate) k: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Matrix<'m> {
 }
 
 enum Weights<'m> {
-    /// Of a file that is mapped into memory.
+    /// A tensor of a file that is mapped into memory.
     Tensor(Tensor<'m>),
     Array(Array),
 }
@@ -140,10 +140,10 @@ impl<'m> Matrix<'m> {
 pub(crate) struct Stored<'a> {
     /// The number of the first.
     pub(crate) first: usize,
-    /// As they were.
+    /// The weights before.
     pub(crate) values: &'a [f32],
     pub(crate) planes: &'a [Vec<u8>],
-    /// As the planes give them.
+    /// The weights that the planes give.
     pub(crate) restored: &'a [f32],
 }
 
@@ -212,7 +212,7 @@ pub(crate) struct Deviation {
 }
 
 impl Deviation {
-    /// The same with more weights.
+    /// This deviation with more weights.
     #[must_use]
     pub(crate) fn and(mut self, values: &[f32], restored: &[f32]) -> Self {
         for (&value, &restored) in values.iter().zip(restored) {

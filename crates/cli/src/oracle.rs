@@ -14,7 +14,7 @@ use tilewise_core::reference::{Inputs, Mismatch, reference};
 /// beside the sums.
 const BLOCK_ROWS: u64 = 256;
 
-/// What a comparison has shown.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Checked {
     /// The largest error as a fraction of its bound.

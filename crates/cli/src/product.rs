@@ -1,4 +1,4 @@
-//! What all products have in common: the adapter, the run, the check, the report.
+//! Common parts of all products: the adapter, the run, the check, the report.
 
 use crate::args::{DTypeArg, Execution};
 use crate::array::{Array, Sink, Source, counted, shape_text};
@@ -15,7 +15,7 @@ use tilewise_core::problem::{DType, Format, Grouping, Operand, Precision, Proble
 use tilewise_core::quant::Quantized;
 use tilewise_core::reference::Inputs;
 
-/// What the CPU executor multiplies with, whatever the kernel asked for.
+/// Library that the CPU executor multiplies with, whatever the kernel asked for.
 pub(crate) const CPU_KERNEL: &str = "matrixmultiply";
 
 /// Opens the adapter that `--adapter` names, else the one that the environment names, else the best
@@ -101,7 +101,7 @@ pub(crate) fn converted(array: &Array, dtype: DType, name: &str) -> Result<Array
 
 /// A product that has been run.
 pub(crate) struct Measured {
-    /// What was computed.
+    /// The product.
     pub(crate) problem: Problem,
     /// The result, packed.
     pub(crate) array: Array,
@@ -147,7 +147,7 @@ impl Measured {
         milliseconds(&self.timing)
     }
 
-    /// As [`rate`].
+    /// The rate as text: see [`rate`].
     pub(crate) fn rate_text(&self) -> String {
         rate(&self.timing, self.flops)
     }

@@ -176,7 +176,7 @@ impl Stack {
         self.within(context, context.caps().max_buffer_bytes)
     }
 
-    /// As [`on`](Self::on), in buffers of at most so many bytes, if these hold one matrix.
+    /// Like [`on`](Self::on), in buffers of at most `most` bytes, if these hold one matrix.
     pub(crate) fn within(&self, context: &Context, most: u64) -> Result<RightOperand> {
         let [matrices, rows, columns] = self.shape;
         let bytes = match &self.held {

@@ -27,8 +27,8 @@ impl Activation {
             // Written so that NaN stays NaN.
             Activation::Relu if x < 0.0 => 0.0,
             Activation::Relu => x,
-            // As in the kernels: far below zero both vanish, and the formulas would meet infinity
-            // times zero.
+            // Kernels do the same: far below zero both functions vanish, and the formulas would
+            // meet infinity times zero.
             Activation::Gelu if x < -10.0 => 0.0,
             Activation::Silu if x < -87.0 => 0.0,
             Activation::Gelu => 0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044715 * x * x * x)).tanh()),

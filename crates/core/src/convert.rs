@@ -17,7 +17,7 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Result<Vec<f32>> {
     Ok(decode_exact(dtype, bytes))
 }
 
-/// As [`decode`], for lengths that are known to fit; bytes left over at the end are ignored.
+/// Like [`decode`], for lengths that are known to fit; bytes left over at the end are ignored.
 pub(crate) fn decode_exact(dtype: DType, bytes: &[u8]) -> Vec<f32> {
     match dtype {
         DType::F32 => bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
@@ -30,7 +30,7 @@ pub(crate) fn decode_exact(dtype: DType, bytes: &[u8]) -> Vec<f32> {
     }
 }
 
-/// As [`decode`], widened to f64 for the oracle.
+/// Like [`decode`], widened to f64 for the oracle.
 pub fn decode_f64(dtype: DType, bytes: &[u8]) -> Result<Vec<f64>> {
     Ok(decode(dtype, bytes)?.into_iter().map(f64::from).collect())
 }

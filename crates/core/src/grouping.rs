@@ -74,7 +74,7 @@ pub enum Grouping {
         groups: u64,
         /// The place of the first number in its storage.
         offset: u64,
-        /// What the host knows of their sizes. If it does, the storage holds their
+        /// Sums of the products' sizes, if the host knows them. The storage then holds their
         /// [tables](ListSizes::tables) behind the numbers.
         sizes: Option<ListSizes>,
     },

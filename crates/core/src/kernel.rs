@@ -170,7 +170,7 @@ pub struct Streamed {
 }
 
 impl Streamed {
-    /// Of rows and columns, the few and the many. It is its own inverse.
+    /// Sorts \[rows, columns\] into the few and the many. The function is its own inverse.
     pub const fn few_and_many(self, [rows, cols]: [u32; 2]) -> [u32; 2] {
         if matches!(self.role, Role::A) { [cols, rows] } else { [rows, cols] }
     }
@@ -284,8 +284,8 @@ pub struct OperandDef {
     /// Operations in f32 that take as long as decoding a weight; 0 for elements, and in MSL, where
     /// the costs of variants have it in them.
     pub decode: f64,
-    /// The same on the way into a panel of a matrix unit, which is decoded in f16 where scales are
-    /// f16.
+    /// Like [`decode`](Self::decode), for weights on the way into a panel of a matrix unit: weights
+    /// with f16 scales are decoded in f16 there.
     pub decode_to_panel: f64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
@@ -422,9 +422,9 @@ pub struct Kit {
     /// The file instantiated beside loaders of eights for a matrix unit, which rounds their numbers
     /// to its type; none in a language whose mainloops round by themselves.
     pub panels: Option<&'static str>,
-    /// The same beside loaders of bytes.
+    /// Like [`panels`](Self::panels), beside loaders of bytes.
     pub byte_panels: Option<&'static str>,
-    /// The same for the pass that packs.
+    /// Like [`panels`](Self::panels), for the pass that packs.
     pub words: Option<&'static str>,
     /// The file instantiated beside loaders of fours for a pass that decodes weights to f32; none
     /// in a language whose devices bind all planes beside everything else.
@@ -435,9 +435,9 @@ pub struct Kit {
     pub direct: &'static str,
     /// Alpha, beta and bias.
     pub linear: &'static str,
-    /// Then the activation and the residual.
+    /// Activation and residual, after [`linear`](Self::linear).
     pub added: &'static str,
-    /// The same where the residual is a gate.
+    /// Like [`added`](Self::added), for a residual that is a gate.
     pub gated: &'static str,
     /// Activations.
     pub activation: &'static str,
@@ -447,8 +447,8 @@ pub struct Kit {
     pub k_splits: &'static str,
     /// Their declaration, where that is a file of its own.
     pub scratch: Option<&'static str>,
-    /// The same for a finishing pass that leaves the residual to another, and the end of that pass;
-    /// none in a language whose devices bind enough for one.
+    /// The partial sums and the end of a finishing pass that leaves the residual to another pass;
+    /// none in a language whose devices bind enough for one pass.
     pub keep: Option<&'static str>,
     /// The file in place of [`linear`](Self::linear) in that other pass.
     pub kept: Option<&'static str>,
@@ -472,9 +472,10 @@ pub struct Kit {
     pub all_rows: Option<&'static str>,
     /// The pass that packs an operand whose lines must be divided by powers of two.
     pub scale: Option<&'static str>,
-    /// The same for an operand that is split in two terms.
+    /// The pass that packs an operand which is split in two terms.
     pub split: Option<&'static str>,
-    /// The file that finds these powers, for both.
+    /// The file that finds the powers of two, for [`scale`](Self::scale) and
+    /// [`split`](Self::split).
     pub powers: Option<&'static str>,
     /// Columns or rows, side by side in storage, that one of its workgroups takes; and at most so
     /// many where storage runs along K.
@@ -484,12 +485,12 @@ pub struct Kit {
     pub scale_threads: [u32; 2],
     /// The file instantiated for an operand that it packed, which reads the powers of two.
     pub divisors: Option<&'static str>,
-    /// The same for an operand of a matrix unit whose lines were not divided, beside one whose
-    /// lines were.
+    /// Like [`divisors`](Self::divisors), for an operand of a matrix unit whose lines were not
+    /// divided, beside one whose lines were.
     pub unscaled: Option<&'static str>,
     /// The file that multiplies sums by the powers that lines of an operand of a matrix unit were
     /// divided by.
     pub divided: Option<&'static str>,
-    /// The same where no operand was divided.
+    /// The file in place of [`divided`](Self::divided) if no operand was divided.
     pub undivided: Option<&'static str>,
 }

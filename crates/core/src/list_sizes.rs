@@ -1,13 +1,13 @@
-//! What the host knows of a list of products.
+//! Sizes that the host knows of a list of products.
 
 /// Sums over the products of a list that the host knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListSizes {
-    /// Of M·N.
+    /// Sum of M·N.
     pub area: u64,
-    /// Of M.
+    /// Sum of M.
     pub rows: u64,
-    /// Of N.
+    /// Sum of N.
     pub columns: u64,
 }
 
@@ -18,7 +18,7 @@ impl ListSizes {
     /// Tables behind the numbers of the list, one for each shape of tiles.
     pub const TABLES: u64 = (SIDES.len() * SIDES.len()) as u64;
 
-    /// Of products of these M and N.
+    /// Sums over products of these M and N.
     pub fn of(sizes: impl Iterator<Item = [u32; 2]>) -> Self {
         sizes.fold(ListSizes::default(), |sums, size| {
             let [m, n] = size.map(u64::from);
@@ -28,7 +28,7 @@ impl ListSizes {
     }
 
     /// The tables of these products: for each shape of tiles and each product, the tiles of all
-    /// products up to it. Of more than a u32 counts, as many as that.
+    /// products up to it, at most `u32::MAX`.
     pub fn tables(sizes: &[[u32; 2]]) -> Vec<u32> {
         let shapes = SIDES.into_iter().flat_map(|bm| SIDES.map(|bn| [bm, bn]));
         let table = |[bm, bn]: [u32; 2]| {

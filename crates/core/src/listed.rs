@@ -88,7 +88,7 @@ mod tests {
             wrong[at] = number;
             assert_eq!(rows(wrong), [0, 5, 6], "{at}");
         }
-        // What is empty lies anywhere, and one row has no stride.
+        // An empty operand lies anywhere, and a single row has no stride.
         assert_eq!(rows([4, 5, 0, u32::MAX, 9, u32::MAX, 9, 0, 5]), [4, 5, 0]);
         assert_eq!(rows([1, 5, 6, 18, u32::MAX, 0, 6, 15, 0]), [1, 5, 6]);
         let one = whole.listed(&[0, 0, 2, 3, 4, 5, 6, 1, 7, 8, 9])[0];

@@ -6,8 +6,8 @@
 pub enum Model {
     /// Tiles of C: bound by arithmetic, by the way of the operands to it, or by memory.
     Tiles(Shares),
-    /// The same on simdgroup matrices, written for Apple's chips: the share of the peak depends on
-    /// the chip.
+    /// Like [`Tiles`](Self::Tiles), on simdgroup matrices of Apple's chips: the share of the peak
+    /// depends on the chip.
     AppleTiles {
         /// Shares of the peak.
         shares: AppleShares,

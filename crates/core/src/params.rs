@@ -103,19 +103,19 @@ params! {
     column_step: u32,
     /// Rows of a table, or of the matrix that A's rows are gathered from.
     table_rows: u32,
-    /// Those of them that a pass binds, from `first_row` on.
+    /// Rows of the table that a pass binds, from `first_row` on.
     bound_rows: u32,
     /// The dimensions of a nested batch, outermost first.
     nest: vec4u,
-    /// Elements from one entry of A to the next along each of them.
+    /// Elements from one entry of A to the next along each dimension of `nest`.
     a_nest: vec4u,
-    /// The same of B.
+    /// Like `a_nest`, of B.
     b_nest: vec4u,
-    /// The same of C.
+    /// Like `a_nest`, of C.
     c_nest: vec4u,
-    /// The same of the bias.
+    /// Like `a_nest`, of the bias.
     bias_nest: vec4u,
-    /// The same of the residual.
+    /// Like `a_nest`, of the residual.
     residual_nest: vec4u,
 }
 

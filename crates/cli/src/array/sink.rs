@@ -65,7 +65,7 @@ impl Sink {
         self.tensor.as_deref()
     }
 
-    /// The same destination; a tensor without a name gets this one.
+    /// This destination; a tensor without a name gets `name`.
     pub(crate) fn or_named(self, name: &str) -> Self {
         Sink { tensor: self.tensor.or_else(|| Some(name.to_owned())), ..self }
     }

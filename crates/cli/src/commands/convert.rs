@@ -120,7 +120,7 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
     model.tensors().filter(|tensor| !named(tensor, &args.skip)).map(step).collect()
 }
 
-/// The same tensor, in the format that is expected where the file leaves it open.
+/// This tensor, in the expected format if the file leaves its format open.
 fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Result<Tensor<'m>> {
     match tensor.kind() {
         Kind::Unclear(error) if expected.is_empty() => match error {

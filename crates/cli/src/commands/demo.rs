@@ -109,8 +109,8 @@ fn dense(context: &Context, layer: &Layer) -> Result<Checked> {
     Ok((measured, error))
 }
 
-/// The same with quantized weights. The oracle computes with what the codes stand for: this is the
-/// error of the product alone.
+/// Like [`dense`], with quantized weights. The oracle computes with the weights that the codes
+/// stand for, so the error is that of the product alone.
 fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
     let weights = quantize(
         &decode(STORED, &layer.weight)?,

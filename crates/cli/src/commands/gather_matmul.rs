@@ -81,7 +81,7 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
 
 /// Indices of rows or matrices.
 struct Indices {
-    /// Of a file, or of all there are.
+    /// Where the indices come from, and how many there are.
     name: String,
     all: Vec<u32>,
 }
@@ -121,7 +121,7 @@ impl Indices {
         }
     }
 
-    /// As many of both: a single index serves all of the others.
+    /// Makes both lists equally long: a single index serves all of the others.
     fn joined(self, other: Indices) -> Result<[Vec<u32>; 2]> {
         match (self.all.len(), other.all.len()) {
             (one, two) if one == two => Ok([self.all, other.all]),

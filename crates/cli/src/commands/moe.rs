@@ -42,7 +42,7 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     let y = Tensor::zeros(&context, out_dtype, &x.shape)?;
     layer.forward_into(&x_tensor, &logits_tensor, &y)?;
     let ([h, f], experts) = (all[0].k_and_n(true), all[0].matrices());
-    // Of the three products.
+    // Only the three products count.
     let flops = 6.0 * (x.shape[0] * args.top_k) as f64 * h as f64 * f as f64;
     let plans = layer.plans(&x_tensor, &logits_tensor)?;
     let measured = product::measured(&context, &plans, flops, |pass| match pass {

@@ -193,7 +193,7 @@ pub(crate) fn adapters() -> Vec<&'static str> {
     if gpus().is_empty() { vec!["cpu"] } else { vec!["cpu", "vulkan"] }
 }
 
-/// The same with a name for each Vulkan adapter.
+/// Like [`adapters`], with a name for each Vulkan adapter.
 pub(crate) fn every_adapter() -> Vec<String> {
     let mut all = gpus();
     all.insert(0, "cpu".to_owned());

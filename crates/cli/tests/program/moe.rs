@@ -30,7 +30,7 @@ fn layer(operands: [&[f32]; 2], weights: [&[f32]; 3], sizes: [usize; 4]) -> Vec<
     scored(operands, weights, sizes, softmax)
 }
 
-/// The same with the weights that a function makes of a logit and all chosen ones.
+/// Like [`layer`], with the weights that `score` makes of a logit and all chosen ones.
 fn scored(
     [x, logits]: [&[f32]; 2],
     [gate, up, down]: [&[f32]; 3],
@@ -168,12 +168,12 @@ fn formats_of_each() {
         bench.succeed(&format!("{line} {formats} --check"));
         assert_close(&bench.read_npy("y.npy").1, &wanted, 1e-4);
     }
-    // Where neither fits, the format is still to be named.
+    // If neither fits, the format is still to be named.
     let unfit = line.replace("x.npy", "x96.npy");
     bench.npy("x96.npy", &[4, 96], &numbers(4 * 96, 1));
     bench.refuses(&unfit, &["g.safetensors", four, eight, "name the format"]);
     bench.refuses(&format!("{unfit} --gate-format {four}"), &["u.safetensors", four, eight]);
-    // So does K of the other products with stacks.
+    // K decides in the other products with stacks, too.
     bench.npy_bytes("ends.npy", "<u4", &[3], &[1u32, 3, 4].map(u32::to_le_bytes).concat());
     bench.npy_bytes("r.npy", "<u4", &[4], &[1u32, 0, 2, 1].map(u32::to_le_bytes).concat());
     for (product, numbers) in [("grouped", "--offsets ends"), ("gather-matmul", "--rhs-indices r")]
@@ -231,7 +231,7 @@ fn formats_of_dense_weights() {
     ] {
         bench.refuses(&line, &parts);
     }
-    // Of one that is quantized among others it is.
+    // A format is admitted if one of several weights is quantized.
     for said in ["--format mxfp4", "--up-format mxfp4 --bits 4", "--mode mxfp4"] {
         bench.succeed(&layer(mixed, said));
     }
@@ -346,7 +346,7 @@ fn products_by_index() {
             let both = "--lhs-indices l.npy --rhs-indices r.npy";
             let bits = run(&format!("w.npy {both}"), &all);
             assert_eq!(run(&format!("wt.npy --transpose-b {both}"), &all).len(), bits.len());
-            // What leaves the range of f16 is infinite, and nothing else.
+            // Sums beyond the range of f16 become infinite, and no others do.
             let huge = numbers(M * k, 1).iter().map(|x| x.signum() * 3e4).collect::<Vec<_>>();
             bench.npy("huge.npy", &[M, k], &huge);
             let line = format!("gather-matmul huge.npy w.npy {both} -o y.npy --adapter {adapter}");

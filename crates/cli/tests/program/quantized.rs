@@ -176,8 +176,8 @@ fn weights_beyond_the_range() {
     }
 }
 
-/// What the check says of sums that overflow or are undefined, of the rows of X: it claims no more
-/// than it has compared.
+/// The check counts elements without a bound, whose sums overflow or are undefined. It claims no
+/// more than it has compared.
 #[test]
 fn sums_without_a_bound_are_counted() {
     let bench = Bench::new();

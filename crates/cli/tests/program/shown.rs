@@ -1,4 +1,4 @@
-//! What is only shown: `tilewise info`, `tilewise plan`, `tilewise demo`.
+//! Commands that only show something: `tilewise info`, `tilewise plan`, `tilewise demo`.
 
 use crate::bench::{Bench, adapters};
 use tilewise_tests::program::text;

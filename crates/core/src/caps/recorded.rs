@@ -54,7 +54,7 @@ fn apple_m4_max() -> Caps {
     }
 }
 
-/// As wgpu 30 reports it through Vulkan, driver 580.159.
+/// Caps that wgpu 30 reports through Vulkan, driver 580.159.
 fn nvidia_h200() -> Caps {
     Caps {
         name: "NVIDIA H200".into(),
@@ -81,7 +81,7 @@ fn nvidia_h200() -> Caps {
     }
 }
 
-/// As wgpu 30 reports it through Vulkan, Mesa 25.0.7.
+/// Caps that wgpu 30 reports through Vulkan, Mesa 25.0.7.
 fn lavapipe() -> Caps {
     Caps {
         name: "llvmpipe".into(),
@@ -106,7 +106,7 @@ fn lavapipe() -> Caps {
     }
 }
 
-/// As wgpu 30 reports it, the SwiftShader of Debian's Chromium.
+/// Caps that wgpu 30 reports of the SwiftShader of Debian's Chromium.
 fn swiftshader() -> Caps {
     Caps {
         name: "SwiftShader".into(),
