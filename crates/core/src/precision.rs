@@ -36,8 +36,8 @@ pub enum Precision {
     /// | spread over 2^±20 | 4096³ | 25 (32) | 6.0 (2.5) |
     /// | spread over 2^±20 | 8192³ | 26 (22) | 4.5 (2.5) |
     SplitF32,
-    /// The same with chains of any length. The largest errors were 9.4 u·Σ|ab| at 4096³ and 14 at
-    /// 8192³ of normal data, 102 and 138 of data spread over 2^±20.
+    /// Like [`SplitF32`](Self::SplitF32), with chains of any length. The largest errors were 9.4
+    /// u·Σ|ab| at 4096³ and 14 at 8192³ of normal data, 102 and 138 of data spread over 2^±20.
     ///
     /// A number in a row of A is off by at most 2⁻²³ of itself or, where that is more, 2⁻³⁸ of the
     /// largest number of its row. The same holds for a number in a column of B. Besides, a product
@@ -60,7 +60,7 @@ pub enum Precision {
     /// range: a partial sum beyond 65504 is infinite, whatever the type of C and however small
     /// alpha is. Splits of K are still added in f32, and the epilogue is computed in f32.
     F16Sums,
-    /// As [`Int16Activations`](Self::Int16Activations), but with whole numbers of 8 bits: an
+    /// Like [`Int16Activations`](Self::Int16Activations), but with whole numbers of 8 bits: an
     /// element is off by at most 1/127 of the largest magnitude of the 32.
     Int8Activations,
 }

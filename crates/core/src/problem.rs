@@ -98,7 +98,8 @@ pub struct Operand {
     /// Distance between batch entries (between groups, for the B of a grouped product); 0
     /// broadcasts one entry.
     pub batch_stride: u64,
-    /// The same along the outer dimensions of a nested batch, outermost first; 0 in any other.
+    /// Distances along the outer dimensions of a nested batch, outermost first; 0 in any other
+    /// batch.
     pub outer_strides: [u64; 3],
     /// How many elements the storage holds, from its start. The planner refuses a problem that
     /// reaches beyond.
@@ -120,7 +121,7 @@ impl Operand {
         }
     }
 
-    /// The same storage, read as its transpose.
+    /// This storage, read as its transpose.
     pub const fn t(mut self) -> Self {
         self.transposed = !self.transposed;
         self
@@ -132,7 +133,7 @@ impl Operand {
         [first, second, third, self.batch_stride]
     }
 
-    /// The same operand with other strides of its entries.
+    /// This operand with other strides of its entries, outermost first.
     pub const fn with_entry_strides(mut self, [first, second, third, last]: [u64; 4]) -> Self {
         self.outer_strides = [first, second, third];
         self.batch_stride = last;

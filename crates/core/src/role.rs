@@ -36,11 +36,11 @@ pub enum Role {
     Status = 14,
     /// Powers of two that the rows of a packed A were divided by, as two factors in a word.
     APowers = 15,
-    /// Those of the columns of a packed B.
+    /// Powers of two that the columns of a packed B were divided by, likewise.
     BPowers = 16,
     /// A copy of A that was packed beforehand; bound as A and its powers.
     ACopy = 17,
-    /// The same of B.
+    /// A copy of B that was packed beforehand; bound as B and its powers.
     BCopy = 18,
 }
 

@@ -144,7 +144,7 @@ fn bits_of(format: QuantFormat) -> Option<u32> {
     u32::try_from(codes.bytes * 8 / format.block()).ok()
 }
 
-/// As MLX calls the family: the name up to the numbers that tell its members apart.
+/// MLX's name of the family: the format's name up to the numbers that tell its members apart.
 fn mode_of(format: QuantFormat) -> &'static str {
     format.name().split('-').next().unwrap_or_default()
 }

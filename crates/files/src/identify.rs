@@ -130,7 +130,7 @@ fn misfit(prefix: &str, claims: &[Claim], planes: &Planes<'_>, fitting: &[Found]
         [] => String::new(),
         _ => format!("; they fit {}", listed(&fitting.iter().collect::<Vec<_>>())),
     };
-    // Of a format that all these are planes of, by their types.
+    // Counts a format if all these tensors are planes of it, by their types.
     let part =
         |format: &&&QuantFormat| format.planes().iter().filter(is_there).count() == planes.len();
     let lacks = |format: &&QuantFormat| {

@@ -53,8 +53,8 @@ impl Model {
         Self::open_path(path.as_ref(), false)
     }
 
-    /// As [`open`](Self::open), with the files mapped into memory, not read: it takes no memory for
-    /// them, and no time before their bytes are needed.
+    /// Like [`open`](Self::open), with the files mapped into memory, not read: mapping takes no
+    /// memory for them, and no time before their bytes are needed.
     ///
     /// # Safety
     /// Nobody writes to the files, or shortens them, while the model is open. Otherwise bytes

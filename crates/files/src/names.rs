@@ -8,7 +8,7 @@ pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     let (mut a_rest, mut b_rest) = (a.as_bytes(), b.as_bytes());
     loop {
         let ([a_first, ..], [b_first, ..]) = (a_rest, b_rest) else {
-            // Such as `1` and `01` differ in nothing else.
+            // Names like `1` and `01` differ in nothing else.
             return a_rest.len().cmp(&b_rest.len()).then_with(|| a.cmp(b));
         };
         let order = if a_first.is_ascii_digit() && b_first.is_ascii_digit() {

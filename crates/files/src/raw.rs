@@ -40,7 +40,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    /// As safetensors and GGUF write it.
+    /// Name of the type, as safetensors and GGUF write it.
     pub(crate) fn name(&self) -> &str {
         match self {
             Element::Dense(dtype) => name_of(*dtype),

@@ -22,7 +22,7 @@ pub(crate) struct Shard {
     /// From 1 on.
     pub(crate) number: u64,
     pub(crate) count: u64,
-    /// Of its model, if the index lies beside it.
+    /// Weight map of its model, if the index lies beside it.
     weights: Option<WeightMap>,
 }
 

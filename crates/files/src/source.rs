@@ -25,7 +25,7 @@ pub(crate) enum Bytes {
 
 /// A file of a model.
 pub(crate) struct Source {
-    /// As errors show it.
+    /// Name in errors.
     pub(crate) name: String,
     pub(crate) bytes: Bytes,
 }
@@ -128,7 +128,7 @@ impl Store {
         }
     }
 
-    /// As errors show the folder.
+    /// The folder's name in errors.
     pub(crate) fn shown(&self) -> String {
         match &self.files {
             Files::Folder(folder) => folder.display().to_string(),

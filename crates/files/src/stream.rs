@@ -30,7 +30,7 @@ pub(crate) fn plain(plane: usize, bytes: &[u8], sink: &mut Sink<'_>) -> Result<(
 /// Gives the planes of GGUF's blocks.
 pub(crate) fn blocks(format: QuantFormat, bytes: &[u8], sink: &mut Sink<'_>) -> Result<()> {
     let block = format.block_bytes() as usize;
-    // As many blocks as fill a chunk, or all.
+    // Blocks that fill a chunk, or all blocks.
     let most = (CHUNK / block).min(bytes.len() / block);
     let mut planes: Vec<Vec<u8>> = Vec::new();
     for part in format.planes() {

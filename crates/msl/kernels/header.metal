@@ -1,4 +1,4 @@
-// What every kernel begins with, after `Params` (crates/core/src/params.rs).
+// Start of every kernel, after `Params` (crates/core/src/params.rs).
 // needs: Params SCHEDULE_ARGUMENTS
 // provides: INLINE KERNEL LIMIT SHARED SIMD Stored UNROLL lane linear_id multiply params simdgroup
 //        thread_index threadgroup_at

@@ -26,7 +26,7 @@ pub fn assemble(pass: &Pass) -> String {
     assemble_with(pass, |_| None).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// As [`assemble`], with another text for the files that `replaced` knows by their path: for tests
+/// Like [`assemble`], with another text for each file that `replaced` knows by its path: for tests
 /// of what a change does.
 ///
 /// # Errors

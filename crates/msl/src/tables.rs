@@ -1,5 +1,5 @@
-//! What MSL mainloops are composed with: operand loaders, output stores, schedules, one row each;
-//! and the library of both languages.
+//! Parts of MSL mainloops: operand loaders, output stores, schedules, one row each; and the library
+//! of both languages.
 
 use crate::mainloops;
 use tilewise_core::kernel::{

@@ -9,18 +9,18 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Write};
 use tilewise_sanitizer::Kind;
 
-/// What stands in a skeleton where the answer goes.
+/// Placeholder of the answer in a skeleton.
 pub(crate) const GAP: &str = "FILL ME IN";
 
 /// How many wrong numbers are told one by one.
 const MOST_TOLD: usize = 4;
 
-/// What the check of an answer found.
+/// Result of the check of an answer.
 #[derive(Default)]
 pub(crate) struct Checked {
     /// Everything for people, but the picture.
     pub(crate) text: String,
-    /// What keeps it from being solved; empty when it is.
+    /// Reasons why it is not solved; empty if it is.
     pub(crate) complaints: BTreeSet<Complaint>,
     /// The picture of each case; none when the answer does not compile.
     pub(crate) pictures: Vec<Picture>,
@@ -69,7 +69,7 @@ pub(crate) fn check(puzzle: &Puzzle, body: &str, color: bool) -> Checked {
     for (index, case) in puzzle.cases.iter().enumerate() {
         let attempts = match attempts(puzzle, case, body, color) {
             Ok(attempts) => attempts,
-            // What is no WGSL is none in every case.
+            // An answer that is not WGSL fails in every case.
             Err(error) => {
                 let _ = writeln!(checked.text, "{}", error.to_string().trim_end());
                 checked.complaints.insert(Complaint::CannotRun);
@@ -157,7 +157,7 @@ fn numbers(
     }
     let wrong: Vec<usize> =
         (0..expected.len()).filter(|&index| run.output[index] != expected[index]).collect();
-    // Of the answer's own set one number is a hint, and all of them would be the answer.
+    // One number of the answer's own set is a hint; all of them would be the answer.
     let told = if is_own { 1 } else { MOST_TOLD };
     for &index in wrong.iter().take(told) {
         let found = if run.wrote(index) {

@@ -1,4 +1,4 @@
-//! What the program can be asked for.
+//! Commands of the program.
 
 use crate::check;
 use crate::picture::{svg, terminal};
@@ -64,7 +64,7 @@ enum Command {
     },
 }
 
-/// What a command printed, and what it says to the shell.
+/// Output of a command, and its verdict for the shell.
 pub(crate) struct Done {
     /// For standard output.
     pub(crate) text: String,
@@ -146,7 +146,7 @@ fn show(puzzle: &Puzzle) -> String {
     text
 }
 
-/// What a check prints and writes besides its result.
+/// Options of a check: what it prints and writes besides its result.
 struct Output<'a> {
     case: Option<usize>,
     svg: Option<&'a Path>,

@@ -14,18 +14,18 @@ const MOST_CELLS: usize = 256;
 
 /// The picture of one run: a panel for every variable and direction.
 pub(crate) struct Picture {
-    /// What was run.
+    /// Name of the case that was run.
     pub(crate) title: String,
     /// Inputs, workgroup memory, output; of each what was written and what was read.
     pub(crate) panels: Vec<Panel>,
-    /// What no cell shows, such as `race: tile, out`: which variables the sanitizer found races and
-    /// accesses out of bounds in.
+    /// Faults that no cell shows, such as `race: tile, out`: variables in which the sanitizer found
+    /// races or accesses out of bounds.
     pub(crate) faults: Vec<String>,
 }
 
 /// Who read one variable, or who wrote it.
 pub(crate) struct Panel {
-    /// Such as `a, read` or `tile of workgroup 1, written`.
+    /// Variable and direction, such as `a, read` or `tile of workgroup 1, written`.
     pub(crate) title: String,
     /// Which workgroup's memory it is, by its place in the order of workgroups; none for inputs and
     /// output.
@@ -37,14 +37,14 @@ pub(crate) struct Panel {
 }
 
 impl Panel {
-    /// What stands in place of the cells, where they are too many to draw.
+    /// Text in place of the cells, if they are too many to draw.
     fn excuse(&self) -> Option<String> {
         let cells = self.cells.len();
         (cells > MOST_CELLS).then(|| format!("{cells} cells, too many to draw"))
     }
 }
 
-/// What one thread did to one cell.
+/// Touches of one cell by one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Touch {
     /// The thread's place in the grid, row after row; it chooses the colour.

@@ -1,4 +1,4 @@
-//! What a puzzle is.
+//! Puzzles and their cases.
 
 use crate::score::Score;
 use std::fmt::{self, Display};
@@ -10,7 +10,7 @@ pub(crate) struct Puzzle {
     pub(crate) number: usize,
     /// The kernel's name in reports.
     pub(crate) name: &'static str,
-    /// What to do, in Markdown.
+    /// The task, in Markdown.
     pub(crate) problem: &'static str,
     /// The body to fill.
     pub(crate) skeleton: &'static str,
@@ -18,9 +18,9 @@ pub(crate) struct Puzzle {
     pub(crate) solution: &'static str,
     /// Names of the inputs.
     pub(crate) inputs: &'static [&'static str],
-    /// What it is run on.
+    /// Sizes at which it is checked.
     pub(crate) cases: &'static [Case],
-    /// What `out` has to be, row-major.
+    /// The right `out`, row-major.
     pub(crate) specification: fn(&[Array], &Case) -> Vec<f32>,
 }
 
@@ -40,8 +40,8 @@ pub(crate) struct Case {
     pub(crate) edge: Edge,
     /// The score to reach: the most that a thread may do.
     pub(crate) target: Score,
-    /// What the busiest thread has to do at least: no zeros but where the puzzle is about that
-    /// memory.
+    /// The least that the busiest thread must do: zeros, except for a memory that the puzzle is
+    /// about.
     pub(crate) least: Score,
 }
 

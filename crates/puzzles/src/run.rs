@@ -8,11 +8,11 @@ use tilewise_sanitizer::{Kind, Options, Report, Shader};
 /// the way is kept for the picture.
 const MOST_TURNS: u64 = 1000;
 
-/// What one run of an answer gave.
+/// Result of one run of an answer.
 pub(crate) struct Run {
     /// `out`, row-major.
     pub(crate) output: Vec<f32>,
-    /// What the sanitizer saw.
+    /// Report of the sanitizer.
     pub(crate) report: Report,
     /// Its findings for people, pointing into the answer; empty when there are none.
     pub(crate) findings: String,

@@ -1,9 +1,9 @@
-//! What the busiest thread did, beside what it may and must.
+//! Scores: what the busiest thread did, what it may do and what it must do.
 
 use std::fmt::Write;
 use tilewise_sanitizer::Counters;
 
-/// What is counted, in the order of a [`Score`].
+/// Names of the counters, in the order of a [`Score`].
 pub(crate) const COUNTED: [&str; 4] =
     ["global reads", "global writes", "shared reads", "shared writes"];
 
@@ -39,7 +39,7 @@ impl Score {
 pub(crate) struct Column {
     /// Its name.
     pub(crate) name: String,
-    /// What was reached.
+    /// The score that was reached.
     pub(crate) reached: Score,
     /// The most that is allowed.
     pub(crate) target: Score,

@@ -1,5 +1,5 @@
-//! What each puzzle's `out` has to be: the definition that answers are compared with. Everything is
-//! row-major.
+//! Right values of each puzzle's `out`: the definition that answers are compared with. Everything
+//! is row-major.
 
 use crate::puzzle::{Array, Case};
 
@@ -68,7 +68,8 @@ mod tests {
     use crate::puzzle::Array;
     use crate::table::PUZZLES;
 
-    /// What puzzle `number` wants in the first of its cases, for inputs of these shapes and values.
+    /// The right `out` of puzzle `number` in the first of its cases, for inputs of these shapes and
+    /// values.
     fn specified(number: usize, inputs: &[(&[usize], &[f32])]) -> Vec<f32> {
         let puzzle = &PUZZLES[number - 1];
         let inputs: Vec<Array> = inputs

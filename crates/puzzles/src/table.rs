@@ -48,12 +48,12 @@ const fn case(
     }
 }
 
-/// As it is, but with no thread beyond the grid.
+/// This case, with no thread beyond the grid.
 const fn clipped(case: Case) -> Case {
     Case { edge: Edge::Clip, ..case }
 }
 
-/// As it is, but by way of workgroup memory: some thread writes there, and some thread reads.
+/// This case, by way of workgroup memory: some thread writes there, and some thread reads.
 const fn shared(case: Case) -> Case {
     Case { least: Score([0, 0, 1, 1]), ..case }
 }
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// What a text asks for, the score asks for too.
+    /// The score asks for workgroup memory if the text does.
     #[test]
     fn by_way_of_workgroup_memory_where_the_text_says_so() {
         for puzzle in &PUZZLES {

@@ -48,7 +48,7 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     let idle = steps / along_k;
     let late = if tiles > rates.cores { (steps / together).max(1.0).sqrt() } else { 1.0 };
     let groups = columns / (threads / stripes * f64::from(variant.sums[1]));
-    // The condition of EARLY in mainloop/dot.wgsl.
+    // The condition of EARLY in mainloop/dot.wgsl. A K too short to be WHOLE meets it here, too.
     let is_whole = groups == 1.0 && idle == 1.0 && variant.groups(problem) == 1;
     let early = if is_whole && steps <= 2.0 { early } else { 1.0 };
     let reading = (a + b * reads) * idle * late / (rates.bandwidth * bandwidth * early);

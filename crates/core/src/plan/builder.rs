@@ -134,7 +134,8 @@ impl Builder {
         }
     }
 
-    /// What A or B was divided by when it was packed, if it was.
+    /// Adds the powers of two that A or B was divided by when it was packed; all are 1 if it was
+    /// not.
     pub(super) fn powers(&mut self, side: &Side, packing: Option<&Packing>) {
         let found = packing.and_then(|packing| Some((packing, packing.powers_place()?)));
         let Some((packing, place)) = found else {
@@ -316,7 +317,7 @@ impl Builder {
         if let Some(table) = table {
             self.packed(Role::Packed, false, Role::Packed, table.place(), GroupTable::ENTRY);
         }
-        // Of a list, more than its table has.
+        // A list needs more numbers than its table has.
         if table.is_none() || whole.is_listed() {
             self.numbers(whole);
         }

@@ -173,7 +173,7 @@ fn fetch(
     Place { start, problem, splits, decoded }: Place<'_>,
 ) -> Result<Fetch, Reject> {
     let as_bytes = matches!(variant.access, Access::Bytes { .. });
-    // Of B as bytes nothing else will do.
+    // For B as bytes, only a loader of bytes will do.
     let provides = |o: &OperandDef| match side.role {
         Role::B if as_bytes => o.provides(variant.access),
         _ => o.serves(side.operand.format, variant.access),
@@ -209,7 +209,7 @@ fn fetch(
     };
     let bytes = find(kit, caps, &side.operand, as_bytes);
     let loader = bytes.or_else(|_| find(kit, caps, &side.operand, provides))?;
-    // Of a range of K, which ends anywhere, vectors alone must be whole.
+    // A range of K ends anywhere, so only vectors must be whole.
     let bk = match side.in_ranges {
         true if side.along_k => loader.vector,
         true => 1,

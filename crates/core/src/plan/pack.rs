@@ -25,7 +25,7 @@ const VECTOR_BYTES: u64 = 16;
 /// Bytes of a power of two, as two factors.
 const POWER_BYTES: u64 = 4;
 
-/// Those of an entry fill whole vectors of so many.
+/// Powers of two in a vector. The powers of an entry fill whole vectors.
 const QUAD: u64 = 4;
 
 /// Vectors that an invocation loads at a time to find powers of two (`AHEAD` in powers.wgsl).
@@ -228,7 +228,7 @@ impl Packing {
         self.in_slabs.then_some(SLAB as u32)
     }
 
-    /// The same for a copy of A or B that was made beforehand.
+    /// This packing, for a copy of A or B that was made beforehand.
     pub(super) fn made_before(self, role: Role) -> Self {
         Packing { from: role.copy(), ..self }
     }

@@ -46,11 +46,10 @@ impl Quantize {
         Table { columns, ..Table::packed(format, entries, rows, self.pitch) }
     }
 
-    /// The same with strides that play no part set to 0.
+    /// This quantization, with strides that play no part set to 0.
     ///
     /// # Errors
-    /// `Shape`, `Overflow`, `BufferTooSmall`, `Unsupported` where they cannot be quantized
-    /// anywhere.
+    /// `Shape`, `Overflow`, `BufferTooSmall`, `Unsupported` if no device can quantize the weights.
     pub fn checked(&self) -> Result<Self> {
         let Quantize { weights, format, pitch } = *self;
         let (columns, block) = (weights.columns, format.block());
@@ -121,7 +120,7 @@ impl Piece {
         let Piece { weights, output, first } = *self;
         let Table { entries, rows, .. } = weights;
         if entries > 1 {
-            // As many entries as have a multiple of so many blocks.
+            // Each half begins at a multiple of [`GRANULE`] blocks.
             let blocks = rows * (output.columns / output.operand.format.block());
             let step = GRANULE >> blocks.trailing_zeros().min(GRANULE.trailing_zeros());
             let half = (entries / 2).next_multiple_of(step);

@@ -69,11 +69,10 @@ impl Table {
         end.checked_add(last + 1).filter(|end| end.checked_mul(u64::BITS.into()).is_some())
     }
 
-    /// The same with strides that play no part set to 0, if it lies in its storage.
+    /// This table, with strides that play no part set to 0, if it lies in its storage.
     ///
     /// # Errors
-    /// `Overflow`, `BufferTooSmall`; `Shape` and `Misaligned` for
-    /// blocks that are cut.
+    /// `Overflow`, `BufferTooSmall`; `Shape` and `Misaligned` for blocks that are cut.
     pub(super) fn checked(mut self, name: &'static str) -> Result<Self> {
         let Table { operand: Operand { format, transposed, len, .. }, entries, rows, columns } =
             self;

@@ -77,11 +77,10 @@ impl Take {
         output
     }
 
-    /// The same with strides that play no part set to 0.
+    /// This copy, with strides that play no part set to 0.
     ///
     /// # Errors
-    /// `Overflow`, `BufferTooSmall`, `Unsupported`, `Misaligned` where it cannot be computed on any
-    /// device.
+    /// `Overflow`, `BufferTooSmall`, `Unsupported`, `Misaligned` if no device can compute it.
     pub fn checked(&self) -> Result<Self> {
         let mut checked = *self;
         let own = self.table.operand.format;

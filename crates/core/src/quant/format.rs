@@ -84,7 +84,8 @@ pub trait Codec: Sync {
     /// The block's elements, computed in f32.
     fn decode(&self, block: &[&[u8]], out: &mut [f32]);
 
-    /// The same under a factor of the whole matrix ([`FormatDef::factor_of`]).
+    /// Like [`decode`](Self::decode), under a factor of the whole matrix
+    /// ([`FormatDef::factor_of`]).
     fn decode_by(&self, factor: f32, block: &[&[u8]], out: &mut [f32]) {
         self.decode(block, out);
         out.iter_mut().for_each(|out| *out *= factor);
@@ -116,7 +117,8 @@ pub trait Encoder: Sync {
     /// Why they cannot be stored, in words.
     fn encode(&self, weights: &[f32], block: &mut [&mut [u8]]) -> std::result::Result<(), String>;
 
-    /// The same for weights times `inverse`, as a factor of the whole matrix leaves them.
+    /// Like [`encode`](Self::encode), for weights times `inverse`, the inverse of the whole
+    /// matrix's factor.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).

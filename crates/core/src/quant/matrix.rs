@@ -48,7 +48,7 @@ impl Quantized {
         Ok(Quantized { format, n, k, planes, factor: 1.0 })
     }
 
-    /// The same weights times `factor`: the scale of the whole matrix that nvfp4 may have. MLX's
+    /// These weights times `factor`: the scale of the whole matrix that nvfp4 may have. MLX's
     /// `global_scale` is 2688 times it.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Quantized {
             self.format.def().codec.error(block, out)
         });
         if self.factor != 1.0 {
-            // Of the factor two roundings more, here and in a kernel's alpha.
+            // The factor adds two roundings, here and in a kernel's alpha.
             let u = 4.0 * DType::F32.unit_roundoff();
             let weights = dequantize(self);
             errors.iter_mut().zip(weights).for_each(|(error, w)| {
@@ -160,9 +160,10 @@ impl Quantized {
         errors
     }
 
-    /// The same for a kernel that may round weights to one of these types, as kernels on matrix
-    /// units do: WGSL's to f16, Apple's to [`staged`](crate::cost::staged). Nothing is promised of
-    /// a weight beyond a type's range: its error is infinite.
+    /// Like [`weight_error`](Self::weight_error), for a kernel that may round weights to one of
+    /// these types, as kernels on matrix units do: WGSL's to f16, Apple's to
+    /// [`staged`](crate::cost::staged). A weight beyond a type's range has an infinite error:
+    /// nothing is promised of it.
     pub fn rounded_error(&self, to: &[DType]) -> Vec<f64> {
         let rounded = |to: DType, w: f32, error: f64| {
             let smallest =
@@ -180,10 +181,10 @@ impl Quantized {
             .collect()
     }
 
-    /// The same for a kernel that multiplies scale and bias with sums of up to 32 elements of A,
-    /// and of their products with codes. Each term of a sum is rounded as often as the sum has
-    /// terms, and twice more, where [`weight_error`](Self::weight_error) admits at least two
-    /// roundings of each.
+    /// Like [`weight_error`](Self::weight_error), for a kernel that multiplies scale and bias with
+    /// sums of up to 32 elements of A, and of their products with codes. Each term of a sum is
+    /// rounded as often as the sum has terms, and twice more. [`weight_error`](Self::weight_error)
+    /// admits at least two roundings of each.
     pub fn summed_error(&self) -> Vec<f64> {
         self.weight_error().into_iter().map(|error| error * f64::from(32 + 2) / 2.0).collect()
     }
@@ -304,8 +305,9 @@ pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Res
     encoded(weights, n, k, format, |encoder, own, block| encoder.encode(own, block))
 }
 
-/// As [`quantize`], under a factor of the whole matrix that makes `largest`, the magnitude of its
-/// largest weight, the largest that the format holds. It is MLX's `quantize` with a `global_scale`.
+/// Like [`quantize`], under a factor of the whole matrix. With it, `largest`, the magnitude of the
+/// largest weight, becomes the largest number that the format holds. MLX's `quantize` with a
+/// `global_scale` does the same.
 ///
 /// # Errors
 /// As [`quantize`]; `Unsupported` for a format without such a factor, `InvalidValue` for a

@@ -150,8 +150,8 @@ impl Mx {
         let wanted = largest / most * inverse;
         let beyond = match self.scale {
             Small::E4M3 => wanted > BEYOND_E4M3,
-            // Such a weight rounds to a code that is infinite under the scale: 4 · 2^126 or 256 ·
-            // 2^120.
+            // The largest weight rounds to a code that is infinite under the scale: 4 · 2^126 or
+            // 256 · 2^120.
             _ if self.codes == Small::E2M1 => largest > 3.5 * power(126),
             _ => largest >= 248.0 * power(120),
         };

@@ -21,7 +21,7 @@ pub(super) struct Terms {
 
 /// x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))): see [`Activation::Gelu`].
 pub fn tanh_gelu(x: f64) -> f64 {
-    // The same function as x·σ(2t), which keeps its digits where 1 + tanh(t) cancels.
+    // x·σ(2t) is the same function, and keeps its digits where 1 + tanh(t) cancels.
     let t = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
     x * logistic(2.0 * t)
 }
@@ -80,7 +80,7 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
     let mut error = alpha.abs() * sum_error + beta.abs() * old_error + bias_error;
     error += f64::from(steps) * (U * magnitude + SMALLEST_NORMAL);
 
-    // What the function is applied to: the sum, or a gate.
+    // The function is applied to the sum or to a gate.
     let argument = match terms.residual {
         Some((gate, _)) if epilogue.gated => gate,
         _ => x,

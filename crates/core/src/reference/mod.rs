@@ -91,7 +91,7 @@ pub struct Inputs<'a> {
     pub offsets: &'a [u32],
 }
 
-/// What C's storage holds after the product. All three have the length of C's storage.
+/// Content of C's storage after the product. All three fields have the length of C's storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
     /// The exact result, not rounded to C's type; the old content where nothing is written.

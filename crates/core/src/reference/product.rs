@@ -109,7 +109,7 @@ impl Side<'_> {
                     Some((indices, Gathered { rows, offset, step, .. })) => {
                         match u64::from(indices[(offset + line * step) as usize]) {
                             row if row < rows => row,
-                            // Of zeros.
+                            // An index beyond the matrix stands for a row of zeros.
                             _ => continue,
                         }
                     }
@@ -177,8 +177,8 @@ fn admit(admits: Admits, line: &[f64], errors: &mut [f64]) -> bool {
 /// Admits the errors of taking a line's elements for whole numbers of three signed bytes or fewer
 /// times a power of two, 32 elements at a time: whether there are any.
 pub(super) fn admit_counting(bytes: u32, line: &[f64], errors: &mut [f64]) -> bool {
-    // As kernels do: the fractions of f32 that are rounded to no more than 127, 127·257 and
-    // 127·65793.
+    // Kernels do the same: they take fractions of f32 that are rounded to no more than 127, 127·257
+    // and 127·65793.
     let beyond = [0x10000, 0x10100, 0x10101][bytes as usize - 1];
     let mut erroneous = false;
     for (group, errors) in line.chunks(32).zip(errors.chunks_mut(32)) {

@@ -326,7 +326,7 @@ fn infinite_products() {
     for (a, b, error, right, wrong) in [
         ([1.0; 4], [-INF, 1e38, 1e38, 1.0], 0.0, &[-INF][..], &[NAN, INF, 0.0, -3e38][..]),
         ([1.0; 4], [-INF, 2e38, 2e38, 1.0], 0.0, &[-INF, NAN], &[]),
-        // Of finite products with the errors of the infinite one.
+        // All four products have an error, the infinite one included.
         ([1.0; 4], [-INF, 1e38, 1e38, 1.0], 1e30, &[-INF], &[NAN, INF, 0.0]),
         ([1.0; 4], [-INF, 1e38, 1e38, 1.0], 2e38, &[-INF, NAN], &[]),
         ([1e-6; 4], [INF, 1.0, 1.0, 1.0], INF, &[INF, NAN, 1e30], &[]),
@@ -352,7 +352,7 @@ fn subnormals_may_be_flushed() {
     assert!(result.check(&[1.0], DType::F16).unwrap() > 0.8);
     assert_eq!(result.check(&[1.0 + 2f64.powi(-8)], DType::F16), Ok(0.0));
     result.check(&[0.9], DType::F16).unwrap_err();
-    // The same number is a normal f32.
+    // In f32 the same number is normal.
     problem.a.format = F32;
     reference(&problem, &inputs(&[small, 1.0], &[4096.0, 1.0], &[]))
         .check(&[1.0], DType::F16)

@@ -185,7 +185,7 @@ fn contradictions_name_both() {
         "w",
     );
     assert!(text.contains("quantization of \"w\" is false"), "{text}");
-    // Of another program, under the same key: no claim where there are others.
+    // Another program's entry under the same key is no claim if there are other claims.
     let other = [
         ("m.safetensors", file(&tensors, &[("quantization", "int4")])),
         ("config.json", r#"{"quantization":{"bits":4}}"#.into()),

@@ -4,7 +4,7 @@ use safetensors::tensor::Dtype::{self, F16, I32, U32};
 use std::io::Write;
 use tilewise_files::{CHUNK, Chunk, Model};
 
-/// As large as the loader's promise allows, of all formats and imports.
+/// Most memory that the loader promises to take, for all formats and imports.
 const MOST: u64 = 3 * CHUNK as u64;
 
 /// A file of this header and tensors of zeros.

@@ -10,7 +10,7 @@ struct Epilogue {
     RESIDUAL_Format residual;
     device C_Element *c;
 
-    // Of element (row, col) of an entry of C, with the bias of a group.
+    // Applies the epilogue to element (row, col) of an entry of C, with the bias of a group.
     INLINE float apply(uint batch, uint group, uint row, uint col, float x) const thread {
         float y = params->alpha * x;
         if (USE_BETA && params->beta != 0.0f) {

@@ -25,7 +25,7 @@ struct Panel {
     static constexpr constant uint LENGTH = Operand::ALONG_K ? BK : TILE;
     static constexpr constant uint LD = LENGTH + 16 / sizeof(Staged);
     static constexpr constant uint SIZE = LINES * LD;
-    // What a thread moves at a time.
+    // Elements that a thread moves at a time.
     static constexpr constant uint WIDTH = Operand::Format::WIDTH;
     static constexpr constant uint LOADS = LENGTH / WIDTH;
 

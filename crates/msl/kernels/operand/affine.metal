@@ -92,7 +92,7 @@ struct X_Format {
         float sum;
     };
 
-    // Of the eight codes of a span from code `from` on.
+    // Numbers of the eight codes of a span from code `from` on.
     INLINE static Numbers numbers(Raw raw, uint from) {
         Numbers numbers = {};
         UNROLL

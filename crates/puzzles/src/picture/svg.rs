@@ -16,7 +16,7 @@ const HEADING: usize = 36;
 /// Room for the numbers of the rows.
 const ROW_NUMBERS: usize = 26;
 
-/// What the numbers mean.
+/// Meaning of the numbers.
 const LEGEND: &str = "in each cell the threads that touched it, by global_id; ×3: three times";
 
 /// Draws a picture as one SVG document.
