@@ -1,4 +1,4 @@
-//! What a run cost.
+//! Costs of a run.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub struct Measure {
     pub max: u64,
 }
 
-/// What a run cost. An access is one load or store of a scalar or a vector, of a `vec4` as well; an
+/// Costs of a run. An access is one load or store of a scalar or a vector, of a `vec4` as well; an
 /// atomic operation that both reads and writes counts as one of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {

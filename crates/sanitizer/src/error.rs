@@ -1,4 +1,4 @@
-//! What keeps a shader from being run at all.
+//! Errors that keep a shader from being run at all.
 
 /// Why a shader could not be run. Findings are no errors: they are in the
 /// [`Report`](crate::Report).
@@ -11,7 +11,7 @@ pub enum Error {
     /// The shader uses something that this crate does not execute.
     #[error("{what} is not supported{}", location(.at))]
     Unsupported {
-        /// What is used.
+        /// The unsupported feature.
         what: String,
         /// File, line and column, where known.
         at: Option<String>,
@@ -21,7 +21,7 @@ pub enum Error {
     Entry {
         /// The name asked for; empty when none was.
         name: String,
-        /// What there is.
+        /// The reason, or the names that exist.
         why: String,
     },
     /// An override without a value, of an unknown name, or with a value that does not fit.
@@ -36,7 +36,7 @@ pub enum Error {
         binding: u32,
         /// The variable's name in the shader, where there is one.
         name: Option<String>,
-        /// What is wrong, with the numbers.
+        /// The fault, with the numbers.
         why: String,
     },
     /// A grid, workgroup size, subgroup size or other number beyond a limit.

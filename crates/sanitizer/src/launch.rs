@@ -1,4 +1,4 @@
-//! What to run: entry point, grid, buffers, overrides.
+//! Launches: entry point, grid, buffers, overrides.
 
 use crate::{Error, Options, Report, Shader, machine};
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +21,7 @@ pub struct Region {
     pub element_bytes: u64,
 }
 
-/// What is bound: bytes, and what is to be known about them.
+/// A bound buffer: its bytes, and how they may be accessed.
 #[derive(Clone, Debug, Default)]
 pub struct Buffer {
     pub(crate) bytes: Vec<u8>,

@@ -55,7 +55,7 @@ pub struct Options {
     pub fused: bool,
     /// Report finite f16 arithmetic and conversions that end in infinity. Off by default.
     pub f16_overflow: bool,
-    /// What transactions and bank conflicts are counted for; `None` counts neither, which is
+    /// Model by which transactions and bank conflicts are counted; `None` counts neither, which is
     /// faster.
     pub costs: Option<CostModel>,
     /// Keep every access to storage and workgroup memory in

@@ -23,8 +23,8 @@ pub(crate) type GlobalId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Len {
     Fixed(u32),
-    /// Of the array without a size at the end of a storage variable: (bytes bound - offset) /
-    /// stride.
+    /// Length of the array without a size at the end of a storage variable: (bytes bound - offset)
+    /// / stride.
     Runtime {
         global: GlobalId,
         offset: u32,
@@ -38,7 +38,7 @@ pub(crate) struct Check {
     pub(crate) index: Reg,
     pub(crate) signed: bool,
     pub(crate) len: Len,
-    /// What is indexed, such as `tile` or `params.rows`.
+    /// Name of the indexed variable, such as `tile` or `params.rows`.
     pub(crate) what: String,
 }
 
@@ -232,7 +232,7 @@ pub(crate) enum Op {
     Uniform {
         reg: Reg,
     },
-    /// Of booleans: all or any.
+    /// Whether all, or any, of the booleans are true.
     Vote {
         all: bool,
         dst: Reg,

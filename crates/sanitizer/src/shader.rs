@@ -22,8 +22,8 @@ pub struct Shader {
     text: Text,
     module: naga::Module,
     info: ModuleInfo,
-    /// What was compiled last, and what it depended on: one shader is mostly run in one way, many
-    /// times.
+    /// The program compiled last, and what it depended on: one shader is mostly run in one way,
+    /// many times.
     compiled: Mutex<Option<(compile::Key, Arc<Program>)>>,
 }
 
@@ -39,9 +39,10 @@ impl Shader {
         Self::validated(name, source, text, module)
     }
 
-    /// As [`parse`](Self::parse), for a module that a program put together. Each part is a name and
-    /// the bytes of `source` that hold it: what happens within one is reported under that name,
-    /// with the lines counted from the part's own beginning. The rest is called `generated`.
+    /// Like [`parse`](Self::parse), for a module that a program put together. Each part is a name
+    /// and the bytes of `source` that hold it. A finding in a part is reported under the part's
+    /// name, with the lines counted from the part's own beginning. The rest of `source` is called
+    /// `generated`.
     ///
     /// # Errors
     /// `Invalid` for a part that is not a piece of `source`; otherwise as [`parse`](Self::parse).
@@ -111,7 +112,7 @@ impl Shader {
         &self.module
     }
 
-    /// What naga's validator found out.
+    /// Results of naga's validator.
     pub fn info(&self) -> &ModuleInfo {
         &self.info
     }

@@ -125,7 +125,7 @@ fn complete() {
     assert!(shapes >= SHAPES, "{shapes} shapes");
 }
 
-/// What the other tests call a fault, on reports made by hand.
+/// The faults that the other tests look for are noticed in reports made by hand.
 #[test]
 fn faults_are_noticed() {
     let source = "first //~ race\nsecond //~ also\nthird\n";
@@ -261,7 +261,7 @@ fn markers(kind: Kind, source: &str) -> Result<BTreeMap<usize, bool>, String> {
     }
 }
 
-/// What is wrong with the report of a shader whose bug lies at the marked lines.
+/// Faults in the report of a shader whose bug lies at the marked lines.
 fn faults(
     kind: Kind,
     source: &str,

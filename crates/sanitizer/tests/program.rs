@@ -231,7 +231,7 @@ fn overrides_fit_their_types() {
         ("BY=1", &["--override BY=1", "no such override", "`N`, 7 (`BY`), `on`, `scale`"]),
         ("N=4 --override N=8", &["--override N=8", "`N` is given twice"]),
         ("7=4 --override 07=4", &["--override 07=4", "7 (`BY`) is given twice"]),
-        // What only the run finds out comes with what was given.
+        // Errors that only the run finds come with the given overrides.
         ("N=0 --override scale=1", &["override: workgroup_size", "N=0, scale=1"]),
         ("N=4", &["override: ", "'scale'", "N=4"]),
     ] {

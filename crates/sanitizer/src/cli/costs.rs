@@ -1,4 +1,4 @@
-//! What a run cost, for people.
+//! Costs of a run, for people.
 
 use tilewise_sanitizer::{Counters, Measure};
 

@@ -36,7 +36,7 @@ pub(crate) fn overrides(shader: &Shader, given: &[(String, f64)]) -> Result<(), 
     Ok(())
 }
 
-/// What was given for overrides, as the end of an error of which the shader's constants are part.
+/// The given overrides, as the end of an error that involves the shader's constants.
 pub(crate) fn given(overrides: &[(String, f64)]) -> String {
     let given: Vec<String> =
         overrides.iter().map(|(name, value)| format!("{name}={value}")).collect();

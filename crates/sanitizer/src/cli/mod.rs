@@ -15,10 +15,10 @@ use std::path::Path;
 use tilewise_sanitizer::{Error, Launch, Report, Shader};
 use value::Operand;
 
-/// What some editors put before UTF-8; WGSL knows nothing of it.
+/// Mark that some editors put before UTF-8; WGSL knows nothing of it.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// What the program has to say.
+/// Outcome of the program.
 pub(crate) struct Outcome {
     /// For standard output.
     pub(crate) text: String,

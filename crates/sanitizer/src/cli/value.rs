@@ -1,4 +1,4 @@
-//! What is bound: the values of `--bind`.
+//! Values of `--bind`.
 
 use super::args::Slot;
 use super::dtype::DType;
@@ -21,7 +21,7 @@ pub(crate) enum Value {
     Numbers { dtype: DType, bytes: Vec<u8> },
 }
 
-/// What a made buffer holds.
+/// Content of a made buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     Output,

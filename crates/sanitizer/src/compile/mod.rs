@@ -142,7 +142,7 @@ fn entry_name(shader: &Shader, asked: Option<&str>) -> Result<String, Error> {
     }
 }
 
-/// What an expression stands for.
+/// Registers or place that an expression stands for.
 #[derive(Clone, Debug)]
 enum Value {
     Regs(Vec<Reg>),
@@ -161,7 +161,7 @@ struct Frame<'a> {
     caller: Option<SiteId>,
     /// Spans of expressions that naga gave none: those of what uses them.
     spans: HashMap<Handle<Expression>, Span>,
-    /// Of loads whose value is only ever used in part: the parts.
+    /// The used parts of loads whose value is only ever used in part.
     parts: HashMap<Handle<Expression>, Vec<u32>>,
 }
 

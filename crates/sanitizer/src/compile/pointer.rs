@@ -16,7 +16,7 @@ pub(super) struct Place {
     pub(super) dynamic: Option<Reg>,
     pub(super) checks: (u32, u32),
     pub(super) shape: Shape,
-    /// What the source calls it, as far as that is static.
+    /// Its name in the source, as far as that is static.
     pub(super) text: String,
 }
 
@@ -31,7 +31,7 @@ impl Place {
         Pointer { global, offset: self.offset + offset, dynamic: self.dynamic, checks: self.checks }
     }
 
-    /// As an operand of memory operations.
+    /// This place as an operand of memory operations.
     pub(super) fn memory(&self) -> Option<Pointer> {
         match self.root {
             Root::Memory(global) => Some(self.pointer(global, 0)),

@@ -84,7 +84,7 @@ fn known(inner: &TypeInner, handle: Option<Handle<Type>>, module: &Module) -> Op
     })
 }
 
-/// What a type without values here is called.
+/// Name of a type that has no values here.
 fn refused(inner: &TypeInner) -> String {
     match inner {
         TypeInner::Image { .. } => "a texture".to_owned(),
@@ -158,7 +158,7 @@ impl Types<'_> {
         }
     }
 
-    /// What an index into the type chooses from.
+    /// The elements that an index into the type chooses from.
     pub(super) fn elements(&self, shape: Shape) -> Result<Elements, Error> {
         Ok(match shape {
             Shape::Vector { size, ty } => Elements {

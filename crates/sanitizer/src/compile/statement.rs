@@ -21,7 +21,7 @@ impl<'a> Compiler<'a> {
             let declared = self.site(span, frame.caller);
             let shape = self.types.shape(variable.ty).map_err(|error| self.located(error, span))?;
             let name = variable.name.clone().unwrap_or_else(|| "unnamed".to_owned());
-            // Those without an initializer in a loop are given zeros by naga at their declaration:
+            // naga gives zeros at their declaration to variables without an initializer in a loop:
             // see `undefined`.
             let tracked = variable.init.is_none() && !self.zero_init.function;
             let planes = self.types.planes(shape)?;

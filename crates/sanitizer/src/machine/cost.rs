@@ -1,4 +1,4 @@
-//! What the memory system makes of the accesses of one instruction.
+//! Costs of one instruction's accesses in the memory system.
 
 /// Segments touched, summed over the subgroups. `accesses` are (invocation, byte address) in
 /// ascending order of invocations, each of `bytes`.

@@ -1,4 +1,4 @@
-//! What goes wrong in one operation, and how it is told.
+//! Faults in one operation, and how they are told.
 
 use super::coordinates;
 use super::shadow::{Stamp, Touch};

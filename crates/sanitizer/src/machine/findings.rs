@@ -5,7 +5,7 @@ use crate::report::{Finding, Kind, Label, Place};
 use naga::{ArraySize, Handle, Type, TypeInner};
 use std::collections::HashMap;
 
-/// What makes two findings the same: kind, both places in the source, and the variable.
+/// Identity of a finding: kind, both places in the source, and the variable.
 pub(super) type Key = (Kind, SiteId, SiteId, u32);
 
 /// Findings by key.
@@ -33,7 +33,7 @@ impl Findings {
         self.list.push((key, finding));
     }
 
-    /// Those of another workgroup, after those known.
+    /// Adds the findings of another workgroup after the known ones.
     pub(super) fn append(&mut self, others: Findings, limit: usize) {
         for (key, finding) in others.list {
             self.add(key, finding, limit);
@@ -74,7 +74,7 @@ impl Program {
         labels
     }
 
-    /// What the source calls the bytes at an offset in a variable, such as `tile[5].x`.
+    /// Name in the source of the bytes at an offset in a variable, such as `tile[5].x`.
     pub(super) fn name_of(&self, global: u32, offset: u32) -> String {
         let global = &self.globals[global as usize];
         format!("{}{}", global.name, self.path(global.ty, offset))

@@ -48,13 +48,13 @@ impl Mask {
         self
     }
 
-    /// Those of `self` that are not in `other`.
+    /// The lanes of `self` that are not in `other`.
     pub(crate) fn without(mut self, other: &Mask) -> Mask {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= !b);
         self
     }
 
-    /// Those whose value is not 0.
+    /// The lanes whose value is not 0.
     pub(crate) fn where_true(values: &[u32]) -> Mask {
         let mut mask = Mask::NONE;
         for (word, values) in mask.0.iter_mut().zip(values.chunks(64)) {

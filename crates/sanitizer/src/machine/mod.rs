@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use verdict::Verdict;
 use worker::{Outcome, Worker};
 
-/// What all workgroups share. Lists go by global variable.
+/// Data that all workgroups share. Lists go by global variable.
 pub(crate) struct Resources {
     grid: [u32; 3],
     memories: Vec<Memory>,
@@ -34,8 +34,8 @@ pub(crate) struct Resources {
     poisoned: Vec<bool>,
     must_write: Vec<bool>,
     wide_atomics: Mutex<()>,
-    /// The first workgroup with a loop that did not end. Those after it are not run, and their
-    /// results are dropped, so that what is reported does not depend on who came first.
+    /// The first workgroup with a loop that did not end. Later workgroups are not run, and their
+    /// results are dropped: the report does not depend on who came first.
     endless: AtomicU32,
 }
 

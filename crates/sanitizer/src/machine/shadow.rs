@@ -18,7 +18,7 @@ pub(super) struct Stamp {
     pub(super) sub_epoch: u32,
     pub(super) lane: u32,
     pub(super) site: SiteId,
-    /// Of atomics: whether it may have written.
+    /// Whether an atomic access may have written.
     pub(super) writes: bool,
     /// Part of a cooperative matrix: `lane` is then consistent among such accesses, but no
     /// invocation's own.
@@ -31,7 +31,7 @@ impl Stamp {
     }
 }
 
-/// What the accesses of one location were.
+/// Accesses of one location that later accesses may race with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cell {
     write: Stamp,
@@ -57,7 +57,7 @@ impl Touch {
         matches!(self, Touch::AtomicRead | Touch::AtomicWrite)
     }
 
-    /// As it is told: "reads", "writes", ...
+    /// Participle in findings: "read", "written", ...
     pub(super) fn verb(self) -> &'static str {
         match self {
             Touch::Read => "read",
@@ -107,8 +107,8 @@ impl Cell {
 /// the two.
 fn keep(kept: &mut [Stamp; 2], now: Stamp, subgroup_size: u32) {
     let same_subgroup = |a: &Stamp, b: &Stamp| a.lane / subgroup_size == b.lane / subgroup_size;
-    // Those before the last barrier, of the workgroup or of the same subgroup, are superseded; so
-    // is the same invocation's own, unless it wrote.
+    // An access before the last barrier, of the workgroup or of the same subgroup, is superseded.
+    // So is an access of the same invocation, unless it wrote and the new one does not.
     for old in kept.iter_mut() {
         let superseded = old.epoch != now.epoch
             || same_subgroup(old, &now) && old.sub_epoch < now.sub_epoch

@@ -265,7 +265,7 @@ fn bits(ty: Ty, value: f64) -> u64 {
     }
 }
 
-/// What changes nothing when combined.
+/// The value that changes nothing when combined.
 fn neutral(f: Binary, ty: Ty) -> u64 {
     match (f, ty) {
         (Binary::Multiply, Ty::F16) => 0x3C00,

@@ -3,7 +3,7 @@
 use super::mask::Mask;
 use crate::{Counters, Measure};
 
-/// What is counted per invocation.
+/// Counters of an invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
     GlobalReads,

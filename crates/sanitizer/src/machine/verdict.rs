@@ -1,5 +1,5 @@
-//! What shows only when workgroups are seen together: races between them, and what none of them
-//! wrote.
+//! Findings that show only when workgroups are seen together: races between them, and elements that
+//! none of them wrote.
 
 use super::findings::Findings;
 use super::pages::{Merged, Summary, Toucher};

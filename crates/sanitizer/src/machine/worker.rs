@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// finding. It stands unless another workgroup wrote there.
 pub(super) type Unwritten = (Key, u32, u32, Finding);
 
-/// What running one workgroup leaves behind.
+/// Results of running one workgroup.
 pub(super) struct Outcome {
     pub(super) tally: Tally,
     pub(super) findings: Findings,
@@ -51,7 +51,7 @@ pub(super) struct Worker<'p> {
     /// Planes of local variables, and which invocations' are undefined.
     pub(super) vars: Vec<Vec<u32>>,
     pub(super) undefined: Vec<Mask>,
-    /// Of workgroup variables; empty for others.
+    /// Memory of workgroup variables; empty for other variables.
     pub(super) shared: Vec<Memory>,
     pub(super) shared_written: Vec<Bits>,
     pub(super) shared_cells: Vec<Vec<Cell>>,

@@ -53,12 +53,12 @@ impl Ty {
 pub(crate) enum Unary {
     /// Wrapping for integers, the sign bit for floats.
     Negate,
-    /// Of a bool.
+    /// Takes a bool.
     LogicalNot,
     BitwiseNot,
-    /// Of the least integer: itself.
+    /// The least integer gives itself.
     Abs,
-    /// Of NaN: 0.
+    /// NaN gives 0.
     Sign,
     Ceil,
     Floor,
@@ -67,7 +67,7 @@ pub(crate) enum Unary {
     Trunc,
     /// x - floor(x).
     Fract,
-    /// Of NaN: 0.
+    /// NaN gives 0.
     Saturate,
     Sqrt,
     InverseSqrt,
@@ -94,16 +94,16 @@ pub(crate) enum Unary {
     CountLeadingZeros,
     CountTrailingZeros,
     ReverseBits,
-    /// As WGSL: -1 where there is none; the sign bit does not count for signed types.
+    /// WGSL's: -1 if there is no such bit; the sign bit does not count for signed types.
     FirstLeadingBit,
     FirstTrailingBit,
     /// bool.
     IsNan,
     /// bool.
     IsInf,
-    /// Of a float: the fraction of `frexp`, in [0.5, 1) or 0.
+    /// Fraction of `frexp` of a float, in [0.5, 1) or 0.
     FrexpFraction,
-    /// Of a float: the exponent of `frexp`, as i32.
+    /// Exponent of `frexp` of a float, as i32.
     FrexpExponent,
 }
 
@@ -131,7 +131,7 @@ pub(crate) enum Binary {
     LessEqual,
     Greater,
     GreaterEqual,
-    /// Of floats: the number, where one is NaN.
+    /// If one of two floats is NaN, the result is the other.
     Min,
     Max,
     /// NaN for a negative base, as exp2(y * log2(x)) is.

@@ -28,7 +28,7 @@ pub(super) fn render(report: &Report, shader: &Shader, color: bool) -> String {
     out + &summary(report) + "\n"
 }
 
-/// What happened, and who did it, unless the text says so.
+/// Text of a label: the event, and who did it unless the text says so.
 fn label_text(Label { text, place, .. }: &Label) -> String {
     // An access is told in the passive, `is read here`, and takes a `by`; other texts are sentences
     // already.
@@ -55,7 +55,7 @@ fn occurrences(finding: &Finding) -> Option<String> {
         .then(|| format!("note: the same at these places {} times", finding.occurrences))
 }
 
-/// Such as `3 findings: 2 race, 1 out-of-bounds; 4 more are not shown`.
+/// One line, such as `3 findings: 2 race, 1 out-of-bounds; 4 more are not shown`.
 fn summary(report: &Report) -> String {
     let of_kind = |kind: Kind| {
         let count = report.findings.iter().filter(|finding| finding.kind == kind).count();

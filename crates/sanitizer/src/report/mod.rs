@@ -1,4 +1,4 @@
-//! What a run found: data here, rendering in `human.rs` and `json.rs`.
+//! Report of a run: data here, rendering in `human.rs` and `json.rs`.
 
 mod human;
 mod json;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-/// What is wrong.
+/// Kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -86,7 +86,7 @@ pub struct Place {
 pub struct Label {
     /// Bytes of the source; `None` where naga kept no span.
     pub span: Option<Range<usize>>,
-    /// What happened there, in one line.
+    /// The event, in one line.
     pub text: String,
     /// Who did it.
     pub place: Option<Place>,
@@ -96,17 +96,17 @@ pub struct Label {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What is wrong.
+    /// Kind of the finding.
     pub kind: Kind,
-    /// What is wrong here, in one line.
+    /// The fault, in one line.
     pub message: String,
     /// Where: the access at fault first, the other side of a conflict after it.
     pub labels: Vec<Label>,
-    /// What else is worth knowing, one line each; how to mend it last.
+    /// Further facts, one line each; how to mend the fault comes last.
     pub notes: Vec<String>,
     /// The variable concerned.
     pub variable: Option<String>,
-    /// How often the same happened at the same places of the source.
+    /// Number of its occurrences at the same places of the source.
     pub occurrences: u64,
 }
 
@@ -128,7 +128,7 @@ pub struct Access {
     pub place: Place,
 }
 
-/// What a run found, what it cost, and what it left in the buffers.
+/// Report of a run: findings, costs, and the buffers that it left.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
@@ -136,7 +136,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Distinct findings beyond [`Options::max_findings`](crate::Options::max_findings).
     pub dropped: u64,
-    /// What it cost.
+    /// Costs of the run.
     pub counters: Counters,
     /// The buffers as the shader left them, by group and binding.
     pub buffers: BTreeMap<(u32, u32), Vec<u8>>,

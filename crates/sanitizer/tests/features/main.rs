@@ -1,7 +1,7 @@
-//! What of WGSL is executed, and what is refused: each test is a shader whose output is known.
+//! Features of WGSL that are executed or refused: each test is a shader whose output is known.
 //!
 //! The workspace compares most of the language with real drivers, bit for bit; here is what those
-//! lack.
+//! drivers lack.
 
 mod findings;
 

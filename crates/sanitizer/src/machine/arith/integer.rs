@@ -4,7 +4,7 @@ use super::lane::{Lane, map1, map2, map3};
 use super::{In, Out, undefined};
 use crate::program::{Binary, Ternary, Ty, Unary};
 
-/// What the functions need of Rust's integers.
+/// Operations that the functions need of Rust's integers.
 pub(super) trait Integer: Lane + Ord {
     const BITS: u32;
     const SIGNED: bool;
@@ -32,7 +32,7 @@ pub(super) trait Integer: Lane + Ord {
     fn leading_zeros(self) -> u32;
     fn trailing_zeros(self) -> u32;
     fn reverse_bits(self) -> Self;
-    /// Of a small number, or of -1: every bit set.
+    /// Converts a small number, or -1, which sets every bit.
     fn from_i32(value: i32) -> Self;
 }
 

@@ -185,7 +185,7 @@ fn bit_fields() {
             let width = ty.bits() as usize;
             let from = (offset as usize).min(width);
             let length = (count as usize).min(width - from);
-            // As text, the highest bit first, the field is at the end but `from`.
+            // In text, the highest bit first, the field ends `from` digits before the end.
             let range = width - from - length..width - from;
 
             let got = apply3(Ternary::ExtractBits, [ty, Ty::U32], &values, &offsets, &counts);

@@ -12,7 +12,7 @@ use super::*;
 const INTEGERS: [Ty; 6] = [Ty::I16, Ty::U16, Ty::I32, Ty::U32, Ty::I64, Ty::U64];
 const FLOATS: [Ty; 3] = [Ty::F16, Ty::F32, Ty::F64];
 
-/// What a function of two, a comparison, is expected to be.
+/// A function of two values that gives the expected result.
 type Operation<T> = fn(T, T) -> T;
 type Relation<T> = fn(&T, &T) -> bool;
 
