@@ -30,9 +30,9 @@ pub fn assemble(pass: &Pass) -> String {
     assemble_with(pass, |_| None).unwrap_or_else(|why| panic!("{}: {why}", pass.label))
 }
 
-/// As [`assemble`], with other texts for some of the files: `replaced` gives the text for a path,
-/// or nothing for the library's own. It is how the mutation check runs kernels with a mistake in
-/// them.
+/// Like [`assemble`], with other texts for some of the files: `replaced` gives the text for a path,
+/// or nothing for the library's own. The mutation check runs kernels with a mistake in them this
+/// way.
 ///
 /// # Errors
 /// The reason why files cannot be put together.

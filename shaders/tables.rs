@@ -1,5 +1,5 @@
-//! What WGSL mainloops are composed with: operand loaders, output stores, schedules, one row each.
-//! Mainloops are in `mainloops.rs`.
+//! Parts of WGSL mainloops: operand loaders, output stores, schedules, one row each. Mainloops are
+//! in `mainloops.rs`.
 
 use crate::mainloops::KERNELS;
 use tilewise_core::kernel::{

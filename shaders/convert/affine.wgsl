@@ -4,7 +4,7 @@
 //        float_of_key float_rint float_sub float_to_half weight
 // provides: Fit LEVELS NUMBER SMALLEST biases code_of fit number put_second
 
-// Of scales and biases: 0 for f32, 1 for f16, 2 for bf16.
+// Type of scales and biases: 0 for f32, 1 for f16, 2 for bf16.
 const NUMBER: u32 = 0u; //param
 
 const LEVELS: u32 = (1u << BITS) - 1u;

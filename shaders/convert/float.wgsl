@@ -16,7 +16,7 @@ struct Unpacked {
     significand: u32,
 }
 
-// Of a number that is not NaN, without its sign. The significand of 0 is 0.
+// Parts of a number that is not NaN, without its sign. The significand of 0 is 0.
 fn float_unpack(x: u32) -> Unpacked {
     let field = (x & FLOAT_INFINITY) >> 23u;
     let significand = (x & 0x7fffffu) | (min(field, 1u) << 23u);
@@ -164,7 +164,7 @@ fn float_rint(x: u32) -> u32 {
     return (x & FLOAT_SIGN) | bitcast<u32>(f32(float_integer(x, false)));
 }
 
-// As `float_rint`, between 0 and `most`; 0 for NaN.
+// Like `float_rint`, between 0 and `most`; 0 for NaN.
 fn float_level(x: u32, most: u32) -> u32 {
     if x > FLOAT_INFINITY {
         return 0u;

@@ -56,9 +56,9 @@ const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
 const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 // Elements of a matrix.
 const ELEMENTS: u32 = SIZE * SIZE;
-// The subgroups of a subtile store so many of them at a time.
+// Elements that the subgroups of a subtile store at a time.
 const TOGETHER: u32 = SUBGROUPS_K * SUBGROUP * C_STEP;
-// So a matrix has so many parts.
+// Parts in which a matrix is stored.
 const PARTS: u32 = (ELEMENTS + TOGETHER - 1u) / TOGETHER;
 const_assert CHAIN % (AHEAD * BK) == 0u;
 // Whether AHEAD slices share the loads of codes. Of a row a slice has 32 bytes of 4-bit codes, and
@@ -67,7 +67,7 @@ const_assert CHAIN % (AHEAD * BK) == 0u;
 // and this pays where its tile is smaller than that of B.
 const SHARED: bool = B_SPAN == 32u && AHEAD > 1u && A_TILE < B_TILE && !RANGES;
 const_assert !SHARED || B_PART % VECTOR == 0u;
-// Between the first steps of two slices.
+// Distance along K of the first steps of two slices.
 const STEP: u32 = select(BK, B_PART, SHARED);
 
 // Places for matrices of sums: WGSL gives no access to the elements of one in registers.

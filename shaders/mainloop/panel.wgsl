@@ -11,9 +11,9 @@ const X_ROW_MAJOR: bool = true; //param
 
 const X_LINES: u32 = X_ALONG_K * X_TILE + (1u - X_ALONG_K) * BK;
 const X_WIDTH: u32 = X_ALONG_K * BK + (1u - X_ALONG_K) * X_TILE;
-// Between lines, in vectors of four elements.
+// Distance of lines, in vectors of four elements.
 const X_LD: u32 = (X_WIDTH + PAD) / 4u;
-// Of as many elements as the loader reads at once.
+// Loads of a line, each of as many elements as the loader reads at once.
 const X_LOADS: u32 = X_WIDTH / X_SPAN;
 const X_FETCHES: u32 = X_LINES * X_LOADS / THREADS;
 // Every invocation has as many loads as any other, and lines come in eights.

@@ -28,7 +28,7 @@ const VECTOR: u32 = 8u;
 const INFINITE: u32 = 0x7f800000u;
 
 @group(0) @binding(10) var<storage, read_write> packed: array<vec4<u32>>;
-// Those of an entry fill whole fours.
+// The powers of an entry fill whole fours.
 @group(0) @binding(X_POWERS) var<storage, read_write> x_powers: array<u32>;
 
 // The largest magnitude that each invocation has found in a row or column, as bits: their order is

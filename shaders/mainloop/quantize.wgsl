@@ -8,7 +8,7 @@
 const THREADS: u32 = 64u; //param
 // Weights of a block.
 const BLOCK: u32 = 64u; //param
-// Of a code.
+// Bits of a code.
 const BITS: u32 = 4u; //param
 const BLOCKS: u32 = 1u; //param
 // Bindings of codes and of the first plane of numbers.

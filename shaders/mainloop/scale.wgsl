@@ -21,7 +21,7 @@ fn before_last() -> u32 {
 // How the numbers of two lines are divided, in the halves of a word each: where they stay normal in
 // f16, only the exponent changes.
 struct Division {
-    // What magnitudes in bf16 lose. f16 has three bits of exponent fewer.
+    // Numbers taken from the magnitudes in bf16. f16 has three bits of exponent fewer.
     less: u32,
     // The least magnitudes that stay normal; beyond all for a line that has infinities, or only
     // numbers below 2^-97.

@@ -37,8 +37,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     // begin with B.
     let b_thread = (thread + THREADS - A_BLOCKS % THREADS) % THREADS;
 
-    // Of each quad of rows (and of columns) that this invocation owns, the first lies here, the
-    // next THREADS_M (THREADS_N) further on.
+    // The first quad of rows (and of columns) that this invocation owns lies here, the next one
+    // THREADS_M (THREADS_N) further on.
     let m_quad = thread / 32u / PATCHES_N * PATCH_M + thread % 32u / PATCH_N;
     let n_quad = thread / 32u % PATCHES_N * PATCH_N + thread % PATCH_N;
 

@@ -85,7 +85,7 @@ fn parts_of(number: f32, power: i32) -> vec2<u32> {
     return vec2<u32>((sign ^ opposite) | low, sign | f16_of(high, exponent));
 }
 
-// The same of four numbers: low terms, and high terms.
+// Like parts_of, for four numbers: low terms, and high terms.
 fn parts_of4(numbers: vec4<f32>, powers: vec4<i32>) -> array<vec4<u32>, 2> {
     let bits = bitcast<vec4<u32>>(numbers);
     let magnitudes = bits & vec4<u32>(0x7fffffffu);

@@ -20,7 +20,7 @@ struct Source {
     here: bool,
 }
 
-// Of the element of C at an index relative to the first.
+// Source of the element of C at an index relative to the first.
 fn source(relative: u32) -> Source {
     let line = relative / params.n;
     let row = row_index(line % params.m);

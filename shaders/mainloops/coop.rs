@@ -6,13 +6,13 @@ use tilewise_core::{Caps, CoopMatrix, DType, Precision, Problem};
 
 /// f16 matrices of 16×16, on Vulkan.
 static F16_16: Unit = Unit { file: "unit/f16_16.wgsl", matrix: matrix(16, DType::F16, DType::F32) };
-/// The same with sums in f16.
+/// Like [`F16_16`], with sums in f16.
 static F16_16_F16: Unit =
     Unit { file: "unit/f16_16_f16.wgsl", matrix: matrix(16, DType::F16, DType::F16) };
 /// f16 matrices of 8×8. No adapter has any of 8×8 for WGSL now: on Metal, naga's text of them does
 /// not compile (ARCHITECTURE.md, "Matrix units").
 static F16_8: Unit = Unit { file: "unit/f16_8.wgsl", matrix: matrix(8, DType::F16, DType::F32) };
-/// The same with sums in f16.
+/// Like [`F16_8`], with sums in f16.
 static F16_8_F16: Unit =
     Unit { file: "unit/f16_8_f16.wgsl", matrix: matrix(8, DType::F16, DType::F16) };
 /// f32 matrices of 8×8.
@@ -97,39 +97,39 @@ const fn coop(
     }
 }
 
-/// The same with the [least](Shares::least) share of the time of a tile with few rows.
+/// Sets the [least](Shares::least) share of the time of a tile with few rows.
 const fn sparing(least: f64, variant: Variant) -> Variant {
     let Model::Tiles(shares) = variant.model else { return variant };
     Variant { model: Model::Tiles(Shares { least, ..shares }), ..variant }
 }
 
-/// The same with chains as short as [`Precision::SplitF32`] wants them.
+/// Sets chains as short as [`Precision::SplitF32`] wants them.
 const fn chained(variant: Variant) -> Variant {
     let chain = Precision::CHAIN as u32;
     Variant { access: Access::Words(Words { chain, ..words(&variant) }), ..variant }
 }
 
-/// The same for some weights alone. Few subgroups leave 32 codes or more to each invocation; wide
-/// slices of codes would be decoded by few.
+/// Restricts a variant to some weights. Few subgroups leave 32 codes or more to each invocation;
+/// wide slices of codes would be decoded by few.
 const fn only(weights: Weights, variant: Variant) -> Variant {
     Variant { access: Access::Words(Words { weights, ..words(&variant) }), ..variant }
 }
 
-/// The same where so many operations of decoding a weight hide behind others.
+/// Sets how many operations of decoding a weight hide behind others.
 const fn decoding(decoded: f64, variant: Variant) -> Variant {
     let Model::Tiles(shares) = variant.model else { return variant };
     Variant { model: Model::Tiles(Shares { decoded, ..shares }), ..variant }
 }
 
-/// The same for quantized weights alone, as measured with four bits: with several slices on their
-/// way a workgroup hides part of its latencies without others, and decodes besides.
+/// Restricts a variant to quantized weights, with costs as measured with four bits: with several
+/// slices on their way a workgroup hides part of its latencies without others, and decodes besides.
 const fn codes(variant: Variant) -> Variant {
     let Model::Tiles(shares) = variant.model else { return variant };
     let shares = Shares { latency: 0.5, start: 250.0, decoded: 15.5, ..shares };
     Variant { model: Model::Tiles(shares), ..only(Weights::Codes, variant) }
 }
 
-/// The same with so many places for the sums of the subgroups that share the depth of a slice:
+/// Sets the places for the sums of the subgroups that share the depth of a slice. Fewer places take
 /// less workgroup memory, and some barriers more at the end of a tile.
 const fn places(places: u32, variant: Variant) -> Variant {
     let own = words(&variant);
@@ -158,7 +158,7 @@ const fn shown(places: u32, unit: &Unit) -> u32 {
     places * unit.matrix.size * unit.matrix.size * unit.matrix.sums.bytes() as u32
 }
 
-/// What makes a variant that [`coop`] made.
+/// The words of a variant that [`coop`] made.
 const fn words(variant: &Variant) -> Words {
     match variant.access {
         Access::Words(words) => words,
@@ -204,8 +204,8 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
     let (along_m, along_n) = (bm / rows, bn / cols);
     let matrices = rows / unit.matrix.size;
     let decoded = problem.b.format.element().is_none();
-    // Of many rows of tiles the last one matters little, and more loops cost the others; but bf16
-    // has been slower with one.
+    // With many rows of tiles, the last one matters little, and more loops cost the others; but
+    // bf16 has been slower with one loop.
     let many = problem.rows_of_entry() >= 8 * u64::from(bm)
         && problem.a.format.element() == Some(DType::F16);
     let some = problem.grouping.has_few_rows() && !many;

@@ -11,7 +11,7 @@ const X_BINDING_1: u32 = 7u; //param
 const X_BINDING_2: u32 = 8u; //param
 const X_BITS: u32 = 4u; //param
 const X_BLOCK: u32 = 64u; //param
-// Of scales and biases: 0 for f32, 1 for f16, 2 for bf16.
+// Type of scales and biases: 0 for f32, 1 for f16, 2 for bf16.
 const X_SCALE: u32 = 0u; //param
 
 // Whole codes in a word, and whether others straddle two.

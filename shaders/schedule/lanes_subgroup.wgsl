@@ -8,7 +8,7 @@ fn lane_before(number: u32, adds: bool, lane: u32) -> u32 {
     if adds {
         return subgroupExclusiveAdd(number);
     }
-    // Of one lane, then of two, of four and so on.
+    // The largest of one lane, then of two, of four and so on.
     var largest = select(0u, subgroupShuffleUp(number, 1u), lane > 0u);
     for (var i = 0u; i < 5u; i += 1u) {
         let reach = 1u << i;

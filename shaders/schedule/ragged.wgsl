@@ -25,7 +25,7 @@ fn group_end(group: u32, start: u32) -> u32 {
 
 // The group that has a row of tiles, its first row and its first row of tiles.
 fn place_of(tile_row: u32, groups: u32, lane: u32) -> vec3<u32> {
-    // Of each group, the end and the rows of tiles. Groups before this pass's have no tiles.
+    // The end and the rows of tiles of each group. Groups before this pass's have no tiles.
     var ends = array<u32, EACH>();
     var tiles = array<u32, EACH>();
     if lane < 32u {

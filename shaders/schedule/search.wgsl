@@ -2,7 +2,7 @@
 // needs: nothing
 // provides: group_beyond group_table
 
-// Of each group, the end of its rows and of its tiles.
+// The end of the rows and of the tiles of each group.
 @group(0) @binding(10) var<storage, read> group_table: array<vec2<u32>>;
 
 // The first of so many groups that ends behind a row (`by` is 0) or a tile (1); their number if

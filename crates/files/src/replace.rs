@@ -40,7 +40,7 @@ pub fn replace(path: impl AsRef<Path>, fill: impl FnOnce(&mut File) -> Result<()
 
 /// The file that a path leads to through links, whether it exists or not.
 fn target(path: &Path) -> Result<PathBuf> {
-    /// Linux follows as many.
+    /// Linux follows as many links.
     const LINKS: usize = 40;
     let mut target = path.to_owned();
     for _ in 0..LINKS {

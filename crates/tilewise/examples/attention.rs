@@ -29,7 +29,7 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
 
     let x = Tensor::upload(ctx, &data, &[T, E])?;
     let y = Tensor::zeros(ctx, DType::F32, &[T, E])?;
-    // As PyTorch stores them: [queries, keys and values · head, width], [width, heads · head].
+    // PyTorch stores them so: [queries, keys and values · head, width], [width, heads · head].
     let qkv = Tensor::upload(ctx, &w_in, &[(H + 2 * S) * D, E])?;
     let o = Tensor::upload(ctx, &w_out, &[E, H * D])?;
     let table = |of: &Vec<f32>| Tensor::upload(ctx, of, &[T, D / 2]);

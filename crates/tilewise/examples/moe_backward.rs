@@ -18,7 +18,7 @@ fn main() -> Result<()> {
     run(&Context::new()?)
 }
 
-/// Of the output's slopes, those of x and of the weights of each expert.
+/// Slopes of x and of the weights of each expert, from the slopes of the output.
 fn backward(
     [x, logits, slopes]: [&Tensor; 3],
     [gate, up, down]: [&Tensor; 3],

@@ -28,7 +28,7 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
     let x = Tensor::upload(ctx, &data, &[TOKENS, WIDTH])?;
     let w = Tensor::upload(ctx, &router, &[WIDTH, EXPERTS])?;
     let logits = ctx.matmul(&x, &w)?;
-    // As PyTorch stores them.
+    // PyTorch stores them so.
     let up_w = Tensor::upload(ctx, &up, &[EXPERTS, 2 * HIDDEN, WIDTH])?;
     let down_w = Tensor::upload(ctx, &down, &[EXPERTS, WIDTH, HIDDEN])?;
 
@@ -77,7 +77,8 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
             let pairs = || h[..HIDDEN].iter().zip(&h[HIDDEN..]);
             let function = ops::Binary::SiluMul;
             let passed: Vec<_> = pairs().map(|(a, b)| function.reference(*a, *b)).collect();
-            // Of h itself, of a sum of HIDDEN products, of a share and of the sum of both.
+            // Roundings of h itself, of a sum of HIDDEN products, of a share and of the sum of
+            // both.
             let roundings = HIDDEN as f64 + (20.0 + 5.0 * apart + 1.0) + 3.0;
             let errors = pairs().zip(&passed).map(|((a, b), passed)| {
                 function.error(*a, *b) + passed.abs() * roundings * epsilon

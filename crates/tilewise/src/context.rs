@@ -125,7 +125,7 @@ impl Context {
         }
     }
 
-    /// As [`wait`](Self::wait), blocking.
+    /// Like [`wait`](Self::wait), blocking.
     ///
     /// # Errors
     /// `DeviceLost`.

@@ -43,7 +43,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tilewise-drafts-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("kept.bin");
-        // As a process of the same number leaves them, in another container.
+        // A process of the same number leaves such drafts, in another container.
         let theirs: Vec<_> = (0..40)
             .map(|n| file.with_extension(format!("{}-{n}.draft", std::process::id())))
             .collect();

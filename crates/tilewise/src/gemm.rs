@@ -131,9 +131,10 @@ impl Gemm {
         self
     }
 
-    /// As [`alpha`](Self::alpha), one element of f32, which the device reads when it computes: a
-    /// rate or a scale that a kernel has computed needs no way by the host. Plans and explanations
-    /// have 1 in its place, and so has beta's. It may lie in any buffer, also in the output's.
+    /// Like [`alpha`](Self::alpha), with a tensor of one f32 that the device reads when it
+    /// computes: a rate or a scale that a kernel has computed stays on the device. Plans and
+    /// explanations have 1 in its place, and in beta's. The tensor may lie in any buffer, also in
+    /// the output's.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, Tensor};
@@ -177,9 +178,9 @@ impl Gemm {
         self
     }
 
-    /// As [`beta`](Self::beta), one element of f32, as [`alpha_tensor`](Self::alpha_tensor). Where
-    /// it turns out to be 0, no number of the old output is read, so that a NaN there does not
-    /// show.
+    /// Like [`beta`](Self::beta), with a tensor of one f32, as in
+    /// [`alpha_tensor`](Self::alpha_tensor). If the number is 0, no number of the old output is
+    /// read, so that a NaN there does not show.
     pub fn beta_tensor(mut self, beta: &Tensor) -> Self {
         self.beta = Factor::Device(beta.view());
         self
@@ -455,13 +456,12 @@ impl Gemm {
         self.a.context()
     }
 
-    /// The same product for an output that holds its C already.
+    /// This product, for an output that holds its C already.
     pub(crate) fn onto(&self) -> Self {
         Gemm { c: None, ..self.clone() }
     }
 
-    /// `Misuse` when options speak of an output to allocate, and contradict the one that is there
-    /// already.
+    /// `Misuse` when options speak of an output to allocate, and contradict the output that exists.
     fn fits(&self, c: &Tensor) -> Result<()> {
         if self.c.is_some() {
             return Err(Error::Misuse(

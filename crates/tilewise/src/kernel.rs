@@ -147,7 +147,7 @@ impl Kernel {
         device::record(self, call, &fitted, pass)
     }
 
-    /// As [`run`](Self::run), for a kernel with one output.
+    /// Like [`run`](Self::run), for a kernel with one output.
     ///
     /// # Errors
     /// As [`run`](Self::run), and `Misuse` for a kernel with several outputs.
@@ -155,7 +155,7 @@ impl Kernel {
         self.one("run", || self.run(call))
     }
 
-    /// As [`encode`](Self::encode), for a kernel with one output.
+    /// Like [`encode`](Self::encode), for a kernel with one output.
     ///
     /// # Errors
     /// As [`encode`](Self::encode), and `Misuse` for a kernel with several outputs.
@@ -163,7 +163,7 @@ impl Kernel {
         self.one("encode", || self.encode(encoder, call))
     }
 
-    /// As [`record`](Self::record), for a kernel with one output.
+    /// Like [`record`](Self::record), for a kernel with one output.
     ///
     /// # Errors
     /// As [`record`](Self::record), and `Misuse` for a kernel with several outputs.
@@ -201,7 +201,7 @@ impl Kernel {
         self.check_with(call, Options::default()).await
     }
 
-    /// As [`check`](Self::check), blocking.
+    /// Like [`check`](Self::check), blocking.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -210,7 +210,7 @@ impl Kernel {
         pollster::block_on(self.check(call))
     }
 
-    /// As [`check_with`](Self::check_with), blocking.
+    /// Like [`check_with`](Self::check_with), blocking.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -219,7 +219,7 @@ impl Kernel {
         pollster::block_on(self.check_with(call, options))
     }
 
-    /// As [`check`](Self::check), with options of the caller's.
+    /// Like [`check`](Self::check), with options of the caller's.
     ///
     /// # Errors
     /// As [`check`](Self::check).

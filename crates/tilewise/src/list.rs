@@ -60,12 +60,12 @@ impl ProductShape {
         false
     }
 
-    /// The same where both have rows as far apart: whether row i of this one meets row j of the
-    /// other depends on i - j alone.
+    /// Like [`meets`](Self::meets), if both have rows equally far apart: whether row i of this
+    /// product meets row j of the other depends on i - j alone.
     fn meets_in_step(&self, other: &Self) -> bool {
         let [m, n, c, ld] = [self.m, self.n, self.c, self.ldc].map(i64::from);
         let [other_m, other_n, other_c] = [other.m, other.n, other.c].map(i64::from);
-        // Of c + (i - j)·ld, the least and the most that meet other_c.
+        // The least and the greatest i - j for which c + (i - j)·ld meets other_c.
         let least = (other_c - c - n).div_euclid(ld) + 1;
         let most = (other_c - c + other_n - 1).div_euclid(ld);
         least.max(1 - other_m) <= most.min(m - 1)
@@ -211,7 +211,7 @@ impl ProductList {
     /// may stand for an operand without elements, and for the row stride of an operand that is
     /// stored in one row. M, N, K and the places in C may be anything.
     ///
-    /// Of a list from the host all this is known: it needs no promise.
+    /// A list from the host needs no promise, because all this is known of it.
     ///
     /// ```
     /// use tilewise::{Context, DType, Gemm, ProductList, Tensor};
@@ -238,7 +238,7 @@ impl ProductList {
         self.count
     }
 
-    /// What is known of its products' sizes.
+    /// Sums of its products' sizes; none for a list from the device, and for a long list.
     pub(crate) fn sizes(&self) -> Option<ListSizes> {
         let shapes = self.shapes.as_deref().filter(|shapes| shapes.len() <= WITH_TABLES)?;
         Some(ListSizes::of(shapes.iter().map(|shape| [shape.m, shape.n])))

@@ -27,7 +27,7 @@ pub(crate) fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// As [`convert::decode`].
+/// Like [`convert::decode`]; `OutOfMemory` when there is no room.
 pub(crate) fn decoded(dtype: DType, bytes: &[u8]) -> Result<Vec<f32>> {
     let mut numbers = room(bytes.len() / dtype.bytes() as usize)?;
     // In pieces of whole elements, whose own vectors are small.

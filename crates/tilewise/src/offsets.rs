@@ -58,10 +58,9 @@ impl GroupOffsets {
         Ok(GroupOffsets { tensor, ends: Some(ends.into()), expected: even(ends) })
     }
 
-    /// The same ends, with the number of rows that a group with rows is expected to have: kernels
-    /// are chosen by it. Without it, ends that came from the host and are about even tell that
-    /// number; other rows count as if each had chosen its group at random. Results do not depend
-    /// on it.
+    /// These ends, with the number of rows that a group with rows is expected to have: kernels are
+    /// chosen by it. Without it, ends that came from the host and are about even tell that number;
+    /// other rows count as if each had chosen its group at random. Results do not depend on it.
     ///
     /// ```
     /// use tilewise::{Context, GroupOffsets, Tensor};
@@ -178,8 +177,8 @@ impl GroupOffsets {
         })
     }
 
-    /// Those from number `before` on of so many groups, for a shard whose groups are the last of
-    /// them. A group is expected to have so many rows.
+    /// The ends of the first `groups` groups, for a shard whose groups are the last of them;
+    /// `before` numbers come before these ends. A group is expected to have `rows` rows.
     pub(crate) fn of_shard(&self, before: u64, groups: usize, rows: u64) -> Result<Self> {
         let tensor = self.tensor.narrow(0, before as usize, groups)?;
         Ok(GroupOffsets { tensor, ends: None, expected: Some(rows) })

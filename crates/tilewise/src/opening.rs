@@ -25,8 +25,8 @@ impl Context {
         Self::request_blocking(&ContextOptions::from_env()?)
     }
 
-    /// As [`Context::new`], on a GPU. Where there is none, that is an error and not the CPU
-    /// executor.
+    /// Like [`Context::new`], on a GPU. Without a GPU this is an error: the CPU executor does not
+    /// take its place.
     ///
     /// # Errors
     /// `NoAdapter` without a hardware GPU, unless the environment names another adapter; otherwise
@@ -36,7 +36,7 @@ impl Context {
         Self::request_blocking(&ContextOptions::from_env()?.require_gpu())
     }
 
-    /// As [`Context::request`], blocking. [`ContextOptions`] has an example.
+    /// Like [`Context::request`], blocking. [`ContextOptions`] has an example.
     ///
     /// # Errors
     /// As [`Context::request`].
@@ -176,7 +176,7 @@ impl Context {
         Ok(Self::on_gpu(gpu, Some(adapter), options))
     }
 
-    /// As [`from_wgpu`](Self::from_wgpu), where the device's adapter is not at hand. Matrix units,
+    /// Like [`from_wgpu`](Self::from_wgpu), if the device's adapter is not at hand. Matrix units,
     /// and with them kernels in MSL, stay unused, because a device does not tell of them.
     ///
     /// # Errors

@@ -60,7 +60,7 @@ impl PreparedTensor {
         Self::left_for(tensor, Precision::F32)
     }
 
-    /// As [`left`](Self::left), for products of this precision. The precision matters for f32
+    /// Like [`left`](Self::left), for products of this precision. The precision matters for f32
     /// alone. With [`SplitF32`](Precision::SplitF32) or [`SplitF32Fast`](Precision::SplitF32Fast),
     /// the copy holds each number in two terms and takes one and a half times the tensor's bytes.
     /// Products with either of these two precisions use it. Other products read the tensor.
@@ -80,7 +80,8 @@ impl PreparedTensor {
         Self::right_for(tensor, Precision::F32)
     }
 
-    /// As [`right`](Self::right), for products of this precision: see [`left_for`](Self::left_for).
+    /// Like [`right`](Self::right), for products of this precision: see
+    /// [`left_for`](Self::left_for).
     ///
     /// # Errors
     /// As [`left`](Self::left).

@@ -196,7 +196,7 @@ impl Tensor {
         Quantize::new(self, format).run()
     }
 
-    /// As [`quantize`](Self::quantize), blocking.
+    /// Like [`quantize`](Self::quantize), blocking.
     ///
     /// # Errors
     /// As [`Quantize::run`]; `InvalidValue` for weights that the format does not hold.

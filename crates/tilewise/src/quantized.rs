@@ -31,15 +31,15 @@ pub struct QuantizedTensor {
     pub(crate) part: bool,
     /// The device stores here which row it could not quantize. None for weights from the host.
     pub(crate) status: Option<Arc<Status>>,
-    /// Of all matrices; products take it into their alpha.
+    /// Factor of all matrices; products take it into their alpha.
     pub(crate) factor: f32,
-    /// If the columns are stored in another order than W's.
+    /// Order of the stored columns, if it differs from the order of W's columns.
     pub(crate) order: Option<Arc<Order>>,
-    /// Of prepared weights. Slices and transposes have none: it is of all of them, as they stand
-    /// for B.
+    /// Copy of prepared weights. Slices and transposes have none: the copy is of all weights, as
+    /// they stand for B.
     pub(crate) copy: Option<Arc<PackedCopy>>,
-    /// Of prepared weights, their slices and transposes: writing to them would leave the copy
-    /// behind.
+    /// Whether these are prepared weights, or slices or transposes of them: writing to them would
+    /// leave the copy behind.
     pub(crate) constant: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Of a permutation.
+    /// Both directions of a permutation.
     fn new(context: &Context, columns: &[u32]) -> Result<Self> {
         let mut places = vec![0; columns.len()];
         for (place, &column) in columns.iter().enumerate() {
@@ -134,8 +134,8 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { status: Some(Arc::new(Status::zeros(context, shape)?)), ..weights })
     }
 
-    /// The same weights with another factor of the whole matrix, which replaces the factor that
-    /// they had ([`Quantized::with_factor`]).
+    /// These weights with another factor of the whole matrix, which replaces their own factor
+    /// ([`Quantized::with_factor`]).
     ///
     /// # Errors
     /// `Unsupported` for a format that has no factor, `InvalidValue` for one that is not finite.
@@ -155,9 +155,9 @@ impl QuantizedTensor {
         self.factor
     }
 
-    /// The same weights, with the order in which the columns of W are stored, as in GPTQ's
-    /// act-order: stored column i is column `order[i]` of W. It replaces the order that they had.
-    /// Products take the columns of X in this order first; [`dequantize`](Self::dequantize) and
+    /// These weights, with the order in which the columns of W are stored, as in GPTQ's act-order:
+    /// stored column i is column `order[i]` of W. The new order replaces their own. Products take
+    /// the columns of X in this order first; [`dequantize`](Self::dequantize) and
     /// [`rows`](Self::rows) give the columns of W.
     ///
     /// ```
@@ -215,7 +215,7 @@ impl QuantizedTensor {
         }
     }
 
-    /// As [`check`](Self::check), blocking.
+    /// Like [`check`](Self::check), blocking.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -259,7 +259,7 @@ impl QuantizedTensor {
         matrices.into_iter().map(matrix).collect()
     }
 
-    /// As [`read`](Self::read), blocking.
+    /// Like [`read`](Self::read), blocking.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -71,7 +71,7 @@ impl RightOperand {
         }
     }
 
-    /// As it was given: of quantized weights W, that of W.
+    /// The shape as it was given: for quantized weights W, that of W.
     pub(crate) fn shape(&self) -> Vec<usize> {
         match self {
             RightOperand::Dense(b) => b.shape().to_vec(),
@@ -98,7 +98,7 @@ impl RightOperand {
         }
     }
 
-    /// Of a prepared operand.
+    /// The copy of a prepared operand.
     pub(crate) fn copy(&self) -> Option<&PackedCopy> {
         match self {
             RightOperand::Dense(b) => b.own_copy(),
@@ -148,7 +148,7 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// Of parts in the order of their groups; shards among them are taken apart.
+    /// Shards from parts in the order of their groups; shards among the parts are taken apart.
     ///
     /// # Errors
     /// `Shape` when there is none, for a part that is neither a matrix nor a stack, and for parts
@@ -225,7 +225,7 @@ impl Shards {
         &self.parts
     }
 
-    /// As [`RightOperand::of_weights`].
+    /// Like [`RightOperand::of_weights`].
     fn of_weights(&self) -> Self {
         let turned = |(part, groups): &(RightOperand, usize)| {
             (RightOperand::of_weights(part.clone()), *groups)

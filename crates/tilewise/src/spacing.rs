@@ -19,7 +19,7 @@ impl Spacing {
     #[cfg(feature = "files")]
     pub(crate) const NONE: Self = Spacing { row: 0, pitch: 0 };
 
-    /// Of each plane of weights with rows of `k`, `pitch` from row to row.
+    /// Spacing of each plane of weights, in rows of `k` weights, `pitch` from row to row.
     pub(crate) fn of_planes(format: QuantFormat, k: usize, pitch: usize) -> Vec<Self> {
         let of = |plane: &Plane| {
             let bytes = |weights| plane.bytes_of(format.block(), weights as u64) as usize;
@@ -44,7 +44,7 @@ impl Spacing {
         Ok(spread.into())
     }
 
-    /// The same of the planes of several matrices, one after the other.
+    /// Like [`spread`](Self::spread), for the planes of several matrices, one after the other.
     ///
     /// # Errors
     /// `OutOfMemory`.

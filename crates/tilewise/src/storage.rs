@@ -159,7 +159,7 @@ pub(crate) struct Filler<'a> {
     rest: Vec<u8>,
     /// Bytes written since the queue was waited for.
     waiting: u64,
-    /// What follows each row.
+    /// Gaps behind rows.
     spacing: Spacing,
     /// Bytes that were given.
     given: usize,

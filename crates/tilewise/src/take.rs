@@ -163,7 +163,7 @@ impl Take {
         Ok(Some((QuantizedTensor { order: None, ..w.clone() }, numbers)))
     }
 
-    /// The same rows and columns of the numbers that the table stands for.
+    /// Takes these rows and columns of the numbers that the table stands for.
     fn of_decoded(&self, numbers: Tensor) -> Take {
         let places = match &self.table {
             RightOperand::Quantized(w) => w.order.as_ref().map(|order| order.places.clone()),
@@ -186,7 +186,7 @@ impl Take {
         self.dtype.or(self.table.dtype()).unwrap_or(DType::F32)
     }
 
-    /// Of a quantized table.
+    /// Factor of a quantized table; 1 for any other.
     fn factor(&self) -> f32 {
         if let RightOperand::Quantized(table) = &self.table { table.factor } else { 1.0 }
     }

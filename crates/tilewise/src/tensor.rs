@@ -32,11 +32,11 @@ pub struct Tensor {
     strides: Sizes,
     offset: usize,
     storage: Storage,
-    /// Of a prepared tensor, or of what this is the transpose of. Other views have none.
+    /// Copy of a prepared tensor; its transpose has it, too. Other views have none.
     pub(crate) copy: Option<Arc<PackedCopy>>,
     /// Whether it is the transpose of what was prepared.
     pub(crate) turned: bool,
-    /// Of a prepared tensor and its views: writing to them would leave the copy behind.
+    /// Whether it is a prepared tensor or a view of one: writing to it would leave the copy behind.
     pub(crate) constant: bool,
 }
 
@@ -103,7 +103,7 @@ impl Tensor {
         Ok(Self::packed(context, dtype, shape, storage))
     }
 
-    /// Of storage that holds all of it, row-major.
+    /// A tensor on storage that holds all of it, row-major.
     pub(crate) fn packed(
         context: &Context,
         dtype: DType,
@@ -174,7 +174,7 @@ impl Tensor {
         Self::from_buffer_strided(context, buffer, byte_offset, dtype, shape, &packed(shape))
     }
 
-    /// As [`from_buffer`](Self::from_buffer), with strides: how many elements lie between
+    /// Like [`from_buffer`](Self::from_buffer), with strides: how many elements lie between
     /// neighbours along each dimension.
     ///
     /// # Errors

@@ -41,8 +41,8 @@ const REPETITIONS: std::ops::RangeInclusive<u32> = 1..=1024;
 const DIFFERENCE: f64 = 20e-3;
 
 impl Gemm {
-    /// As [`run`](Gemm::run), with the time that the product took on the GPU, its kernels already
-    /// compiled. It is computed more than once. This does not block; on an adapter without
+    /// Like [`run`](Gemm::run), with the time that the product took on the GPU, its kernels already
+    /// compiled. The product is computed more than once. This does not block; on an adapter without
     /// timestamps it waits for the GPU between polls. `run_timed_blocking` has an example.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Gemm {
         Ok((self.run()?, timing))
     }
 
-    /// As [`run_timed`](Self::run_timed), blocking.
+    /// Like [`run_timed`](Self::run_timed), blocking.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, Tensor};
@@ -118,9 +118,9 @@ pub async fn time(
     }
 }
 
-/// As [`time`], of work with these plans. On a GPU, too, `work` is called without a pass, and does
-/// the work itself, if that takes longer than a submission may
-/// ([`ContextOptions::max_submission_time`](crate::ContextOptions::max_submission_time)).
+/// Like [`time`], for work with these plans. If the work takes longer than a submission may
+/// ([`ContextOptions::max_submission_time`](crate::ContextOptions::max_submission_time)), `work` is
+/// called without a pass on a GPU, too, and does the work itself.
 ///
 /// # Errors
 /// As [`time`].

@@ -56,7 +56,7 @@ impl Context {
         Ok(tuned)
     }
 
-    /// As `tune_blocking`, without blocking. The winner is kept in this context and not in the
+    /// Like `tune_blocking`, without blocking. The winner is kept in this context and not in the
     /// file, whose lock would have to be waited for; [`tuned_text`](Self::tuned_text) gives it to
     /// be kept elsewhere.
     ///

@@ -59,7 +59,7 @@ impl Weights {
         Ok(Self::new(context, Model::open(path)?))
     }
 
-    /// As [`open`](Self::open), with the files mapped into memory, not read.
+    /// Like [`open`](Self::open), with the files mapped into memory, not read.
     ///
     /// # Safety
     /// As [`Model::map`]: nobody writes to the files, or shortens them, while they are open.
@@ -104,7 +104,7 @@ impl Weights {
         self.get_as(name, &Expected::default())
     }
 
-    /// As [`get`](Self::get), in the format that is expected.
+    /// Like [`get`](Self::get), in the format that is expected.
     ///
     /// # Errors
     /// As [`get`](Self::get); `InvalidValue` when no format can be as expected; `Contradiction`
@@ -113,7 +113,8 @@ impl Weights {
         self.get_with(name, expected, &mut |_, _| {})
     }
 
-    /// As [`get_as`](Self::get_as). `progress` is told the bytes that are loaded, and those in all.
+    /// Like [`get_as`](Self::get_as). `progress` is told the bytes that are loaded, and the bytes
+    /// in all.
     ///
     /// # Errors
     /// As [`get_as`](Self::get_as).

@@ -118,7 +118,7 @@ fn file_name(adapter: &str, library: &Library) -> String {
     format!("tuned-{name}{languages}.txt")
 }
 
-/// What the first line of a text of winners must say: adapter, driver, kernels.
+/// First line of a text of winners: adapter, driver, kernels.
 struct Header([String; 3]);
 
 impl Header {

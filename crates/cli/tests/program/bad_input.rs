@@ -22,7 +22,7 @@ fn truncated_and_lying_npy_files() {
     bench.refuses("matmul long.npy b.npy -o c.npy", &["too long", "96 bytes", "100 bytes"]);
     bench.npy_bytes("huge.npy", "<f4", &[1 << 62, 6], &[0; 4]);
     bench.refuses("matmul huge.npy b.npy -o c.npy", &["4611686018427387904", "addressed"]);
-    // No machine has as many bytes: the file's length refuses them before anything is allocated.
+    // No machine has as many bytes: the file's length tells it before anything is allocated.
     bench.npy_bytes("big.npy", "<f4", &[1 << 40, 6], &[0; 4]);
     bench.refuses("matmul big.npy b.npy -o c.npy", &["truncated", "26388279066624 bytes"]);
     std::fs::write(bench.path("header.npy"), b"\x93NUMPY\x02\x00\xff\xff\xff\xff{").unwrap();

@@ -120,7 +120,7 @@ impl Piece {
         let Piece { weights, output, first } = *self;
         let Table { entries, rows, .. } = weights;
         if entries > 1 {
-            // Each half begins at a multiple of [`GRANULE`] blocks.
+            // The second half begins at a multiple of GRANULE blocks.
             let blocks = rows * (output.columns / output.operand.format.block());
             let step = GRANULE >> blocks.trailing_zeros().min(GRANULE.trailing_zeros());
             let half = (entries / 2).next_multiple_of(step);

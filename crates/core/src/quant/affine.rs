@@ -155,7 +155,7 @@ impl Codec for Affine {
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
         let count = block[0].len() * 8 / self.bits as usize;
         let codes: Vec<u32> = (0..count).map(|_| random() & ((1 << self.bits) - 1)).collect();
-        // Scales have either sign, and the weights of a block span a range between 1 and 2.
+        // The scale has either sign. From the least code to the largest, weights span 1 to 2.
         let scale = (1.0 + (random() % 64) as f32 / 64.0) / self.most()
             * if random().is_multiple_of(2) { 1.0 } else { -1.0 };
         let bias = -scale * self.most() * (0.25 + (random() % 32) as f32 / 64.0);

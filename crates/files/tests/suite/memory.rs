@@ -4,7 +4,7 @@ use safetensors::tensor::Dtype::{self, F16, I32, U32};
 use std::io::Write;
 use tilewise_files::{CHUNK, Chunk, Model};
 
-/// Most memory that the loader promises to take, for all formats and imports.
+/// The most memory that the loader's promise allows for any format or import.
 const MOST: u64 = 3 * CHUNK as u64;
 
 /// A file of this header and tensors of zeros.

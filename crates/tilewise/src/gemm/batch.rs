@@ -17,7 +17,7 @@ struct Dim {
 }
 
 impl Dim {
-    /// Of A's entries and B's along it.
+    /// The dimension along which A and B have these entries; `None` if neither divides the other.
     fn of(a: usize, b: usize) -> Option<Self> {
         let (fewer, more) = (a.min(b), a.max(b));
         let size = match (a, b) {
@@ -48,7 +48,7 @@ impl Dim {
 }
 
 impl Batch {
-    /// Of so many entries, for which A and B have one.
+    /// A batch of `size` entries, for which A and B have one.
     pub(super) fn entries(size: usize) -> Self {
         Batch([1, size].map(|size| Dim { size, fewer: 1 }))
     }
@@ -91,7 +91,8 @@ impl Batch {
         self.strides(name, own, true)
     }
 
-    /// The same of an operand with an entry for each, or one for all along a dimension.
+    /// Like [`shared`](Self::shared), for an operand with an entry for each, or one for all along a
+    /// dimension.
     pub(super) fn each(&self, name: &str, own: [(usize, usize); 2]) -> Result<[u64; 4]> {
         self.strides(name, own, false)
     }

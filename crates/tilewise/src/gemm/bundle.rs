@@ -67,7 +67,7 @@ impl Gemm {
             let ([a, b], hint) = match (self.is_turned(), k == n, m == b_k) {
                 (true, ..) => ([[n, b_k], [k, m]], ""),
                 (_, true, _) => ([[m, k], [b_k, n]], "; B transposed would fit"),
-                // Of a grouped product the rows of A are counted otherwise.
+                // A grouped product counts the rows of A otherwise.
                 (_, _, true) if self.groups.is_none() => {
                     ([[m, k], [b_k, n]], "; A transposed would fit")
                 }

@@ -149,7 +149,7 @@ impl Gemm {
     /// Says how many rows each entry of a [masked](Self::masked) product is expected to have, so
     /// that kernels are chosen by it; without it, all M. Results do not depend on it.
     ///
-    /// Of a [grouped](Self::grouped) product it replaces the number that its offsets
+    /// For a [grouped](Self::grouped) product, it replaces the number that its offsets
     /// [expect](GroupOffsets::expect_rows). Other products ignore it.
     ///
     /// ```
@@ -184,7 +184,7 @@ impl Gemm {
     /// N in B, as below. `simt` and `naive`, and `msl-gemm` and `msl-direct` on Apple's GPUs, take
     /// ranges of K in every type and layout. K is never split.
     ///
-    /// So the slopes of the weights of a [grouped](Self::grouped) product are one product:
+    /// The slopes of the weights of a [grouped](Self::grouped) product are one such product:
     ///
     /// ```
     /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};

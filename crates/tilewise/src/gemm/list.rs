@@ -51,7 +51,7 @@ impl Gemm {
         Gemm { a: a.clone(), vectors: [false; 2], groups, b: b.clone().into(), ..Gemm::new(&a, b) }
     }
 
-    /// As [`bundle`](Self::bundle).
+    /// Like [`bundle`](Self::bundle), for a list.
     pub(super) fn bundle_of_list<'s>(
         &'s self,
         list: &'s ProductList,
@@ -97,13 +97,13 @@ impl Gemm {
         let c_operand = match c {
             Some(c) => add(Role::C, "C", c, false)?,
             None => {
-                // Of a length that the device alone knows, plans do not depend on.
+                // Plans do not depend on a length that only the device knows.
                 let elements = list.c_elements().unwrap_or(0) as u64;
                 let format = Format::Dense(self.output_dtype());
                 Operand { ld: 1, ..Operand::packed(format, 1, 1, elements) }
             }
         };
-        // Of vectors of 16 bytes, where it is known.
+        // Elements in 16 bytes. Rows begin at multiples of these, if that is known.
         let vectors = [a, b_operand].map(|operand| 16 / operand.format.element_bytes() as u64);
         let aligned = list.is_aligned(vectors);
         let [a_ld, b_ld] = [0, 1].map(|own| if aligned[own] { vectors[own] } else { 1 });

@@ -41,7 +41,7 @@ impl Gemm {
     /// (alpha · A·B + beta · C + bias), element by element, in f32. The gate has the place and the
     /// shapes of a [residual](Self::residual), and replaces that of an earlier call.
     ///
-    /// So a gated layer needs no pass over its hidden rows:
+    /// A gated layer needs no pass over its hidden rows:
     ///
     /// ```
     /// use tilewise::{Activation, Context, Gemm, Tensor};

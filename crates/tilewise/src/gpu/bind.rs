@@ -238,7 +238,7 @@ impl BindGroups {
         insert(&self.products, key, factors, groups);
     }
 
-    /// As [`insert`](Self::insert), of a custom kernel.
+    /// Like [`insert`](Self::insert), for a custom kernel.
     #[cfg(feature = "custom-kernels")]
     pub(super) fn insert_custom(&self, key: CustomKey, group: wgpu::BindGroup) {
         insert(&self.customs, key, Factors::default(), group);

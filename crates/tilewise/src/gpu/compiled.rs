@@ -18,9 +18,9 @@ pub(crate) struct Compiled {
     pub(super) packed_bytes: u64,
     /// Whether it wants the rows of A copied by their indices.
     pub(crate) copies_rows: bool,
-    /// Of the last call, by its factors.
+    /// Uniforms of the last call, by its factors.
     uniforms: Mutex<Option<(Factors, Uniforms)>>,
-    /// Of the last call with factors on the device, which writes them before each call.
+    /// Parameters of the last call with factors on the device, which writes them before each call.
     written: Mutex<Option<(Factors, Arc<SharedBuffer>)>>,
 }
 
@@ -45,7 +45,7 @@ impl Compiled {
         }
     }
 
-    /// The same, which wants the rows of A copied before, or does not.
+    /// This plan; `copies_rows` says whether it wants the rows of A copied before.
     pub(super) fn copying_rows(self, copies_rows: bool) -> Self {
         Compiled { copies_rows, ..self }
     }
@@ -70,8 +70,8 @@ impl Compiled {
         Ok(uniforms)
     }
 
-    /// The same in one buffer by `make`, from one multiple of so many bytes to the next, for the
-    /// device to write factors into.
+    /// Like `uniforms`, in one buffer by `make`, for the device to write factors into. A pass has
+    /// its parameters at a multiple of `stride` bytes.
     pub(super) fn written(
         &self,
         factors: Factors,
@@ -90,8 +90,7 @@ impl Compiled {
         Ok(written)
     }
 
-    /// The parameters of the passes with these factors, from one multiple of so many bytes to the
-    /// next.
+    /// The parameters of the passes with these factors, each at a multiple of `stride` bytes.
     pub(super) fn params(&self, factors: Factors, stride: usize) -> Vec<u8> {
         let Factors { alpha, beta, .. } = factors;
         let mut bytes = vec![0; stride * self.steps.len()];
@@ -133,8 +132,8 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is
-    /// that holds an operand concerns that check alone.
+    /// A problem that [`check`](tilewise_core::plan::check) has passed. The lengths of the storage
+    /// that holds operands concern that check alone.
     pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
         let &Problem { m, n, k, batch, a, gathered, b, c, .. } = problem;
         let Problem { grouping, epilogue, precision, copies, beside_c, .. } = *problem;
@@ -166,7 +165,7 @@ pub(crate) enum Conversion {
 }
 
 impl Conversion {
-    /// The same for storage of any length.
+    /// This conversion, for storage of any length.
     pub(super) fn asked(&self) -> Self {
         let placed = |table: Table| Table { operand: Operand { len: 0, ..table.operand }, ..table };
         let anywhere = |index: Option<Index>| index.map(|index| Index { len: 0, ..index });

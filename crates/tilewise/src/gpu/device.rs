@@ -90,8 +90,8 @@ impl Device {
         }
     }
 
-    /// As [`alive`](Self::alive), after asking the device for news: wgpu reports a loss only when
-    /// polled, and until then hands out objects that do nothing, without any error.
+    /// Like [`alive`](Self::alive), after asking the device for news: wgpu reports a loss only when
+    /// polled. Until then it hands out objects that do nothing, without any error.
     pub(crate) fn still_alive(&self) -> Result<()> {
         #[cfg(not(target_family = "wasm"))]
         if let Err(error) = self.device.poll(wgpu::PollType::Poll) {
@@ -100,8 +100,8 @@ impl Device {
         self.alive()
     }
 
-    /// As [`alive`](Self::alive), after trying whether wgpu still makes a buffer: where the device
-    /// is lost it makes none, without an error. A device of the caller's tells its loss to the
+    /// Like [`alive`](Self::alive), after trying whether wgpu still makes a buffer: on a lost
+    /// device it makes none, without an error. A device of the caller's tells its loss to the
     /// caller's callback alone. Browsers make buffers on lost devices too, and tell everybody.
     pub(crate) fn probe(&self) -> Result<()> {
         self.alive()?;
@@ -139,15 +139,15 @@ impl Device {
         self.attempt(make)?
     }
 
-    /// As [`catch`](Self::catch), for what allocates no memory and compiles nothing. By WebGPU's
-    /// text it has errors of validation alone, and in Chromium each scope takes half the time of a
-    /// submission.
+    /// Like [`catch`](Self::catch), for calls that allocate no memory and compile nothing. By
+    /// WebGPU's text they have errors of validation alone, and in Chromium each scope takes half
+    /// the time of a submission.
     pub(crate) fn catch_invalid<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
         self.filtered(&FILTERS[..1], make)?
     }
 
-    /// As [`catch`](Self::catch), for what the driver may well refuse: its words are the inner
-    /// error. The outer one is that of a device that is lost or has no memory.
+    /// Like [`catch`](Self::catch), for calls that the driver may well refuse: its words are the
+    /// inner error. The outer error is that of a device that is lost or has no memory.
     pub(crate) fn attempt<T>(&self, make: impl FnOnce() -> T) -> Result<Result<T>> {
         self.filtered(&FILTERS, make)
     }
@@ -199,7 +199,7 @@ impl Device {
         self.calls.join()
     }
 
-    /// As [`catch`](Self::catch), for what other calls will use, too.
+    /// Like [`catch`](Self::catch), for objects that other calls will use, too.
     pub(crate) fn make<T>(&self, make: impl FnOnce() -> T) -> Result<(T, Outcome)> {
         let call = self.calls.begin();
         Ok((self.catch(make)?, call.outcome()))

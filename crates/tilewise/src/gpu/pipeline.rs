@@ -198,7 +198,7 @@ impl Pipelines {
     }
 }
 
-/// Those of custom kernels.
+/// Pipelines of custom kernels.
 #[cfg(feature = "custom-kernels")]
 impl Pipelines {
     /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours. One of the

@@ -175,9 +175,9 @@ impl Gpu {
         Ok(())
     }
 
-    /// As [`record`](Self::record), with factors that lie on the device: alpha, beta. A dispatch
-    /// for each and each pass copies it to where the pass has its factors. So many calls in a row,
-    /// in any encoders, share that buffer: the device runs them one after the other. Another
+    /// Like [`record`](Self::record), with alpha and beta on the device. For each factor and each
+    /// pass, a dispatch copies the factor to where the pass has its factors. Many calls in a row,
+    /// in any encoders, thus share one buffer: the device runs them one after the other. Another
     /// call may run between two submissions of one call. A call of several submissions therefore
     /// has a buffer of its own.
     pub(crate) fn record_with(

@@ -101,7 +101,7 @@ fn waited(
     catch_unwind(AssertUnwindSafe(wait)).ok()
 }
 
-/// What the thread does for a future.
+/// Tasks of the thread for a future.
 enum Task {
     /// Waits for the end of a submission, after which wgpu gives the answer.
     Wait(wgpu::Device, SubmissionIndex, Instant),

@@ -32,13 +32,13 @@ pub(super) struct Reached<'a> {
     pub(super) fours: Option<Fours>,
 }
 
-/// How a tensor is bound of which four elements at a time are read and written, in memory that
-/// begins and ends between such blocks.
+/// Binding of a tensor that is read and written four elements at a time. Its memory begins and ends
+/// between such blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fours {
-    /// As f32 or f16.
+    /// Vectors of f32 or f16.
     Floats,
-    /// Of 16-bit floats, as words of two.
+    /// Words of two 16-bit floats.
     Words,
 }
 

@@ -116,7 +116,7 @@ impl GatherMatmul {
         Tensor::zeros(self.x.context(), dtype, &[&shape[..], &[n]].concat())
     }
 
-    /// As [`run`](Self::run), into `y`, which may overlap x: that is read before. The work is
+    /// Like [`run`](Self::run), into `y`, which may overlap x: x is read before. The work is
     /// submitted, not waited for. Each call takes memory for the product and the sorted indices.
     ///
     /// # Errors
@@ -339,9 +339,9 @@ impl GatherMatmul {
     }
 }
 
-/// Of a call.
+/// Sizes of a call.
 struct Sizes {
-    /// Of the indices, and how many they are.
+    /// Shape of the indices, and how many they are.
     shape: Vec<usize>,
     count: usize,
     experts: usize,

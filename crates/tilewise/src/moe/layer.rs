@@ -105,7 +105,8 @@ struct Memory {
 }
 
 impl MoeLayer {
-    /// Of gate and up \[E, F, H\], down \[E, H, F\] and a router, or how many experts a token has.
+    /// A layer of gate and up \[E, F, H\], down \[E, H, F\] and a router, or how many experts a
+    /// token has.
     pub fn new(
         gate: impl Into<RightOperand>,
         up: impl Into<RightOperand>,
@@ -115,12 +116,12 @@ impl MoeLayer {
         Self::of(Gated::new(gate.into(), up.into(), down.into()), router.into())
     }
 
-    /// Of gate and up in one, \[E, 2·F, H\], where the rows of gate come first, and down \[E, H,
-    /// F\]: one product where [`new`](Self::new) has two.
+    /// A layer of gate and up in one, \[E, 2·F, H\], where the rows of gate come first, and down
+    /// \[E, H, F\]: one product in place of the two of [`new`](Self::new).
     ///
-    /// Where their rows alternate, two views of a dense stack \[E, F, 2, H\] are the
-    /// gate and the up of [`new`](Self::new): `stack.narrow(2, 0, 1)?.squeeze(2)?` and
-    /// `stack.narrow(2, 1, 1)?.squeeze(2)?`. Nothing is copied.
+    /// If the rows of gate and up alternate, two views of a dense stack \[E, F, 2, H\] are the gate
+    /// and the up of [`new`](Self::new): `stack.narrow(2, 0, 1)?.squeeze(2)?` and `stack.narrow(2,
+    /// 1, 1)?.squeeze(2)?`. Nothing is copied.
     pub fn fused(
         gate_up: impl Into<RightOperand>,
         down: impl Into<RightOperand>,
@@ -154,7 +155,7 @@ impl MoeLayer {
         self
     }
 
-    /// As [`shared`](Self::shared), with gate and up in one, \[2·F, H\].
+    /// Like [`shared`](Self::shared), with gate and up in one, \[2·F, H\].
     pub fn shared_fused(
         mut self,
         gate_up: impl Into<RightOperand>,
@@ -199,8 +200,8 @@ impl MoeLayer {
         Ok(y)
     }
 
-    /// As [`forward`](Self::forward), into `y`, floats \[T, H\] of any type. It may be x itself, or
-    /// overlap it: x and the logits are read before. Shared experts are added in f32, or in the
+    /// Like [`forward`](Self::forward), into `y`, floats \[T, H\] of any type. `y` may be x itself,
+    /// or overlap it: x and the logits are read before. Shared experts are added in f32, or in the
     /// type of x; for a `y` of another type, or with gaps between its rows, that takes memory for
     /// T·H numbers.
     ///

@@ -105,7 +105,7 @@ pub struct Choice<'a> {
     pub scoring: Scoring,
     /// Whether weights are made to sum to 1.
     pub normalize: bool,
-    /// What weights are multiplied by, a number of f32.
+    /// Factor of the weights, a number of f32.
     pub scale: f64,
     /// Numbers of f32.
     pub bias: Option<&'a [f64]>,
@@ -124,7 +124,7 @@ pub struct Layer<'a> {
     pub choice: Choice<'a>,
     /// The function of gate's product.
     pub activation: Activation,
-    /// As of [`MoeLayer`](super::MoeLayer).
+    /// Precision of products, as for [`MoeLayer`](super::MoeLayer).
     pub precision: Precision,
     /// The experts.
     pub own: Ffn<'a>,
@@ -161,11 +161,11 @@ pub fn product(x: &Approx, w: &Stack<'_>, [rows, n, k]: [usize; 3], types: Types
 /// The types of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Types {
-    /// Of x.
+    /// Type of x.
     pub x: DType,
-    /// Of the output.
+    /// Type of the output.
     pub out: DType,
-    /// As of [`Gemm`](crate::Gemm).
+    /// Precision, as for [`Gemm`](crate::Gemm).
     pub precision: Precision,
 }
 

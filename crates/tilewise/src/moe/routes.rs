@@ -34,7 +34,7 @@ pub enum Routes {
     /// They are chosen already, k for each token; the layer's router is not asked. Any k will do,
     /// and a token may have an expert twice. A call with another k takes new memory.
     Chosen {
-        /// What the output of each expert is multiplied by: floats \[T, k\].
+        /// Factors of the experts' outputs: floats \[T, k\].
         weights: Tensor,
         /// u32 \[T, k\]. An expert from E on adds nothing, if its weight is finite: another layer
         /// may have it.

@@ -25,10 +25,10 @@ pub enum Scoring {
 /// Chooses for each token the `k` experts with the largest logits, and makes their scores weights.
 /// A number converts to a router ([`From`]): it is `k`, and the rest has its defaults.
 ///
-/// Of equal logits the one of the lower expert counts as larger, and NaN as the largest of all.
-/// After a softmax, NaN or +∞ among the logits of a token makes all its weights NaN. After a
-/// sigmoid the weight of a chosen expert is NaN where its logit is, and with it, once normalized,
-/// all weights of the token. Chosen experts exist in any case, and no other token is affected.
+/// Among equal logits, the one of the lower expert counts as larger. NaN counts as the largest of
+/// all. After a softmax, NaN or +∞ among the logits of a token makes all its weights NaN. After a
+/// sigmoid, the weight of a chosen expert is NaN if its logit is NaN; once normalized, all weights
+/// of the token are NaN then. Chosen experts exist in any case, and no other token is affected.
 ///
 /// It is made for up to a thousand experts or so: the time grows with the square of their number.
 ///
@@ -67,7 +67,7 @@ impl From<usize> for Router {
 }
 
 impl Router {
-    /// Of so many experts for each token.
+    /// A router that chooses `k` experts for each token.
     pub fn new(k: usize) -> Self {
         Router { k, scoring: Scoring::default(), normalize: None, scale: 1.0, bias: None }
     }
@@ -182,7 +182,7 @@ impl Router {
         Ok(routing)
     }
 
-    /// As [`run`](Self::run), into tensors that are there.
+    /// Like [`run`](Self::run), into tensors that exist.
     ///
     /// # Errors
     /// As [`run`](Self::run); `Shape` for a routing of other numbers of tokens, experts or k.
@@ -281,7 +281,7 @@ impl Routing {
         Self::with_room(context, tokens, experts, k)
     }
 
-    /// The same for any k: of experts that are chosen already some may not be here.
+    /// Like [`zeros`](Self::zeros), for any k: experts that are chosen already may not be here.
     pub(super) fn with_room(
         context: &Context,
         tokens: usize,

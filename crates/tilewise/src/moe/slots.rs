@@ -26,7 +26,7 @@ impl Slots {
         })
     }
 
-    /// Those of the first tokens, if there are so many.
+    /// Slots of the first tokens; none if there are fewer.
     pub(super) fn narrow(&self, tokens: usize) -> Result<Option<Self>> {
         let &[most, k] = self.places.shape() else { return Ok(None) };
         if tokens > most {

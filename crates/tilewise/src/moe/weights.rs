@@ -237,7 +237,7 @@ impl Gated {
     }
 }
 
-/// What goes into a product: the rows of x, or those by index.
+/// Input of a product: the rows of x, or rows of x by index.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub(super) x: &'a Tensor,

@@ -82,7 +82,7 @@ binary! {
         |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }, |_, _, _| 0.0;
     /// a to the power of b; NaN for a below 0 and b that is not whole.
     Pow "pow" "power(x, z)" f64::powf, |a, b, y| {
-        // Of 2^t with t = b·log₂|a|.
+        // The magnitude is 2^t with t = b·log₂|a|.
         let t = if a == 0.0 { 0.0 } else { (b * a.abs().log2()).abs().min(1e4) };
         let logarithm = (3.0 * t).max(4.0 * b.abs().min(1e9));
         ((3.0 + 3.0 * t) + logarithm) * ULP * y.abs()
@@ -108,7 +108,7 @@ fn silu_slope(x: f64) -> f64 {
     f * (1.0 + x * rest)
 }
 
-/// Of f, of x·(1 − f), and of the sum, whose terms may cancel.
+/// Error of [`silu_slope`]: that of f, of x·(1 − f), and of the sum, whose terms may cancel.
 fn silu_slope_error(x: f64) -> f64 {
     let x = x.clamp(-700.0, 700.0);
     let [f, rest] = [x, -x].map(|x| Unary::Sigmoid.reference(x));

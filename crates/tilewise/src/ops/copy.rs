@@ -55,8 +55,8 @@ impl Tensor {
         copy(self).out_dtype(dtype).run()
     }
 
-    /// The same elements one after the other, row-major: this tensor if they lie so already, a new
-    /// one if not. The work is submitted, not waited for.
+    /// These elements one after the other, row-major: this tensor if they lie so already, a new one
+    /// if not. The work is submitted, not waited for.
     ///
     /// ```
     /// use tilewise::{Context, Tensor};

@@ -24,11 +24,11 @@ pub(super) fn steps<K, const N: usize>(
     part: &impl Fn(&K, usize, Range<usize>) -> Result<Option<K>>,
     entries: &impl Fn(&K) -> usize,
 ) -> Result<Steps> {
-    // Of the whole, too, for the sake of its checks: parts do not know of each other.
+    // The whole is planned, too, for the sake of its checks: parts do not know of each other.
     let whole = plan(kind, outs)?;
     let limit = outs[0].context().caps().max_binding_bytes;
     let bound = bound(&whole)?;
-    // Of several the first one.
+    // The first one, if several are largest.
     let largest = bound.iter().enumerate().rev().max_by_key(|(_, (_, bytes))| *bytes);
     let Some((at, &(operand, bytes))) = largest.filter(|(_, (_, bytes))| *bytes > limit) else {
         return Ok(whole);
@@ -64,7 +64,7 @@ pub(super) fn steps<K, const N: usize>(
     Ok(all)
 }
 
-/// What the steps bind: names and bytes.
+/// Bindings of the steps: names and bytes.
 fn bound(steps: &Steps) -> Result<SmallVec<[(&'static str, u64); 8]>> {
     steps.iter().flat_map(|step| step.bound()).map(|(name, bytes)| Ok((name, bytes?))).collect()
 }

@@ -43,13 +43,13 @@ fn turned(x: vec4<f32>) -> vec4<f32> {
     return (x - turns * 6.28125) - turns * 0.0019353071795864769;
 }
 
-// Of powers of negative numbers, WGSL's own pow knows none.
+// Powers of any numbers. WGSL's own pow knows none of negative numbers.
 fn power(x: vec4<f32>, z: vec4<f32>) -> vec4<f32> {
     let whole = floor(z) == z;
     let odd = whole & (floor(z * 0.5) * 2.0 != z);
     let zero = x == vec4(0.0);
     let magnitude = pow(select(abs(x), vec4(1.0), zero), z);
-    // Of zero: 0, or its inverse.
+    // A power of zero is 0, or the inverse of 0.
     var f = select(magnitude, select(vec4(0.0), 1.0 / abs(x), z < vec4(0.0)), zero);
     let negative = (bitcast<vec4<u32>>(x) & vec4(0x80000000u)) != vec4(0u);
     f = select(f, -f, odd & negative);

@@ -82,7 +82,7 @@ pub(super) fn broadcast(tensor: &Tensor, shape: &[usize]) -> Option<Sizes> {
     Some(strides)
 }
 
-/// What a tensor is for a range along an axis of a shape of so many axes, to which it is broadcast.
+/// Part of a tensor for a range along an axis of a shape of `rank` axes, to which it is broadcast.
 pub(super) fn part_of(
     tensor: &Tensor,
     rank: usize,
@@ -103,8 +103,8 @@ pub(super) struct Axes<const N: usize> {
 }
 
 impl<const N: usize> Axes<N> {
-    /// The same elements in the same order with as few axes as will do: axes of one element are
-    /// left out, and neighbours that every tensor walks as one become one.
+    /// The fewest axes that give these elements in this order: axes of one element are left out,
+    /// and neighbours that every tensor walks as one become one.
     pub(super) fn collapsed(&self) -> Self {
         let mut few = Axes { shape: Sizes::new(), strides: std::array::from_fn(|_| Sizes::new()) };
         for (axis, &size) in self.shape.iter().enumerate() {

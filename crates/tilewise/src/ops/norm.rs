@@ -14,7 +14,7 @@ use tilewise_core::{DType, Error, Result};
 pub struct Norm {
     x: Tensor,
     weight: Tensor,
-    /// Of layer_norm, which subtracts the mean.
+    /// Bias of layer_norm, which subtracts the mean; none for rms_norm.
     bias: Option<Tensor>,
     eps: f32,
 }

@@ -82,7 +82,7 @@ pub(super) fn submit(context: &Context, label: &str, steps: &[Step]) -> Result<(
     }
 }
 
-/// As one compute pass.
+/// Encodes the steps as one compute pass.
 pub(super) fn encode(
     encoder: &mut wgpu::CommandEncoder,
     label: &str,
@@ -203,8 +203,8 @@ impl<K: Operation> Op<K> {
         Ok(self.steps(out)?.into_iter().map(kernel).collect())
     }
 
-    /// As [`calls`](Self::calls), of other texts, for the mutation check: `text` is given the path
-    /// and the text of a file, as [`texts`](super::texts) lists them.
+    /// Like [`calls`](Self::calls), with other texts, for the mutation check: `text` is given the
+    /// path and the text of a file, as [`texts`](super::texts) lists them.
     #[doc(hidden)]
     pub fn calls_of(
         &self,

@@ -118,8 +118,8 @@ impl<K: PairOperation> Pair<K> {
         Ok(self.steps(outs)?.into_iter().map(kernel).collect())
     }
 
-    /// As [`calls`](Self::calls), of other texts, for the mutation check: `text` is given the path
-    /// and the text of a file, as [`texts`](super::texts) lists them.
+    /// Like [`calls`](Self::calls), with other texts, for the mutation check: `text` is given the
+    /// path and the text of a file, as [`texts`](super::texts) lists them.
     #[doc(hidden)]
     pub fn calls_of(
         &self,

@@ -38,7 +38,7 @@ impl<const N: usize> Rows<N> {
         tensor.laid_out(&self.axes.shape, &self.axes.strides[of])
     }
 
-    /// As [`view`](Self::view), with rows of another length.
+    /// Like [`view`](Self::view), with rows of another length.
     pub(super) fn view_of(&self, tensor: &Tensor, of: usize, length: usize) -> Tensor {
         let mut shape = self.axes.shape.clone();
         shape.pop();
@@ -57,13 +57,13 @@ impl<const N: usize> Rows<N> {
         self.dispatch_of(call, self.length(), caps)
     }
 
-    /// As [`dispatch`](Self::dispatch), with an invocation for each element of short rows, and with
-    /// four of them at least.
+    /// Like [`dispatch`](Self::dispatch), with an invocation for each element of short rows, and
+    /// with four of them at least.
     pub(super) fn dispatch_each(&self, call: Call, caps: &Caps) -> Call {
         self.dispatch_of(call, self.length().max(4) * SHARE, caps)
     }
 
-    /// As for rows of this length.
+    /// Like [`dispatch`](Self::dispatch), for rows of this length.
     fn dispatch_of(&self, call: Call, length: usize, caps: &Caps) -> Call {
         let Shares { invocations, rows } = Shares::new(length, caps);
         let call = call
@@ -74,8 +74,8 @@ impl<const N: usize> Rows<N> {
         dispatch(call, self.count.div_ceil(rows), invocations * rows, caps)
     }
 
-    /// As [`dispatch`](Self::dispatch), where invocations keep their elements if these are few:
-    /// KEPT, in TURNS blocks.
+    /// Like [`dispatch`](Self::dispatch), for invocations that keep their elements if these are
+    /// few: KEPT, in TURNS blocks.
     pub(super) fn dispatch_kept(&self, call: Call, caps: &Caps) -> Call {
         let lanes = Shares::new(self.length(), caps).invocations as usize;
         let turns = self.turns(lanes);
@@ -114,8 +114,8 @@ impl<const N: usize> Rows<N> {
         Shared { shares, across, turns, span: span(segments), segments }
     }
 
-    /// As [`dispatch`](Self::dispatch), for rows in segments: `span` and `units`, too. `Overflow`
-    /// for more than kernels count.
+    /// Like [`dispatch`](Self::dispatch), for rows in segments: `span` and `units`, too. `Overflow`
+    /// for more segments than kernels count.
     pub(super) fn dispatch_segments(
         &self,
         operation: &str,
@@ -159,11 +159,12 @@ pub(super) struct Shared {
     pub(super) segments: usize,
 }
 
-/// So many workgroups of this size, in rows of workgroups where one is not enough.
+/// The call with `groups` workgroups of this size, in several rows of workgroups if one is not
+/// enough.
 fn dispatch(call: Call, groups: u32, size: u32, caps: &Caps) -> Call {
     let x = groups.min(caps.max_workgroups);
     let y = if x == 0 { 0 } else { groups.div_ceil(x) };
-    // Where the product does not fit, the call is refused for its number of workgroups.
+    // If the product does not fit, the call is refused for its number of workgroups.
     call.workgroup([size, 1, 1]).grid([x.saturating_mul(size), y, 1])
 }
 
@@ -194,7 +195,7 @@ pub(super) fn one_each(operation: &str, call: Call, count: usize, caps: &Caps) -
     Ok(in_groups(call, count.div_ceil(group_size(caps) as usize) as u32, caps))
 }
 
-/// The same elements, each by itself: with an axis of one at the end, no text has four of them.
+/// These elements, each by itself: with an axis of one at the end, no text has four of them.
 pub(super) fn singly(tensor: &Tensor) -> Tensor {
     let axis = |sizes: &[usize]| Sizes::from_iter(sizes.iter().copied().chain([1]));
     tensor.laid_out(&axis(tensor.shape()), &axis(tensor.strides()))

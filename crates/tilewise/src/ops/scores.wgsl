@@ -35,7 +35,7 @@ fn is_plain(s: vec4<f32>, count: u32) -> bool {
     return count >= 4u && max(pairs.x, pairs.y) < 0x7f800000u;
 }
 
-// Of the first `count` scores. −∞ does not count.
+// The largest of the first `count` scores. −∞ does not count.
 fn largest(s: vec4<f32>, count: u32) -> Part {
     if is_plain(s, count) {
         return vec2(max(max(s.x, s.y), max(s.z, s.w)), 0.0);

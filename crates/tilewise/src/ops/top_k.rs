@@ -19,9 +19,9 @@ pub struct TopK {
 /// The `k` largest elements along the last axis of `x`, \[…, n\], from the largest down: values
 /// \[…, k\] in the type of `x`, and indices \[…, k\] as u32.
 ///
-/// Of equal elements the one with the lower index comes first. NaN counts as the largest, as in
-/// PyTorch, and the two zeros are equal, as in [`arg_max`](super::arg_max). Values are exact. It is
-/// made for a `k` up to 64 or so: the time grows with k·n.
+/// Among equal elements, the one with the lower index comes first. NaN counts as the largest, as in
+/// PyTorch, and the two zeros are equal, as in [`arg_max`](super::arg_max). Values are exact. The
+/// operation is made for a `k` up to 64 or so: the time grows with k·n.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};

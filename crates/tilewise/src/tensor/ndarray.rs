@@ -50,7 +50,7 @@ impl Tensor {
             .map_err(|error| Error::Overflow(format!("an array of {:?}: {error}", self.shape())))
     }
 
-    /// As [`to_ndarray`](Self::to_ndarray), blocking.
+    /// Like [`to_ndarray`](Self::to_ndarray), blocking.
     ///
     /// # Errors
     /// As [`to_ndarray`](Self::to_ndarray).

@@ -246,8 +246,7 @@ impl Tensor {
         Ok((view, (first - start) / size))
     }
 
-    /// The same first element under another shape and other strides, which lead to no element
-    /// outside the view.
+    /// This view under another shape and other strides, which lead to no element outside it.
     pub(crate) fn laid_out(&self, shape: &[usize], strides: &[usize]) -> Tensor {
         Tensor { shape: shape.into(), strides: strides.into(), ..self.view() }
     }
@@ -291,7 +290,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// The same storage from its start, as elements of another type.
+    /// This storage from its start, as elements of another type.
     pub(crate) fn as_packed(&self, dtype: DType, shape: &[usize]) -> Tensor {
         Tensor::packed(&self.context, dtype, shape, self.storage.clone())
     }

@@ -63,7 +63,7 @@ impl Tensor {
         }
     }
 
-    /// As [`extent_bytes`](Self::extent_bytes), for host storage.
+    /// Like [`extent_bytes`](Self::extent_bytes), for host storage.
     pub(crate) fn host_bytes(&self) -> Result<Vec<u8>> {
         let (first, bytes) = (self.offset * self.dtype.bytes() as usize, self.extent()? as usize);
         let words = self.storage.host()?;
@@ -84,7 +84,7 @@ impl Tensor {
         })
     }
 
-    /// As [`read`](Self::read), blocking.
+    /// Like [`read`](Self::read), blocking.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -93,7 +93,7 @@ impl Tensor {
         pollster::block_on(self.read())
     }
 
-    /// As [`read_f32`](Self::read_f32), blocking.
+    /// Like [`read_f32`](Self::read_f32), blocking.
     ///
     /// # Errors
     /// As [`read_f32`](Self::read_f32).
@@ -102,7 +102,7 @@ impl Tensor {
         pollster::block_on(self.read_f32())
     }
 
-    /// As [`read_bytes`](Self::read_bytes), blocking.
+    /// Like [`read_bytes`](Self::read_bytes), blocking.
     ///
     /// # Errors
     /// As [`read_bytes`](Self::read_bytes).

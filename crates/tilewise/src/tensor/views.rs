@@ -96,7 +96,8 @@ impl Tensor {
         Ok(self.with_axis(axis))
     }
 
-    /// As [`unsqueeze`](Self::unsqueeze), for a dimension that there can be.
+    /// Like [`unsqueeze`](Self::unsqueeze), for an `axis` that is not beyond the number of
+    /// dimensions.
     pub(crate) fn with_axis(&self, axis: usize) -> Tensor {
         let mut view = self.view();
         view.shape.insert(axis, 1);
@@ -285,8 +286,8 @@ impl Tensor {
         self.slice(&ranges)
     }
 
-    /// The same elements in row-major order under another shape, as a view: dimensions are split,
-    /// and made one where their strides allow it.
+    /// These elements in row-major order under another shape, as a view: dimensions are split, and
+    /// joined if their strides allow it.
     ///
     /// ```
     /// use tilewise::{Context, DType, Tensor};

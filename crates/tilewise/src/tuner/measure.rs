@@ -170,8 +170,8 @@ fn repetitions(once: f64) -> usize {
     (SAMPLE / once).clamp(1.0, MOST_REPETITIONS) as usize
 }
 
-/// The same problem at the start of its storage, with factors under which an output that is
-/// computed again and again stays finite.
+/// This problem at the start of its storage, with factors under which an output stays finite that
+/// is computed again and again.
 fn compact(problem: &Problem) -> Problem {
     let mut own = *problem;
     let move_up = |operand: &mut Operand| {
@@ -267,14 +267,14 @@ fn contents(problem: &Problem, role: Role) -> Vec<u8> {
         Role::Bias => epilogue.bias.map_or(Vec::new(), |bias| random(bias.operand.format)),
         Role::Residual => epilogue.residual.map_or(Vec::new(), |residual| random(residual.format)),
         Role::RowIndex => {
-            // As the rows of tokens are scattered over a matrix; 7919 is prime.
+            // The rows of tokens are scattered over a matrix in this way; 7919 is prime.
             let rows = problem.stored_rows().max(1);
             let indices = (0..problem.indices().unwrap_or(0)).map(|i| (i * 7919 % rows) as u32);
             indices.flat_map(u32::to_le_bytes).collect()
         }
         Role::Offsets => {
             let ends = problem.grouping.even_ends(problem.m, problem.k);
-            // As many words as are bound: those before the first end are read by nobody.
+            // All words that are bound are filled; nobody reads the words before the first end.
             let bound: u64 = problem.grouping.operands().map(|(_, words)| words).sum();
             let before = vec![0; (bound as usize).saturating_sub(ends.len())];
             before.into_iter().chain(ends).flat_map(u32::to_le_bytes).collect()
