@@ -81,7 +81,7 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
 
 /// Indices of rows or matrices.
 struct Indices {
-    /// Where the indices come from, and how many there are.
+    /// Source and number of the indices, in words.
     name: String,
     all: Vec<u32>,
 }

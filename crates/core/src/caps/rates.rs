@@ -18,7 +18,8 @@ pub struct Rates {
     pub idle: f64,
 }
 
-/// Share of the published memory bandwidth that a copy reaches, measured on an H200: 4.0 of 4.8 TB/s.
+/// Share of the published memory bandwidth that a copy reaches, measured on an H200: 4.0 of 4.8
+/// TB/s.
 pub const COPIED: f64 = 0.83;
 
 /// A known chip: part of its name, cores, f32 TFLOP/s of all of them, GB/s that a copy moves.
