@@ -312,7 +312,7 @@ pub(crate) struct QmatmulArgs {
     /// Element type of Y [default: that of X]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
-    /// As for matmul
+    /// Precision, as for matmul
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
     #[command(flatten)]
@@ -370,7 +370,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "ROWS", requires = "groups",
         value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) expected_rows: Option<u64>,
-    /// As for matmul
+    /// Precision, as for matmul
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
     /// Plan with operands that were packed beforehand, where kernels want that
@@ -380,10 +380,10 @@ pub(crate) struct PlanArgs {
     /// tuned plays a part
     #[arg(long, value_name = "NAME", conflicts_with = "adapter")]
     pub(crate) caps: Option<String>,
-    /// As for matmul
+    /// Adapter, as for matmul
     #[arg(long, value_name = "NAME|cpu")]
     pub(crate) adapter: Option<String>,
-    /// As for matmul
+    /// Kernel, as for matmul
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
 }
@@ -391,7 +391,7 @@ pub(crate) struct PlanArgs {
 /// Options of `tilewise demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// As for matmul
+    /// Adapter, as for matmul
     #[arg(long, value_name = "NAME|cpu")]
     pub(crate) adapter: Option<String>,
 }

@@ -122,7 +122,7 @@ pub(crate) struct MoeArgs {
 pub(crate) struct Ways {
     #[command(flatten)]
     pub(crate) format: Format,
-    /// As for matmul
+    /// Precision, as for matmul
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Workgroups along x, y and z; what is left out is 1
     #[arg(long, value_name = "X,Y,Z", default_value = "1", value_parser = grid)]
     pub(crate) grid: [u32; 3],
-    /// What to bind to @binding(B) of @group(G), group 0 unless said; see below
+    /// Value to bind to @binding(B) of @group(G), group 0 unless said; see below
     #[arg(long = "bind", value_name = "[G.]B=VALUE", value_parser = bind)]
     pub(crate) bindings: Vec<(Slot, Value)>,
     /// Elements of a binding that belong to the operand; accesses to the others are findings.
