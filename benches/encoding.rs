@@ -1,6 +1,6 @@
-//! What one product costs on the CPU once it is warm, beside the calls of wgpu that it ends in and
-//! the planning that it is spared. On the adapter that `TILEWISE_ADAPTER` names, else on the first
-//! that opens; no product is submitted.
+//! Measures what one warm product costs on the CPU, beside the calls of wgpu that it ends in and
+//! the planning that it is spared. The adapter is the one that `TILEWISE_ADAPTER` names, else the
+//! first that opens. No measured product is submitted.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

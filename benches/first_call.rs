@@ -11,7 +11,8 @@ use tilewise_benches::shapes::{self, Shape};
 
 /// Marks the process of one shape.
 const ONE: &str = "--one";
-/// What keeps this library, NVIDIA's driver and Mesa from using shaders of earlier processes.
+/// Settings that keep this library, NVIDIA's driver and Mesa from using shaders of earlier
+/// processes.
 const NO_CACHES: [(&str, &str); 3] = [
     ("TILEWISE_CACHE_DIR", ""),
     ("__GL_SHADER_DISK_CACHE", "0"),

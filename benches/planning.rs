@@ -1,4 +1,4 @@
-//! What planning costs on the CPU: it is part of every call.
+//! Measures what planning a product and assembling a shader cost on the CPU.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -104,7 +104,7 @@ pub(crate) struct Args {
     pub(crate) commit: String,
 }
 
-/// What the first hour decides for itself, or does not write.
+/// Options that the first hour sets itself, or whose output it does not write.
 const NOT_ASKED: [&str; 14] = [
     "shapes",
     "quick",
@@ -122,7 +122,7 @@ const NOT_ASKED: [&str; 14] = [
     "peak_gbs",
 ];
 
-/// What a report that is only shown has no use for.
+/// Options of a measurement, which a report that is only shown cannot use.
 const MEASURING: [&str; 9] = [
     "shapes",
     "quick",
@@ -153,7 +153,7 @@ impl Args {
         })
     }
 
-    /// What to measure where no shape is named.
+    /// The shapes to measure if none is named.
     pub(crate) fn default_shapes(&self, software: bool) -> Result<Vec<Shape>, String> {
         match (software, self.quick) {
             (true, _) => shapes::parse(&["tiny"]),
@@ -163,7 +163,7 @@ impl Args {
     }
 }
 
-/// What `--shapes` takes, with the groups that there are.
+/// The help of `--shapes`, with all groups.
 fn shapes_help() -> String {
     let names = |groups: &[&str]| groups.join(", ");
     let others: Vec<_> =

@@ -11,7 +11,7 @@ use tilewise::{Context, Error, Result, timing, wgpu};
 pub struct Ceiling {
     /// f32 operations per second, 10^12, a fused multiply-add counted as two; 0 when unknown.
     pub peak_tflops: f64,
-    /// The same of f16 and bf16; absent when unknown.
+    /// f16 and bf16 operations per second, 10^12; absent when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_tflops_f16: Option<f64>,
     /// 10^9 bytes per second, read and written; 0 when unknown.
@@ -102,10 +102,10 @@ impl Ceiling {
         Ok(ceiling)
     }
 
-    /// As [`of`](Self::of), always measured.
+    /// Like [`of`](Self::of), but always measured.
     ///
     /// # Errors
-    /// As [`of`](Self::of); `WrongContext` on the CPU executor.
+    /// The errors of [`of`](Self::of), and `WrongContext` on the CPU executor.
     pub fn measured(ctx: &Context) -> Result<Ceiling> {
         measure(ctx)
     }
@@ -128,7 +128,7 @@ impl Ceiling {
     }
 }
 
-/// What a GPU reaches.
+/// Measures what a GPU reaches.
 fn measure(ctx: &Context) -> Result<Ceiling> {
     let device = ctx
         .device()

@@ -1,6 +1,6 @@
 //! Published rates of chips that name themselves. WebGPU reports neither cores nor clocks.
 
-/// What a chip's maker, or those who measured it, say that it reaches.
+/// The rates of a chip, as its maker publishes them or others have measured them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
     /// Its name: `Apple M1 Max`.

@@ -8,7 +8,7 @@ use tilewise::Precision;
 pub struct Regression {
     /// Name of the shape.
     pub shape: String,
-    /// What it is compared with.
+    /// Label of the earlier run.
     pub earlier: String,
     /// Milliseconds: now, and then.
     pub ms: [f64; 2],

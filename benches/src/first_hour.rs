@@ -28,7 +28,7 @@ use tilewise_core::kernel::Language;
 /// The file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hour {
-    /// What the file is.
+    /// A line for readers: what the file is.
     pub file: String,
     /// Name of the device.
     pub adapter: String,
@@ -65,7 +65,7 @@ pub struct Question {
     pub answers: Vec<Answer>,
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// Its name.
@@ -81,7 +81,7 @@ pub struct Answer {
 pub enum Outcome {
     /// How long a product takes, after it was found right.
     Measured(Figures),
-    /// What the compiler says.
+    /// The compiler's words on many texts.
     Compiled(Compiled),
     /// How many threads the pipelines may have.
     Pipelines(Pipelines),
@@ -108,7 +108,7 @@ pub struct Figures {
     pub gbs: Option<f64>,
     /// The kernel that ran, or another library.
     pub kernel: String,
-    /// What it is written in.
+    /// The kernel's language.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub language: String,
     /// The kernels of edges that are computed apart.
@@ -118,7 +118,7 @@ pub struct Figures {
     pub method: String,
 }
 
-/// What the compiler says of many texts.
+/// The compiler's words on many texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Compiled {
     /// How many there are.
@@ -135,19 +135,19 @@ pub struct Compiled {
     pub warnings: Vec<Complaint>,
 }
 
-/// What the compiler makes of many texts.
+/// The threads of the pipelines of many texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pipelines {
     /// How many texts there are.
     pub texts: usize,
-    /// Of each for which there was time, the threads.
+    /// The threads of each text for which there was time.
     pub threads: Vec<Threads>,
 }
 
 /// The most threads of a threadgroup of one pipeline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Threads {
-    /// What it is for.
+    /// Label of the text.
     pub text: String,
     /// How many are launched.
     pub launched: u32,

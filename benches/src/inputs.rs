@@ -88,12 +88,12 @@ impl Inputs {
         self.ragged(ctx, shape, &shape.numbers(), software)
     }
 
-    /// As [`operands`](Self::operands), with other numbers of groups than the shape's. For a shape
-    /// without groups they are ends: each group of A's rows ends there and has its own B, and the
-    /// last end is the last row.
+    /// Like [`operands`](Self::operands), with `numbers` in place of the shape's own. If the shape
+    /// has no groups, `numbers` are ends: each group of A's rows ends there and has its own B, and
+    /// the last end is the last row.
     ///
     /// # Errors
-    /// As [`operands`](Self::operands); `GroupOffsets` for ends that decrease.
+    /// The errors of [`operands`](Self::operands), and `GroupOffsets` for ends that decrease.
     pub fn ragged(
         &mut self,
         ctx: &Context,
@@ -105,7 +105,7 @@ impl Inputs {
         self.within(ctx, shape, numbers, software, most)
     }
 
-    /// As [`ragged`](Self::ragged), where a stack of dense matrices of more than `most` bytes lies
+    /// Like [`ragged`](Self::ragged), but a stack of dense matrices of more than `most` bytes lies
     /// in several buffers.
     fn within(
         &mut self,
@@ -121,7 +121,7 @@ impl Inputs {
         let strides = sizes.map(|size| size.iter().product::<usize>().next_multiple_of(ALIGNMENT));
         let largest = strides.into_iter().max().unwrap_or(1);
         let most = ctx.caps().max_buffer_bytes / shape.dtype.bytes() / largest as u64;
-        // Of experts without rows nothing is read.
+        // Experts without rows are not read.
         let bytes = match shape.experts {
             Some(_) => shape.bytes(),
             None => {
@@ -137,7 +137,7 @@ impl Inputs {
             .transpose()?;
         let pooled = [true, quantized.is_none() && shards.is_none(), shape.gated];
         let needed = [0, 1, 2].map(|at| if pooled[at] { strides[at] * sets } else { 0 });
-        // What is too small is given back before more is asked for.
+        // Pools that are too small are given back before more memory is asked for.
         for (pool, needed) in self.pools.iter_mut().zip(needed) {
             pool.take_if(|pool| needed > 0 && !pool.serves(shape.dtype, needed));
         }

@@ -44,7 +44,7 @@ fn run(args: &Args) -> Result<bool, String> {
     if args.list_shapes {
         return list(args).map(|()| true);
     }
-    // What is wrong with the files and the shapes is said before a device is opened.
+    // Errors in the files and the shapes are reported before a device is opened.
     let others =
         args.compare.iter().map(|path| Report::load(path)).collect::<Result<Vec<_>, _>>()?;
     let shapes = shapes::parse(&args.shapes)?;

@@ -32,7 +32,7 @@ pub struct Choice {
     pub kernel: String,
     /// Median time of one product in milliseconds; of one sample, where that was twice the best.
     pub ms: f64,
-    /// What the planner expected, in milliseconds.
+    /// The planner's estimate, in milliseconds.
     pub estimate_ms: f64,
 }
 
@@ -41,7 +41,7 @@ pub struct Choice {
 pub struct Measured {
     /// The kernel that ran.
     pub kernel: String,
-    /// What it is written in; none on the CPU executor.
+    /// That kernel's language; none on the CPU executor.
     pub language: Option<Language>,
     /// The kernels of the edges, where they are products of their own.
     pub edges: Vec<String>,
@@ -116,11 +116,12 @@ impl Bench {
         self.measured(&operands, kernel, samples)
     }
 
-    /// As [`measure`](Self::measure), with the planner's choice among the kernels of one language.
+    /// Like [`measure`](Self::measure), with the planner's choice among the kernels of one
+    /// language.
     ///
     /// # Errors
-    /// As [`measure`](Self::measure); `NoKernel` if no kernel of this language serves the shape and
-    /// compiles on the device.
+    /// The errors of [`measure`](Self::measure), and `NoKernel` if no kernel of this language
+    /// serves the shape and compiles on the device.
     pub fn measure_in(
         &mut self,
         language: Language,
@@ -131,10 +132,10 @@ impl Bench {
         self.measured_in(language, &operands, samples)
     }
 
-    /// As [`measure_in`](Self::measure_in), of operands that are there.
+    /// Like [`measure_in`](Self::measure_in), with operands that exist already.
     ///
     /// # Errors
-    /// As [`measure_in`](Self::measure_in).
+    /// The errors of [`measure_in`](Self::measure_in).
     pub fn measured_in(
         &mut self,
         language: Language,
@@ -144,7 +145,7 @@ impl Bench {
         let planned = operands.product(0, None);
         if written_in(&operands.plan(None)?, language) {
             operands.check(None)?;
-            // What does not compile has been replaced by now.
+            // A kernel that does not compile has been replaced by now.
             if written_in(&operands.plan(None)?, language) {
                 return self.measured(operands, None, samples);
             }
@@ -226,10 +227,10 @@ impl Bench {
         measurable(median(&mut seconds))
     }
 
-    /// As [`measure`](Self::measure), of operands that are there.
+    /// Like [`measure`](Self::measure), with operands that exist already.
     ///
     /// # Errors
-    /// As [`measure`](Self::measure).
+    /// The errors of [`measure`](Self::measure).
     pub fn measured(
         &mut self,
         operands: &Operands,
@@ -331,7 +332,7 @@ fn measurable(seconds: f64) -> Result<f64> {
     ))
 }
 
-/// As many products as fill a sample.
+/// The number of products that fill a sample.
 fn repetitions(once: f64) -> usize {
     ((SAMPLE / once.max(1e-7)) as usize).clamp(1, 200)
 }

@@ -1,4 +1,4 @@
-//! What was measured: as JSON for records and comparisons, and as rows of a table.
+//! Reports of measurements: as JSON for records and comparisons, and as rows of a table.
 
 use crate::ceiling::Ceiling;
 use crate::measure::{Choice, Measured};
@@ -15,7 +15,7 @@ const OTHER: &str = "other";
 /// a default.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// What ran: `tilewise`, or the peer's name and version.
+    /// The library that ran: `tilewise`, or the peer's name and version.
     pub library: String,
     /// Name of the device.
     pub adapter: String,
@@ -30,8 +30,8 @@ pub struct Report {
     /// The ceilings of the device; in a peer's report 0 where it measured none.
     #[serde(flatten)]
     pub ceiling: Ceiling,
-    /// Of the shapes whose other kernels were timed too, the share on which the planner's choice
-    /// takes at most 10% longer than the best.
+    /// The share of shapes on which the planner's choice takes at most 10% longer than the best
+    /// kernel, among the shapes whose other kernels were timed too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_best: Option<f64>,
     /// The shapes.
@@ -89,7 +89,7 @@ pub struct Row {
     pub precision: String,
     /// The kernel that ran.
     pub kernel: String,
-    /// What it is written in, `WGSL` or `MSL`; empty where that is not known.
+    /// The kernel's language, `WGSL` or `MSL`; empty if it is unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub language: String,
     /// The kernels of the edges, where they are products of their own.
@@ -168,14 +168,14 @@ impl Row {
         }
     }
 
-    /// What tells shapes apart.
+    /// The properties that tell shapes apart.
     pub fn key(&self) -> Key<'_> {
         let [layout, dtype, weights] = [&self.layout, &self.dtype, &self.weights];
         let words = [layout, dtype, weights, &self.prepared, &self.extras, &self.precision];
         ([self.batch, self.m, self.n, self.k], words.map(String::as_str), self.experts.clone())
     }
 
-    /// What tells shapes apart but for the precision.
+    /// The key without the precision.
     pub(crate) fn but_precision(&self) -> Key<'_> {
         let (sizes, [layout, dtype, weights, prepared, extras, _], experts) = self.key();
         (sizes, [layout, dtype, weights, prepared, extras, ""], experts)
@@ -283,7 +283,7 @@ impl Report {
         groups
     }
 
-    /// What ran, in few words.
+    /// The library, with its commit if known.
     pub fn label(&self) -> String {
         if self.commit.is_empty() || self.commit == "unknown" {
             self.library.clone()
@@ -292,7 +292,7 @@ impl Report {
         }
     }
 
-    /// What ran, where, and when.
+    /// The library, the device, and the day of the run.
     pub fn title(&self) -> String {
         let Report { adapter, backend, driver, date, .. } = self;
         let interface: Vec<_> = [backend, driver]

@@ -224,23 +224,23 @@ pub fn parse(list: &[impl AsRef<str>]) -> Result<Vec<Shape>, String> {
     Ok(shapes)
 }
 
-/// Those of `shapes` that `--quick` keeps.
+/// The shapes that `--quick` keeps.
 pub fn quick(mut shapes: Vec<Shape>) -> Vec<Shape> {
     shapes.retain(|shape| QUICK.contains(&shape.name.as_str()));
     shapes
 }
 
-/// What a group holds; empty for a name that is no group's.
+/// A group's contents, in words; empty if no group has the name.
 pub fn about(group: &str) -> &'static str {
     GROUPS.iter().find(|known| known.name == group).map_or("", |known| known.about)
 }
 
-/// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights, prepared
-/// operands, extras, precision, experts.
+/// The properties that tell shapes apart: batch and sizes, layout, dtype, format of quantized
+/// weights, prepared operands, extras, precision, experts.
 pub type Key<'a> = ([usize; 4], [&'a str; 6], String);
 
 impl Shape {
-    /// What tells it apart, however it is written.
+    /// The properties that tell the shape apart, however it is written.
     pub fn key(&self) -> Key<'_> {
         let [m, n, k] = self.mnk;
         let [layout, dtype, weights] = [self.layout, self.dtype.name(), self.weights()];
@@ -415,7 +415,7 @@ mod tests {
         let [m, n, k] = [10.0, 4.0, 6.0];
         for (form, flops, elements) in [
             ("e3", m * n * k, m * k + 3.0 * k * n + m * n),
-            // Of 64 experts, 10 have rows.
+            // Ten of the 64 experts have rows.
             ("e64", m * n * k, m * k + 10.0 * k * n + m * n),
             ("indexed64", m * n * k, m * k + 10.0 * k * n + m * n),
             ("indexed3", m * n * k, m * k + 3.0 * k * n + m * n),

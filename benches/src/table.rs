@@ -68,7 +68,7 @@ pub(crate) fn cells(report: &Report, others: &[Report], rows: &[&Row]) -> Vec<Ve
     rows.iter().map(|row| columns.iter().map(|column| (column.cell)(row)).collect()).collect()
 }
 
-/// What the rows do not say: regret over all, shapes skipped, shapes that only one report has.
+/// Notes beside the rows: regret over all, shapes skipped, shapes that only one report has.
 pub(crate) fn notes(report: &Report, others: &[Report]) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(near) = report.near_best {

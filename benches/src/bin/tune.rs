@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), String> {
-    // What is wrong with the shapes is said before a device is opened.
+    // Errors in the shapes are reported before a device is opened.
     let mut shapes = shapes::parse(&args.shapes)?;
     let mut options = ContextOptions::from_env().map_err(|error| error.to_string())?;
     options.adapter = args.adapter.clone().or(options.adapter);

@@ -1,5 +1,5 @@
-//! What Apple's compiler says of a text, and how many threads it leaves a pipeline. Elsewhere there
-//! is none to ask.
+//! Asks Apple's compiler for its words on a text, and for the threads that it leaves a pipeline.
+//! Other systems have no such compiler.
 
 #[cfg(target_vendor = "apple")]
 mod apple;
@@ -13,13 +13,13 @@ pub const VERSIONS: [u32; 3] = [240, 310, 400];
 /// The compiler's words on a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Complaint {
-    /// What the text is for.
+    /// Label of the text.
     pub text: String,
     /// In one line.
     pub words: String,
 }
 
-/// Of a text: the warnings if it compiles, else the error.
+/// The compiler's words on a text: warnings if it compiles, else the error.
 pub type Verdict = Result<Option<String>, String>;
 
 /// Whether the compiler can be asked, in this version of the language if one is given.
@@ -39,8 +39,8 @@ pub fn is_there(version: Option<u32>) -> Result<(), String> {
 /// Seconds after which the compiler is given no further text.
 pub const PATIENCE: u64 = 75;
 
-/// What the compiler says of each text in this version of the language, of as many as it takes in
-/// [`PATIENCE`].
+/// The compiler's words on each text in this version of the language, for as many texts as it takes
+/// in [`PATIENCE`].
 ///
 /// # Errors
 /// Why it cannot be asked.
@@ -69,7 +69,8 @@ pub fn threads(context: &Context, texts: &[&str]) -> Result<Vec<Result<u64, Stri
     }
 }
 
-/// What the compiler says of a text that wgpu has refused, if it can be asked and refuses it too.
+/// The compiler's error for a text that wgpu has refused, if the compiler can be asked and refuses
+/// it too.
 pub(super) fn complaint(device: &wgpu::Device, text: &str) -> Option<String> {
     #[cfg(target_vendor = "apple")]
     return apple::complaint(device, text);

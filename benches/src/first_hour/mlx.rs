@@ -30,7 +30,7 @@ pub(super) fn answer(rows: usize, width: usize) -> Result<Figures, String> {
         return Err("mlx's products are too short for its clock".into());
     }
     let [m, n] = [rows, width].map(|size| size as f64);
-    // Of the weights half a byte, and two halves for 64 of them.
+    // A weight takes half a byte, and 64 weights share two numbers in f16.
     let bytes = 2.0 * 2.0 * m * n + n * n * (0.5 + 4.0 / 64.0);
     Ok(Figures {
         ms: median * 1e3,
@@ -43,7 +43,7 @@ pub(super) fn answer(rows: usize, width: usize) -> Result<Figures, String> {
     })
 }
 
-/// What Python prints, or the last line of its complaint.
+/// The output of Python, or the last line of its complaint.
 fn python(args: &[&str]) -> Result<Output, String> {
     let output =
         Command::new("python3").args(args).output().map_err(|error| format!("python3: {error}"))?;

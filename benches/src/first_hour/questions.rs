@@ -11,7 +11,7 @@ pub struct Asked {
     pub(super) cases: fn(&Sizes) -> Vec<Case>,
 }
 
-/// What is answered by one number, or by the reason why there is none.
+/// A part of a question, with one answer, or a reason why there is none.
 pub(super) struct Case {
     pub(super) label: String,
     pub(super) kind: Kind,
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Compile(u32),
     /// The threads of all pipelines.
     Pipelines,
-    /// What the device reaches.
+    /// The rates that the device reaches.
     Peaks,
     /// A product by the library, in groups of rows where there are ends.
     Timed { shape: String, ends: Vec<u32>, by: By },

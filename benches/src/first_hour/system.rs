@@ -17,7 +17,7 @@ pub(super) fn name() -> String {
     )
 }
 
-/// What macOS tells of the machine, as it prints it; nothing elsewhere.
+/// Lines about the machine, as macOS prints them; none on other systems.
 pub(super) fn hardware() -> Vec<String> {
     if std::env::consts::OS != "macos" {
         return Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn hardware() -> Vec<String> {
         .collect()
 }
 
-/// What a program prints, if it is there and succeeds.
+/// The output of a program, if the program is there and succeeds.
 fn printed(program: &str, args: &[&str]) -> Option<String> {
     let output =
         Command::new(program).args(args).output().ok().filter(|output| output.status.success())?;

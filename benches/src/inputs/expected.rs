@@ -88,7 +88,7 @@ fn element(
     let output = problem.c.format.element().unwrap_or(DType::F32);
     let a_of = |l: usize| {
         let own = match rows {
-            // Of a part that begins in the only matrix of A.
+            // A has one matrix here, and the part begins with it.
             Some(rows) => a_place.row * rows[place / columns] as usize + l * a_place.col,
             None => a_place.at(row, l),
         };

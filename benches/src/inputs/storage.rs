@@ -125,8 +125,9 @@ impl Weights {
 /// The numbers that the storage of B repeats.
 pub(super) struct Values {
     pub(super) numbers: Vec<f32>,
-    /// Of quantized weights, how far a kernel's may lie from them; of a kernel that rounds them to
-    /// the type of the activations, as those in MSL and on matrix units do.
+    /// How far a kernel's weights may be from quantized weights: first if the kernel does not round
+    /// them, then if it rounds them to the type of the activations or to f16, as kernels in MSL and
+    /// on matrix units do.
     pub(super) errors: Option<[Vec<f64>; 2]>,
 }
 

@@ -6,12 +6,12 @@ use std::collections::HashSet;
 pub struct Group {
     /// Its name.
     pub name: &'static str,
-    /// What it holds, for people.
+    /// Its contents, in words.
     pub about: &'static str,
     pub(super) members: fn() -> Vec<String>,
 }
 
-/// What is measured without `--shapes`: some 180 shapes.
+/// The groups that are measured without `--shapes`: some 180 shapes.
 pub const DEFAULT: [&str; 10] = [
     "square",
     "odd",

@@ -19,7 +19,7 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) mnk: [usize; 3],
-    /// Of A, B and C.
+    /// The places of A, B and C.
     pub(crate) places: [Place; 3],
 }
 
@@ -121,7 +121,7 @@ impl Shape {
     /// The storage of A, B and C for so many groups: entries, rows and columns.
     pub(crate) fn storage(&self, groups: usize) -> [[usize; 3]; 3] {
         let ([m, n, k], batch) = (self.mnk, self.batch);
-        // Of rows that name theirs there are more numbers, or fewer.
+        // Indexed rows have a number for each row, not for each group.
         let groups = match self.experts {
             Some(Experts { count, sharing: Sharing::Indexed }) => count,
             _ => groups,

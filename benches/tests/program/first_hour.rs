@@ -121,8 +121,8 @@ fn the_first_hour_takes_no_shapes() {
     }
 }
 
-/// Of unchanged texts the runner makes the library's product; of changed ones it says what is
-/// wrong.
+/// The runner computes the library's product from unchanged texts, and says what is wrong with
+/// changed texts.
 #[test]
 fn the_runner_computes_what_the_library_does() {
     let Some(adapter) = lavapipe() else { return };

@@ -41,7 +41,7 @@ fn what_is_not_compiled_is_skipped_with_the_reason() {
     }
 }
 
-/// As a Mac would report it: half of the rows once more, faster and in MSL.
+/// A report as from a Mac: half of the rows are there once more, faster and in MSL.
 #[test]
 fn both_are_shown_side_by_side() {
     let bench = Workbench::new();
@@ -103,7 +103,7 @@ fn a_missing_adapter_can_be_no_failure() {
         "{said}"
     );
     assert!(!bench.path("report.json").exists());
-    // What is wrong otherwise stays so.
+    // Other errors remain errors.
     assert!(
         bench
             .fail(1, "--adapter cpu --skip-missing --shapes 4x4x4 --kernel bogus")

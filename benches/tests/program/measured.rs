@@ -1,4 +1,4 @@
-//! What is measured: small shapes on every software adapter and on the CPU executor.
+//! Measurements: small shapes on every software adapter and on the CPU executor.
 
 use crate::workbench::{Workbench, software};
 use tilewise_tests::program::text;

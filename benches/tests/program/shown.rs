@@ -1,4 +1,4 @@
-//! What a recorded report looks like as table, page and pictures.
+//! A recorded report as table, page and pictures.
 
 use crate::workbench::{Workbench, records};
 use tilewise_benches::report::Report;

@@ -32,7 +32,7 @@ pub(super) fn language(version: u32) -> Result<MTLLanguageVersion, String> {
     Err(format!("the system is older than {system}, which has this version of the language first"))
 }
 
-/// As [`super::verdicts`].
+/// See [`super::verdicts`].
 pub(super) fn verdicts(
     context: &Context,
     version: u32,
@@ -42,7 +42,7 @@ pub(super) fn verdicts(
     Ok(each(texts, |text| compile(&device, text, Some(language)).map(|(_, warnings)| warnings)))
 }
 
-/// As [`super::threads`].
+/// See [`super::threads`].
 pub(super) fn threads(
     context: &Context,
     texts: &[&str],
@@ -60,7 +60,7 @@ pub(super) fn threads(
     }))
 }
 
-/// As [`super::complaint`].
+/// See [`super::complaint`].
 pub(super) fn complaint(device: &wgpu::Device, text: &str) -> Option<String> {
     compile(&*raw(device).ok()?, text, None).err()
 }
