@@ -12,15 +12,15 @@ use std::sync::OnceLock;
 use tilewise::{AdapterDescription, Context, ContextOptions, Switch, wgpu};
 use tilewise_core::CoopMatrix;
 
-/// What may be required: a backend, hardware rather than software, f16 in shaders, matrix units,
-/// one of the software adapters; that MSL runs on CPUs.
+/// Words for what may be required: a backend, hardware rather than software, f16 in shaders, matrix
+/// units, one of the software adapters; that MSL runs on CPUs.
 const WORDS: [&str; 10] =
     ["vulkan", "metal", "dx12", "gl", "hardware", "f16", "coop", "lavapipe", "swiftshader", "msl"];
 
 /// An adapter and the context that is open on it.
 #[derive(Debug)]
 pub struct Adapter {
-    /// What wgpu says of it.
+    /// wgpu's description of it.
     pub description: AdapterDescription,
     /// A context without files, so that no run depends on an earlier one.
     pub context: Context,
@@ -32,8 +32,8 @@ impl Adapter {
         &self.description.name
     }
 
-    /// What [`ContextOptions::adapter`] takes for it alone: OpenGL may have an adapter of the same
-    /// name.
+    /// The name that [`ContextOptions::adapter`] takes for this adapter alone: OpenGL may have an
+    /// adapter of the same name.
     pub fn address(&self) -> String {
         format!("{}:{}", self.description.backend, self.name())
     }
@@ -143,9 +143,9 @@ pub fn contexts() -> Vec<Context> {
 
 static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();
 
-/// What a test has submitted and not waited for: its thread waits when it ends. Where a process
-/// ended before, lavapipe, which compiles in a thread of its own when a dispatch begins, was seen
-/// to crash.
+/// Work that a test has submitted and not waited for: the test's thread waits when it ends.
+/// lavapipe compiles in a thread of its own when a dispatch begins. It was seen to crash if the
+/// process ended before the compilation did.
 struct Submitted;
 
 impl Drop for Submitted {

@@ -57,7 +57,7 @@ fn edges() -> Vec<u32> {
         edges.extend([bits - 1, bits, bits + 1]);
     }
     edges.extend([f32::INFINITY.to_bits(), 0x7f80_0001, 0x7fc0_0000, 0x7fff_ffff]);
-    // As f16 and bf16 in their upper halves.
+    // f16 and bf16 in the upper halves of words.
     edges.extend(
         [0x0001, 0x0002, 0x0200, 0x03ff, 0x0400, 0x7bff, 0x7c00, 0x7c01, 0x7e01, 0x7f81]
             .map(|half| half << 16),

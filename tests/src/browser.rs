@@ -15,7 +15,7 @@ use tilewise::{Context, ContextOptions};
 use tilewise_core::plan;
 use tilewise_shaders::CONVERSIONS;
 
-/// What became of a check; the error says what was wrong.
+/// The outcome of a check; the error says what was wrong.
 pub type Outcome = Result<(), Box<dyn Error>>;
 
 type Running = Pin<Box<dyn Future<Output = Outcome>>>;
@@ -60,7 +60,7 @@ const SECTIONS: [(&str, Checks); 16] = [
 /// The section in which the browser has to complain.
 const PLANTED: &str = "planted";
 
-/// Of so many checks a section does one when it is done by turns, or one in all.
+/// By turns, a section does one check of this many, and at least one.
 const TURNS: usize = 4;
 
 /// The device to test. Browsers on CPUs have fallback adapters alone, which are taken by name.
@@ -102,7 +102,7 @@ pub async fn run(
             };
             let heard = if complaint.is_empty() { "" } else { "\nthe browser says: " };
             say(format!("failed {name}\n{wrong}{heard}{complaint}")).await;
-            // What comes next shall not suffer from it.
+            // Later checks shall not suffer from a failure.
             context = Context::request(&options()).await?;
         }
         say(format!("section {section}: {passed} of {ran} passed, {count} in all")).await;

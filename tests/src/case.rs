@@ -15,7 +15,7 @@ use tilewise_shaders::LIBRARY;
 pub struct Groups {
     /// Cumulative ends.
     pub ends: Vec<u32>,
-    /// As a shader would leave them: only in a buffer, unchecked.
+    /// Whether they are only in a buffer and unchecked, as a shader would leave them.
     pub on_device: bool,
 }
 
@@ -72,8 +72,8 @@ impl Indices {
 pub enum Form {
     /// Segments of the rows of A, each with an entry of B, with cumulative ends.
     Rows,
-    /// The same of the transposes, as segments of the columns of B: what is named here is the
-    /// transposed product.
+    /// Segments of the columns of B, each with an entry of A. A case describes the transposed
+    /// product, with the names of `Rows`.
     Columns,
     /// Rows of A, each with one of so many entries of B, which the numbers name.
     Indexed(usize),
@@ -112,7 +112,7 @@ pub struct Case {
     pub across: bool,
     /// Group offsets, or counts of rows.
     pub groups: Option<Groups>,
-    /// What they make groups of.
+    /// How these numbers make groups.
     pub form: Form,
     /// Rows that an entry of a masked batch is said to have, true or not.
     pub expected_rows: Option<usize>,
@@ -303,7 +303,7 @@ impl Case {
         Case { a, b, groups: Some(groups), form: Form::AlongK, ..case }
     }
 
-    /// Of rows of a matrix, by index.
+    /// Takes the rows of A from a matrix of `rows` rows, by index.
     pub fn gathered(self, rows: usize, all: &[u32]) -> Self {
         let step = 1 + usize::from(self.a.pad > 0);
         let [_, n, k] = self.size;
@@ -325,7 +325,7 @@ impl Case {
         Case { groups, form: Form::Listed(elements), ..self }
     }
 
-    /// The same list from the host, with its tables.
+    /// Gives the list from the host, with its tables.
     pub fn from_host(mut self) -> Self {
         if let Some(groups) = &mut self.groups {
             let sizes: Vec<_> = groups.products().map(|numbers| [numbers[0], numbers[1]]).collect();

@@ -57,10 +57,10 @@ pub fn devices() -> [Caps; 2] {
 #[derive(Clone, Copy)]
 pub struct Table(pub &'static [KernelDef]);
 
-/// Those in WGSL.
+/// The kernels in WGSL.
 pub const WGSL: Table = Table(LIBRARY.kernels);
 
-/// Those in MSL.
+/// The kernels in MSL.
 pub const MSL: Table = Table(tilewise_msl::KERNELS);
 
 impl Table {
@@ -76,7 +76,7 @@ impl Table {
         self.0.iter().flat_map(variants).collect()
     }
 
-    /// Of every kernel the variant with the smallest tile.
+    /// The variant with the smallest tile of every kernel.
     pub fn one_of_each(self) -> Vec<Kernel> {
         smallest(self.kernels())
     }
@@ -96,7 +96,7 @@ pub fn edges(table: Table, a: usize) -> Vec<Case> {
         for (i, layout) in LAYOUTS.into_iter().enumerate() {
             let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::FLOATS[t]);
             let odd = odd_sizes(kernel.variant);
-            // Of the small sizes one at a time, and all that lie around the tile.
+            // One of the small sizes at a time, and all sizes around the tile.
             let odd = [&odd[i..=i], &odd[4..]].concat().into_iter().map(|size| (size, true));
             let sizes = even_sizes(kernel.variant).into_iter().map(|size| (size, false)).chain(odd);
             for (j, (size, odd)) in sizes.enumerate() {
@@ -412,13 +412,13 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     // Fifteen tiles are three full rows of the grid; of seven, the last workgroup has none.
     let mut cases = vec![case([5 * bm, 3 * bn - 6, 3], F32), case([7 * bm, bn - 2, 3], F32)];
     cases.push(case([3 * bm - 1, bn - 1, 2], half).batch(2).odd());
-    // Of 24 tiles of masked entries a pass counts six.
+    // A pass counts six of the 24 tiles of masked entries.
     if table.0[0].kit.table.is_some() {
         let counts = vec![3 * bm as u32 + 1, 0, 2 * bm as u32];
         let masked = case([8 * bm, bn, 3], F32).masked(counts);
         cases.push(Case { expected_rows: Some(1), ..masked });
     }
-    // So have seven tiles of a finishing pass.
+    // Seven tiles of a finishing pass: the last workgroup has none.
     let kernels = table.kernels();
     let whole = kernels.iter().filter(|kernel| kernel.splits && kernel.variant.unit().is_none());
     if let Some(kernel) = whole.max_by_key(|kernel| kernel.variant.bm * kernel.variant.bn) {
@@ -426,25 +426,25 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
             Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32)
                 .kernel(format!("{}+k2", kernel.name)),
         );
-        // And of both splits of 7, of 11 and of 12 rows of tiles.
+        // Both splits of 7, of 11 and of 12 rows of tiles.
         for (rows, ends) in groups::ends() {
             let size = [rows, 6, 2 * kernel.variant.bk as usize + 1];
             let groups = Some(Groups { ends, on_device: true });
             let case = Case { groups, ..Case::new(size, F32) };
             cases.push(case.kernel(format!("{}+k2", kernel.name)));
         }
-        // And of both splits of seven rows that name their entries.
+        // Both splits of seven rows that name their entries.
         let rows = Case::new([0, 6, 2 * kernel.variant.bk as usize + 1], F32);
         let rows = rows.indexed((0..7).map(|row| row % 3).collect(), 3);
         cases.push(rows.kernel(format!("{}+k2", kernel.name)));
     }
-    // And of a list of seven products.
+    // A list of seven products.
     if table.0[0].kit.schedule(Grouping::Listed { groups: 1, offset: 0, sizes: None }).is_some() {
         let product = |i: u32| [bm as u32, 20, 3, 24 * i, 3, 60 * i, 20, 160 * i, 20];
         let products: Vec<_> = (0..7).map(product).collect();
         cases.push(case([bm, bn.min(20), 3], F32).listed(&products, [168, 420, 1120]));
     }
-    // So do operands that are packed: of seven strips of 32 lines, too.
+    // Operands that are packed, in two and in seven strips of 32 lines.
     if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit().is_some()) {
         cases.push(Case::new([55, 9, 5], F32).kernel(&kernel.name));
         cases.push(Case::new([220, 9, 5], [DType::BF16; 3]).kernel(&kernel.name));

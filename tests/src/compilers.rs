@@ -63,8 +63,8 @@ impl Compiler {
         }
     }
 
-    /// Of how many parts of the texts one takes its turn at a commit. Every kernel and operation is
-    /// met by at least one text.
+    /// The number of parts of the texts: each commit takes the next part. Every part has at least
+    /// one text of every kernel and operation.
     pub fn turns(self) -> usize {
         match self {
             Compiler::Tint => 4,

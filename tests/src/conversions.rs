@@ -90,7 +90,7 @@ impl Taking {
         }
     }
 
-    /// What stands for elements that are not in the table.
+    /// The number that stands for elements that are not in the table.
     pub fn beyond(&self) -> f32 {
         match self.dtype {
             DType::I32 => i32::MIN as f32,
@@ -280,7 +280,7 @@ pub fn quantizing() -> Vec<Quantizing> {
     for (i, format) in made_on_devices().into_iter().enumerate() {
         let block = format.block() as usize;
         let mut case = |weights: Source| cases.push(Quantizing { weights, format });
-        // What every block of the format holds.
+        // The power of two below which every block of the format holds all numbers.
         let below = match (format.def().family, format.planes()[1].of) {
             ("affine", Stored::Numbers(DType::F16)) | ("gguf", _) => 12,
             ("mx", _) if format == QuantFormat::NVFP4 => 8,

@@ -67,8 +67,8 @@ pub fn all(table: Table) -> Vec<Case> {
         .collect()
 }
 
-/// What runs where somebody looks on, which is slow: every kernel in every type and layout around
-/// the edges of its smallest tile, the other variants once, and everything that kernels share.
+/// Cases for a run that is watched, which is slow: every kernel in every type and layout around the
+/// edges of its smallest tile, the other variants once, and everything that kernels share.
 pub fn watched(table: Table) -> Vec<Case> {
     let smallest: Vec<_> = table.one_of_each().into_iter().map(|kernel| kernel.name).collect();
     let is_small = |case: &Case| case.kernel.as_ref().is_some_and(|name| smallest.contains(name));
@@ -103,7 +103,8 @@ pub fn each_variant(table: Table) -> Vec<Case> {
     kernels.enumerate().flat_map(of).collect()
 }
 
-/// What naga's MSL of WGSL is watched in: each variant once, and some of what kernels share.
+/// Cases for naga's MSL of WGSL in a run that is watched: each variant once, and some of what
+/// kernels share.
 pub fn translated(table: Table) -> Vec<Case> {
     let mut met = HashSet::new();
     let mut cases: Vec<_> =

@@ -50,7 +50,7 @@ impl Rng {
     }
 }
 
-/// What an operand holds.
+/// The contents of an operand.
 #[derive(Clone, PartialEq)]
 pub enum Data {
     /// Uniform numbers in ±\[1/64, 1\], rounded to the operand's type.

@@ -1,4 +1,4 @@
-//! What there is to test, from the library's own tables.
+//! Kernels, sizes and formats to test, from the library's own tables.
 
 use tilewise::Context;
 use tilewise_core::{Access, DType, Format, Operand, Precision, Problem, QuantFormat, Variant};
@@ -6,7 +6,7 @@ use tilewise_core::{Access, DType, Format, Operand, Precision, Problem, QuantFor
 /// A kernel and one of its variants.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// As it is forced: `simt/64x64x16`.
+    /// The name that forces it: `simt/64x64x16`.
     pub name: String,
     /// Its tile.
     pub variant: &'static Variant,
@@ -64,13 +64,13 @@ fn slow_to_compile(context: &Context, variant: &Variant) -> Option<&'static str>
         .then_some("it takes too long to compile")
 }
 
-/// Of every kernel the variant with the smallest tile, which compiles the fastest: for what does
-/// not depend on the tile.
+/// The variant with the smallest tile of every kernel, which compiles the fastest: for tests that
+/// do not depend on the tile.
 pub fn one_of_each(context: &Context) -> Vec<Kernel> {
     smallest(kernels(context))
 }
 
-/// Of several kernels the same.
+/// The variant with the smallest tile of each kernel.
 pub fn smallest(kernels: Vec<Kernel>) -> Vec<Kernel> {
     let mut smallest: Vec<Kernel> = Vec::new();
     let family = |kernel: &Kernel| kernel.name.split('/').next().unwrap_or_default().to_owned();

@@ -14,7 +14,7 @@ use tilewise_core::{Caps, Operand, Variant};
 pub const IN_WGSL: &str = "fn x_line(x: u32) -> u32 { return x ^ 1u; }\n\
     fn x_summed(x: u32, sums: vec4<f32>) -> vec4<f32> { return sums; }";
 
-/// The same in MSL.
+/// The file in MSL.
 pub const IN_MSL: &str =
     "constexpr constant bool X_NEIGHBOURS = false;\ninline uint x_line(uint x) { return x ^ 1; }\n";
 

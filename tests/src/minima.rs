@@ -3,7 +3,7 @@
 use tilewise::wgpu;
 use tilewise_core::Caps;
 
-/// What Vulkan requires of every device, and OpenGL ES 3.1 of its compute shaders.
+/// The limits that Vulkan requires of every device, and OpenGL ES 3.1 of its compute shaders.
 pub fn vulkan() -> Caps {
     Caps {
         name: "the minimum of Vulkan and of OpenGL ES 3.1".into(),

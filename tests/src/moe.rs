@@ -14,7 +14,7 @@ pub fn numbers(rng: &mut Rng, dtype: DType, count: usize, spread: f32) -> Vec<f3
     (0..count).map(|_| convert::round(dtype, spread * rng.number())).collect()
 }
 
-/// The same numbers in f64.
+/// The numbers in f64.
 pub fn wide(numbers: &[f32]) -> Vec<f64> {
     numbers.iter().map(|&x| x.into()).collect()
 }
@@ -149,11 +149,11 @@ pub struct Case {
     pub fused: bool,
     /// F of the shared experts.
     pub shared: Option<usize>,
-    /// Of the router.
+    /// How the router scores.
     pub scoring: Scoring,
-    /// Of the router; its own choice when absent.
+    /// Whether the router normalizes; its own choice when absent.
     pub normalize: Option<bool>,
-    /// Of the router.
+    /// The router's factor.
     pub scale: f32,
     /// Whether the router has a bias.
     pub bias: bool,
@@ -229,13 +229,13 @@ pub struct Operands {
     pub case: Case,
     /// The input.
     pub x: Vec<f32>,
-    /// What the router chooses by.
+    /// The numbers by which the router chooses.
     pub logits: Vec<f32>,
     /// Its bias, which some cases use.
     pub bias: Vec<f32>,
     /// The experts to choose from.
     pub own: Experts,
-    /// Those that every token meets.
+    /// The experts that every token meets.
     pub shared: Option<Experts>,
 }
 

@@ -79,11 +79,11 @@ fn recorded(wanted: &str) -> Caps {
 /// How to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// What looks on.
+    /// The watcher.
     pub mode: Mode,
-    /// What a lane is.
+    /// How lanes run.
     pub lanes: Lanes,
-    /// Of all orders that are free.
+    /// The seed of every order that is free.
     pub seed: u64,
     /// The change that is wanted of those that the text asks about; 0 for none.
     pub mutant: u32,
@@ -188,7 +188,7 @@ impl Kernels {
     }
 }
 
-/// What MSL has not and the text has, of our own.
+/// Complaints about a text of our own in MSL.
 fn lacking(text: &Text) -> Vec<String> {
     if text.0 == Language::Msl { harness::lint(&text.1) } else { Vec::new() }
 }
@@ -241,7 +241,7 @@ pub(crate) fn step(
     Ok(reached)
 }
 
-/// What bindings hold after a pass.
+/// The contents of bindings after a pass.
 type Outputs<'a> = Vec<(&'a Binding, Vec<u8>)>;
 
 /// Runs one pass on the memory of its bindings. Gives the changes that its text asked about, and
@@ -379,7 +379,7 @@ pub(crate) fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What became of many cases.
+/// The outcome of many cases.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Cases that ran.
@@ -388,7 +388,7 @@ pub struct Tally {
     pub texts: usize,
     /// Largest error as a fraction of its bound.
     pub worst: f64,
-    /// What failed, and how; the first of each format of B comes first.
+    /// The failures; the first of each format of B comes first.
     pub failures: Vec<String>,
     /// Seconds that it took.
     pub seconds: f64,
@@ -451,11 +451,11 @@ pub fn check(cases: &[Case]) {
     check_on(&device(), &turns::some(cases), PLAIN, false);
 }
 
-/// As [`check`], on a device with these caps; if `rounded`, each element must be the oracle's value
-/// rounded to nearest even.
+/// Like [`check`], on a device with these caps; if `rounded`, each element must be the oracle's
+/// value rounded to nearest even.
 ///
 /// # Panics
-/// As [`check`].
+/// See [`check`].
 pub fn check_on(caps: &Caps, cases: &[Case], options: Options, rounded: bool) {
     if harness::available(options.mode) {
         assert!(!cases.is_empty());

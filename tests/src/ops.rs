@@ -262,7 +262,7 @@ impl Case {
     }
 }
 
-/// What floats beyond an integer's range are converted to. On OpenGL the driver decides instead
+/// Floats beyond an integer's range are converted to these. On OpenGL the driver decides instead
 /// (docs/platforms.md).
 const ENDS: [f64; 3] = [-2_147_483_648.0, 2_147_483_520.0, 4_294_967_040.0];
 

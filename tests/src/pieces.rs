@@ -50,7 +50,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
             plan.packed_bytes, plan.scratch_bytes
         ));
     }
-    // Of an operand that is packed, K grows by zeros.
+    // K grows by zeros if an operand is packed.
     let (mut summed, mut packed_k) = (0, 0);
     let mut written: HashMap<u64, u64> = HashMap::new();
     for pass in &plan.passes {
@@ -78,7 +78,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
             return wrong("not all of K", pass);
         }
         let first = c.start / plan.problem.c.format.planes()[0].bytes + u64::from(params.c_offset);
-        // Of a grouped product, each row belongs to one of the groups, and each group must look for
+        // Each row of a grouped product belongs to one of the groups, and each group must look for
         // it.
         let grouped = !plan.problem.grouping.has_entries();
         let (copies, times) = if grouped { (1, entries) } else { (entries, 1) };

@@ -18,16 +18,16 @@ pub enum Entries {
     Stride0,
     /// One entry serves all, by a tensor that has no more.
     Single,
-    /// Of a nested batch \[outer, heads\]: row r of all heads before row r + 1 of any, as attention
-    /// has them.
+    /// A nested batch \[outer, heads\]: row r of all heads lies before row r + 1 of any, as
+    /// attention has them.
     Heads,
-    /// The same with one head for each group.
+    /// Like `Heads`, with one head for each group.
     SharedHeads,
     /// One after the other, one for each group.
     Shared,
     /// One after the other, the same for all outer entries.
     Inner,
-    /// The same with one for each group.
+    /// Like `Inner`, with one for each group.
     SharedInner,
     /// One after the other, the same for the outer entries of a group.
     SharedOuter,
@@ -50,7 +50,7 @@ impl Count {
         self.0.iter().product()
     }
 
-    /// As products have them.
+    /// The grouping of a product.
     pub fn grouping(self) -> Grouping {
         match self.0 {
             [1, 1, 1, _] => Grouping::Batched,

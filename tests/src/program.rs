@@ -66,7 +66,7 @@ impl Program {
     }
 }
 
-/// What a program prints.
+/// The text that a program prints.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("the program prints text")
 }

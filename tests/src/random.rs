@@ -19,7 +19,7 @@ fn entries() -> impl Strategy<Value = Entries> {
     ]
 }
 
-/// The same in a nested batch.
+/// Entries in a nested batch.
 fn nested() -> impl Strategy<Value = Entries> {
     prop_oneof![
         2 => entries(),
@@ -72,7 +72,7 @@ fn groups(m: usize) -> impl Strategy<Value = Groups> {
     })
 }
 
-/// The same product over a nested batch, which all of A has unless all of B does; and C.
+/// Makes a case a product over a nested batch. C has all entries, and A has them all unless B does.
 fn in_nest(case: Case, sizes: [usize; 4], [a, b, c, bias, residual]: [Entries; 5]) -> Case {
     let is_whole = |entries| {
         matches!(entries, Entries::Apart(_) | Entries::Between | Entries::Heads | Entries::Stride0)
@@ -80,7 +80,7 @@ fn in_nest(case: Case, sizes: [usize; 4], [a, b, c, bias, residual]: [Entries; 5
     let whole = |entries| if is_whole(entries) { entries } else { Entries::Heads };
     let a = if is_whole(b) && case.quantized.is_none() { a } else { whole(a) };
     let c = if c == Entries::Stride0 { Entries::Heads } else { whole(c) };
-    // Of bias and residual no entry serves a group.
+    // No entry of bias and residual serves a group.
     let each = |entries| match entries {
         Entries::Shared | Entries::SharedHeads => Entries::Heads,
         Entries::SharedInner | Entries::SharedOuter => Entries::Inner,
@@ -213,8 +213,8 @@ pub fn property(
         max_shrink_iters: 300,
         ..Config::default()
     };
-    // The same cases in every run, so that a change is never blamed for what it did not do; others
-    // when their number is asked for.
+    // Every run has the same cases, so that a change is never blamed for what it did not do; other
+    // cases if their number is asked for.
     let mut runner = match asked {
         None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
         Some(_) => TestRunner::new(config),

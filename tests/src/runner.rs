@@ -20,7 +20,7 @@ use tilewise_core::{
 };
 use weights::{stored_shape, weight_error, weights, weights_shape};
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The output's buffer after the product, guard bands and all.
@@ -94,7 +94,7 @@ fn places(
 pub struct Filled {
     /// The case.
     pub case: Case,
-    /// The same in numbers.
+    /// The case in numbers.
     pub problem: Problem,
     pub(crate) a: Stored,
     pub(crate) b: Stored,
@@ -352,7 +352,7 @@ async fn execute(
     let batch = case.batch.map(|_| case.count());
     let [a_shape, b_shape, c_shape] = case.shapes();
     let listed = matches!(case.form, Form::Listed(_));
-    // Of products in a list, the storage of an operand is a row.
+    // An operand of products in a list is stored as a row.
     let place = |place: &Place| if listed { place.transposed(false) } else { *place };
     let c_view = place(&case.c).view(&c_flat, batch, c_shape)?;
     let (_, matrices) = case.left();
@@ -420,7 +420,7 @@ async fn execute(
     let mut gemm = match (&numbers, case.form) {
         (None, _) => Gemm::new(left, right),
         (Some(ends), Form::Rows) => Gemm::grouped(left, right, &offsets(ends)?),
-        // Of weights stored [groups,M,K].
+        // The weights are stored [groups,M,K].
         (Some(ends), Form::Columns) => {
             Gemm::ragged_n(RightOperand::of_weights(right), &left.t(), &offsets(ends)?)
         }

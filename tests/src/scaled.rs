@@ -38,7 +38,7 @@ pub fn cases(table: Table) -> Vec<Case> {
         let tiny = LAYOUTS.map(|layout| wide(case([13, 38, 38], BF16).layout(layout)));
         cases.extend(tiny.map(|case| Case { b_data: Data::Identity, ..case }));
         cases.extend(LAYOUTS.map(|layout| growing(case([2, 3, 2100], BF16).layout(layout))));
-        // What is too small for f16 is not zero, so that its product with an infinity is infinite.
+        // A number too small for f16 is not zero, so that its product with an infinity is infinite.
         let (a, b) = ([1.0, 2f32.powi(-60)].repeat(5), [[0.0; 6], [f32::INFINITY; 6]].concat());
         let infinite = Case {
             a_data: Data::Given(a),
@@ -72,7 +72,7 @@ pub fn side_by_side(table: Table) -> Vec<Case> {
         .collect()
 }
 
-/// The same for f32 in two terms: in every way to load, split, in groups, and of a wide range.
+/// Cases for f32 in two terms: in every way to load, split, in groups, and of a wide range.
 pub fn split(table: Table) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let cases = units.flat_map(|kernel| {
@@ -224,8 +224,8 @@ fn exact(case: &Case) -> [Case; 2] {
     either(case, &lines)
 }
 
-/// The same with one number of each eight near the least that is normal in f16, which is 2^-29 of
-/// the largest in its line. Neighbouring lines have unlike powers of two.
+/// Numbers that lose nothing, one of each eight near the least that is normal in f16, which is
+/// 2^-29 of the largest in its line. Neighbouring lines have unlike powers of two.
 fn near_the_least(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
     let mut rng = Rng::new(31);

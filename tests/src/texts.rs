@@ -26,7 +26,7 @@ pub struct Text {
     pub name: String,
     /// The text itself.
     pub wgsl: String,
-    /// What devices check while they run it.
+    /// The checks that devices make while they run it.
     pub checks: Checks,
     /// Whether a device of DX12 without DXC gets it.
     pub fxc: bool,
@@ -98,7 +98,7 @@ pub fn all() -> Vec<Text> {
     texts.into_iter().filter_map(once).collect()
 }
 
-/// What some devices get.
+/// The texts of some devices.
 fn on(devices: &[Caps], fxc: bool) -> Vec<Text> {
     let passes: Vec<_> = passes::passes_on(devices).collect();
     let mut texts: Vec<_> = passes.par_iter().map(|(pass, _)| Text::of_pass(pass)).collect();
@@ -108,7 +108,7 @@ fn on(devices: &[Caps], fxc: bool) -> Vec<Text> {
             let context = &context;
             cases().into_iter().flat_map(move |case| {
                 let calls = match case.calls(context) {
-                    // What FXC does not take is not offered with it.
+                    // Operations that FXC does not take are not offered with it.
                     Err(Error::MissingFeature(_)) if fxc => Vec::new(),
                     calls => calls.unwrap_or_else(|error| panic!("{}: {error}", case.name)),
                 };

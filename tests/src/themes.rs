@@ -276,8 +276,8 @@ pub fn further_formats() -> Vec<Case> {
     further.map(case).collect()
 }
 
-/// What binds more storage buffers than four, or just so many: epilogues, groups, quantized weights
-/// stored along K and across it.
+/// Cases that bind more storage buffers than four, or exactly four: epilogues, groups, quantized
+/// weights stored along K and across it.
 pub fn few_buffers() -> Vec<Case> {
     let mut cases = epilogues(&Case::new([9, 22, 12], [DType::F32; 3]), DType::BF16);
     let kinds = QuantFormat::kinds();

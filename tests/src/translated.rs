@@ -24,7 +24,7 @@ pub struct Read {
     checks: Checks,
 }
 
-/// What wgpu adds to a text, as `gpu/pipeline.rs` asks it to.
+/// The checks that wgpu adds to a text, as `gpu/pipeline.rs` asks it to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checks {
     /// The library's own kernels: nothing.

@@ -29,7 +29,7 @@ pub fn of<T>(entries: impl IntoIterator<Item = T>, turns: usize) -> impl Iterato
     entries.into_iter().skip(from).step_by(step)
 }
 
-/// The same of each group of entries that have one name and follow each other: one at least.
+/// Like [`of`], for each group of entries that have one name and follow each other: one at least.
 pub fn of_each<T: Clone>(entries: &[T], name: impl Fn(&T) -> &str, turns: usize) -> Vec<T> {
     let groups = entries.chunk_by(|a, b| name(a) == name(b));
     groups.flat_map(|group| of(group.iter().cloned(), turns.min(group.len()))).collect()

@@ -1,6 +1,6 @@
 //! The suite for browsers (`tilewise_tests::browser`), for a page, which calls `run`.
 
-/// What a page calls, and what it provides.
+/// Functions that a page calls, and functions that it provides.
 #[cfg(target_family = "wasm")]
 pub mod page {
     use wasm_bindgen::prelude::wasm_bindgen;

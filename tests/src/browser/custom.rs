@@ -113,7 +113,7 @@ async fn old_numbers(context: Context) -> Outcome {
     same(both.read::<f32>().await?, vec![3.0, 2.5, 3.5, 9.0])
 }
 
-/// What the device lacks is refused at once.
+/// Checks that a device refuses at once what it lacks.
 fn refused<T>(result: tilewise::Result<T>, feature: &str) -> Outcome {
     match result {
         Err(Error::MissingFeature(text)) if text.contains(feature) => Ok(()),

@@ -1,4 +1,4 @@
-//! What a page learns of its device, and devices that are lost.
+//! Checks of what a page learns of its device, and of devices that are lost.
 
 use super::custom::same;
 use super::{Check, Outcome, options};

@@ -9,7 +9,7 @@ use tilewise_core::Variant;
 
 const F32: [DType; 3] = [DType::F32; 3];
 
-/// Those of the cases that the device takes.
+/// Checks of the cases that the device takes.
 fn of(context: &Context, cases: Vec<Case>) -> Vec<Check> {
     let wanted = cases.into_iter().filter(|case| case.is_for(context.caps()));
     let check = |(number, case): (usize, Case)| {

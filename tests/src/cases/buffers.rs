@@ -8,8 +8,8 @@ use tilewise_core::kernel::Library;
 use tilewise_core::{Access, Caps, KernelDef};
 use tilewise_shaders::LIBRARY;
 
-/// The same kernels for software devices in the sanitizer, where no driver compiles them: edges are
-/// peeled off as if their texts cost nothing.
+/// The library's kernels for software devices in the sanitizer, where no driver compiles them:
+/// edges are peeled off as if the texts of edges cost nothing.
 pub static UNCOMPILED: Library = Library {
     kernels: &{
         let mut kernels = [LIBRARY.kernels[0]; LIBRARY.kernels.len()];

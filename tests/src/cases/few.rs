@@ -11,9 +11,10 @@ use tilewise::{Activation, Axis, DType, QuantFormat};
 use tilewise_core::kernel::Language;
 use tilewise_core::{Access, Variant};
 
-/// What the mutation check runs. A survivor meets all of them, so they are few and small: every
-/// theme on the kernel that shares nothing, which is the cheapest; on one of each other kernel what
-/// concerns its tile; of the other variants, which differ in numbers only, one case.
+/// The cases of the mutation check. A survivor meets all of them, so they are few and small: every
+/// theme on the kernel that shares nothing, which is the cheapest; for one variant of each other
+/// kernel, the cases that concern its tile; one case for each other variant, which differs in
+/// numbers only.
 pub fn for_mutants(table: Table) -> Vec<Case> {
     let one_of_each = table.one_of_each();
     let smallest: Vec<_> = one_of_each.iter().map(|kernel| kernel.name.as_str()).collect();
@@ -28,7 +29,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .filter(|case| of(case, &smallest[1..]) && case.size[2] > 4);
     let tiles =
         tiles.enumerate().filter(|(i, case)| i % 3 == 0 || case.size[0] == 1).map(|(_, case)| case);
-    // Of other forms than groups of rows, MSL has ranges of K alone.
+    // Only WGSL has all forms of groups.
     let forms = match table.0[0].kit.language {
         Language::Wgsl => [forms(table), gathered(table)].concat(),
         Language::Msl => Vec::new(),
@@ -135,8 +136,8 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     themes.chain(tiles).chain(others).chain(variants).chain(eights).collect()
 }
 
-/// Of one kernel, a case for each type of A, B and C and each way in and out, whose bits no device
-/// is free to choose.
+/// A case for each type of A, B and C and each way in and out, on one kernel. No device is free to
+/// choose the bits of the output.
 pub fn for_bits(kernel: &Kernel) -> Vec<Case> {
     let [bm, bn, bk] =
         [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);

@@ -17,7 +17,7 @@ pub fn forms(table: Table) -> Vec<Case> {
     cases.extend(themes::on(&kernels[..1], &lists));
     cases.extend(themes::on(&kernels[1..], &lists[..5]));
     cases.extend(themes::on(&kernels, &themes::aligned_lists()));
-    // As many elements as a line has.
+    // A and C hold no more elements than a line.
     let row = Case::new([1, 3, 2], F32).listed(&[[1, 3, 2, 0, 2, 0, 3, 0, 3]], [2, 6, 3]);
     cases.push(row.kernel(table.floor()));
     for kernel in kernels.iter().filter(|kernel| kernel.splits) {
@@ -112,7 +112,7 @@ pub fn ranges_of_k(table: Table) -> Vec<Case> {
         });
         cases.push(case.clone().kernel(&kernel.name));
         cases.push(Case { a, b, bias, ..case.integers() }.kernel(&kernel.name));
-        // So many that there is a table of them.
+        // Enough groups that a table is made of them.
         let lying = |group| match group {
             5 => 0,
             19 => 99,

@@ -21,7 +21,7 @@ pub fn groups(table: Table) -> Vec<Case> {
     let shards: Vec<_> = shards.into_iter().step_by(3).collect();
     cases.extend(themes::on(&table.one_of_each()[..1], &shards));
     cases.extend(themes::in_shards(group_splits(table)).into_iter().take(3));
-    // As many tiles as are launched; and biases by group in a finishing pass.
+    // Every launched workgroup has a tile; and biases by group in a finishing pass.
     for (ends, out) in
         [(vec![3, 5, 8, 9], DType::F32), (vec![2, 3, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]
     {
@@ -98,7 +98,7 @@ fn many_groups(table: Table) -> Vec<Case> {
     cases
 }
 
-/// The same with so many empty groups after the second that a table is made of them.
+/// Inserts so many empty groups after the second that a table of groups is made.
 fn with_table(mut case: Case) -> Case {
     if let Some(Groups { ends, .. }) = &mut case.groups {
         let second = ends[1];

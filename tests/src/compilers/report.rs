@@ -1,4 +1,4 @@
-//! What compilers refuse, in the words of our files.
+//! Reports what compilers refuse, in the words of our files.
 
 use super::{Compiler, Met, Outcome};
 use crate::texts::Text;

@@ -9,10 +9,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// What a compiler says of a text.
+/// A compiler's answer to a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Nothing.
+    /// It takes the text.
     Taken,
     /// It refuses the text, in these words.
     Refused(String),
@@ -26,7 +26,7 @@ pub struct Met<'a> {
     pub text: &'a Text,
     /// The file that the compiler read.
     pub path: PathBuf,
-    /// What it says.
+    /// The compiler's answer.
     pub outcome: Outcome,
     /// The time that it took, as far as its program tells.
     pub seconds: f64,

@@ -7,7 +7,7 @@ use tilewise::Error::InvalidValue;
 use tilewise::{Context, Quantized, QuantizedTensor, RightOperand, Take, Tensor};
 use tilewise_core::{Format, convert};
 
-/// What stands for a source on a device.
+/// A source on a device.
 enum Uploaded {
     Dense(Tensor),
     Quantized(QuantizedTensor),

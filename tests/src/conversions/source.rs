@@ -29,9 +29,9 @@ pub enum Data {
     Bits,
     /// Finite numbers of magnitudes that differ from block to block, zeros and equals among them.
     Weights,
-    /// As `Weights`, below a power of two and as small as their type allows, subnormal too.
+    /// Like `Weights`, but below a power of two and as small as their type allows, subnormal too.
     Below(i32),
-    /// As `Weights`, the last but one infinite.
+    /// Like `Weights`, but the last number but one is infinite.
     Infinite,
     /// Random codes of a quantized format under odd scales (`edges.rs`), block after block.
     Scales,
@@ -46,7 +46,7 @@ pub struct Memory {
     pub table: Table,
     /// The bytes of each plane.
     pub planes: Vec<Vec<u8>>,
-    /// Those planes, a matrix each, where the source is quantized.
+    /// The planes as one matrix for each entry, if the source is quantized.
     pub quantized: Vec<Quantized>,
     /// The elements, row-major.
     pub values: Vec<f32>,
@@ -58,12 +58,12 @@ impl Source {
         Source { format, shape, margin: 0, transposed: false, data }
     }
 
-    /// The same inside larger matrices.
+    /// Puts the matrices inside larger ones.
     pub fn inside(self, margin: usize) -> Self {
         Source { margin, ..self }
     }
 
-    /// The same stored as the transpose.
+    /// Stores the matrices as their transposes.
     pub fn transposed(self) -> Self {
         Source { transposed: true, ..self }
     }

@@ -62,14 +62,14 @@ const CODE: &[&str] = &[
     "-fdebug-compilation-dir=.",
 ];
 
-/// What Metal's compiler knows without an #include.
+/// Options that include what Metal's compiler knows without an #include.
 const BUILTIN: &[&str] = &["-include", "builtin.h"];
 
-/// What comes last where time matters more: no lines, no warning an error, all errors told at once,
-/// and nothing inlined that need not be.
+/// Last options if time matters more: no lines, no warning an error, all errors told at once, and
+/// nothing inlined that need not be.
 pub(crate) const QUICK: &[&str] = &["-g0", "-w", "-ferror-limit=0", "-DINLINE=inline"];
 
-/// What comes last for texts that another compiler wrote.
+/// Last options for texts that another compiler wrote.
 pub(crate) const FOREIGN: &[&str] = &["-w", "-fno-sanitize=array-bounds"];
 
 /// Lines for reports. A plain run makes no reports.
@@ -79,7 +79,8 @@ fn sanitizer(mode: Mode) -> &'static [&'static str] {
     match mode {
         Mode::Plain => &[],
         Mode::Races => &["-fsanitize=thread", LINES],
-        // Of undefined behaviour, what kernels can have and AddressSanitizer does not see.
+        // AddressSanitizer, and checks for undefined behaviour that kernels can have and it does
+        // not see.
         Mode::Memory => &[
             concat!(
                 "-fsanitize=address,alignment,array-bounds,bool,float-cast-overflow,",
@@ -182,7 +183,7 @@ fn make<'a>(texts: &[&'a str], mode: Mode, more: &[&str]) -> Vec<(&'a str, Strin
     match (made, texts) {
         (Ok(()), _) => Vec::new(),
         (Err(complaints), [text]) => vec![(text, complaints)],
-        // Of several texts, the first error ends the work on all.
+        // The first error ends the work on all texts, so each is compiled alone.
         (Err(_), texts) => texts.chunks(1).flat_map(|text| make(text, mode, more)).collect(),
     }
 }
@@ -219,15 +220,15 @@ fn prefix(text: &str) -> String {
     includes.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// What clang calls for one text. Called without clang, it takes many.
+/// The calls that clang makes for one text. Called without clang, they take many texts.
 struct Frontend {
     preprocess: Vec<String>,
     compile: Vec<String>,
 }
 
 impl Frontend {
-    /// Of all texts that include the headers of this one. These are read once, and kept beside the
-    /// calls.
+    /// The calls for all texts that include the headers of `text`. The headers are read once, and
+    /// kept beside the calls.
     fn of(text: &str, mode: Mode, more: &[&str]) -> Result<Frontend, String> {
         let prefix = prefix(text);
         let place = Path::new(OUT).join("headers").join(name(&prefix, mode, more));
@@ -307,7 +308,7 @@ fn run(work: &Path, call: &[String], files: &[String]) -> Result<String, String>
     output_of(Command::new(&call[0]).current_dir(work).args(&call[1..]).args(files))
 }
 
-/// What a program writes to its standard output.
+/// Runs a program and returns its standard output.
 fn output_of(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()

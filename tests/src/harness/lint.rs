@@ -1,4 +1,4 @@
-//! What clang takes and MSL does not.
+//! Finds what clang takes and MSL does not.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,7 +29,7 @@ const SPACED: &[&str] = &["uchar", "ushort", "uint", "ulong"];
 
 const SPACES: &[&str] = &["device", "constant", "threadgroup", "thread"];
 
-/// What may stand around a type's name in a declaration.
+/// Words that may stand around a type's name in a declaration.
 const SPECIFIERS: &[&str] =
     &["const", "volatile", "static", "inline", "constexpr", "typename", "unsigned", "signed"];
 

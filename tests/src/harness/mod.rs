@@ -16,22 +16,23 @@
 //! }
 //! ```
 //!
-//! What it refuses: pointers in another address space than is asked for, implicit conversions to
-//! 16-bit types, functions that MSL lacks, reliance on which lane holds what of a simdgroup matrix;
-//! and, by [`lint`], what clang takes and MSL does not.
+//! Texts are refused for: pointers in another address space than is asked for, implicit conversions
+//! to 16-bit types, functions that MSL lacks, reliance on which lane holds what of a simdgroup
+//! matrix; and, by [`lint`], for what clang takes and MSL does not.
 //!
-//! What it finds when a kernel runs: races, also within a simdgroup and between threadgroups
-//! ([`Mode::Races`]); accesses outside a buffer or a threadgroup array, misaligned vectors,
-//! undefined arithmetic ([`Mode::Memory`]); lanes that do not meet where all must, and endless
-//! loops (in every mode). Simdgroups have 32 lanes.
+//! Runs find: races, also within a simdgroup and between threadgroups ([`Mode::Races`]); accesses
+//! outside a buffer or a threadgroup array, misaligned vectors, undefined arithmetic
+//! ([`Mode::Memory`]); lanes that do not meet where all must, and endless loops (in every mode).
+//! Simdgroups have 32 lanes.
 //!
-//! What it does not: a barrier orders all memory or none. Where a kernel has `SHARED` arrays it
-//! must name `mem_threadgroup` to order anything, and orders device memory too; where it has none,
-//! it must name `mem_device`. Lanes of one index in threadgroups a multiple of 1024 lanes apart
-//! count as one thread, so that a race between them alone is missed. Loads whose result nobody uses
-//! are compiled away. A shift by too much is masked, as MSL says. Mathematical functions are exact
-//! to an ulp, not Metal's fast ones. Stricter than MSL: a `constant` struct cannot be copied whole,
-//! 16-bit types come from others only by name, and there are no literals of type `half`.
+//! Runs differ from MSL: a barrier orders all memory or none. If a kernel has `SHARED` arrays, its
+//! barriers must name `mem_threadgroup` to order anything, and order device memory too; if it has
+//! none, they must name `mem_device`. Lanes of one index in threadgroups a multiple of 1024 lanes
+//! apart count as one thread, so a race between these lanes alone is missed. Loads whose result
+//! nobody uses are compiled away. A shift by too much is masked, as MSL says. Mathematical
+//! functions are exact to an ulp, not Metal's fast ones. Stricter than MSL: a `constant` struct
+//! cannot be copied whole, 16-bit types come from others only by name, and there are no literals of
+//! type `half`.
 
 mod compile;
 mod lint;
@@ -45,7 +46,7 @@ use std::time::Duration;
 pub use lint::lint;
 pub use signature::{Argument, Signature, Space};
 
-/// What watches a kernel.
+/// The watcher of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Nothing beyond the engine.
@@ -60,11 +61,11 @@ pub enum Mode {
 /// Whose texts are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// As [`Kernel::compile`] takes them.
+    /// Texts for [`Kernel::compile`].
     Own,
-    /// As [`Kernel::compile_foreign`] takes them.
+    /// Texts for [`Kernel::compile_foreign`].
     Foreign,
-    /// As [`Kernel::compile_quickly`] takes them.
+    /// Texts for [`Kernel::compile_quickly`].
     Changed,
 }
 
@@ -153,7 +154,7 @@ impl Default for Launch {
     }
 }
 
-/// What a launch left.
+/// The results of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// The launch's buffers, in its order, as the kernel left them.
@@ -164,7 +165,7 @@ pub struct Output {
     pub reached: Vec<u32>,
 }
 
-/// What went wrong.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Two lanes touched the same memory, one of them to write it, in no order.
@@ -184,7 +185,7 @@ pub enum Kind {
 /// A launch that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What went wrong.
+    /// Its kind.
     pub kind: Kind,
     /// The words of whoever noticed; lines of the kernel's text are lines of `kernel.metal`.
     pub report: String,
@@ -203,7 +204,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// What clang says of the text, or what is wrong with the signature.
+    /// clang's words on the text, or what is wrong with the signature.
     ///
     /// # Panics
     ///
@@ -212,43 +213,43 @@ impl Kernel {
         one(Kernel::compile_all(&[text], mode, Source::Own))
     }
 
-    /// As [`compile`](Self::compile), for a text that another compiler wrote, as naga does: nothing
-    /// is refused that is only warned of, and indices beyond an array's declared length are not
-    /// found, because an array of unknown length is declared with one element. What lies beyond its
-    /// buffer still is.
+    /// Like [`compile`](Self::compile), for a text that another compiler wrote, as naga does.
+    /// Warnings refuse nothing. Indices beyond an array's declared length are not found, because an
+    /// array of unknown length is declared with one element. Accesses beyond the buffer are still
+    /// found.
     ///
     /// # Errors
     ///
-    /// As [`compile`](Self::compile).
+    /// See [`compile`](Self::compile).
     ///
     /// # Panics
     ///
-    /// As [`compile`](Self::compile).
+    /// See [`compile`](Self::compile).
     pub fn compile_foreign(text: &str, mode: Mode) -> Result<Kernel, String> {
         one(Kernel::compile_all(&[text], mode, Source::Foreign))
     }
 
-    /// As [`compile`](Self::compile), in a fraction of its time and to slower code, with nothing
-    /// refused that is only warned of, and with reports that name no lines, for which they take a
-    /// hundredth of the time: for texts that are changed on purpose.
+    /// Like [`compile`](Self::compile), for texts that are changed on purpose: in a fraction of its
+    /// time, and to slower code. Warnings refuse nothing. Reports name no lines, and so take a
+    /// hundredth of the time.
     ///
     /// # Errors
     ///
-    /// As [`compile`](Self::compile).
+    /// See [`compile`](Self::compile).
     ///
     /// # Panics
     ///
-    /// As [`compile`](Self::compile).
+    /// See [`compile`](Self::compile).
     pub fn compile_quickly(text: &str, mode: Mode) -> Result<Kernel, String> {
         one(Kernel::compile_all(&[text], mode, Source::Changed))
     }
 
-    /// As one call for each text, none of which is there twice, in as little as half of the time: a
-    /// process of clang takes as long to start as to compile one.
+    /// Compiles texts, each a different one. One call takes as little as half the time of a call
+    /// for each text: a process of clang takes as long to start as to compile one text.
     ///
     /// # Panics
     ///
-    /// As [`compile`](Self::compile).
+    /// See [`compile`](Self::compile).
     pub fn compile_all(texts: &[&str], mode: Mode, source: Source) -> Vec<Result<Kernel, String>> {
         let quick = source == Source::Changed;
         let more = match source {
@@ -285,7 +286,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// What went wrong in it.
+    /// The failure of the kernel.
     ///
     /// # Panics
     ///

@@ -14,7 +14,7 @@ pub enum Space {
 pub struct Signature {
     /// Its name.
     pub name: String,
-    /// What is bound, as declared.
+    /// The buffers, as declared.
     pub arguments: Vec<Argument>,
     /// n of `[[max_total_threads_per_threadgroup(n)]]`.
     pub limit: Option<u32>,
@@ -32,7 +32,7 @@ pub struct Argument {
     pub space: Space,
     /// Whether it is declared without `const`.
     pub writable: bool,
-    /// What it points or refers to.
+    /// The type that it points or refers to.
     pub ty: String,
     /// The parameter's name.
     pub name: String,
@@ -83,7 +83,7 @@ const BUILTINS: &[(&str, [&str; 3])] = &[
     ),
 ];
 
-/// What stands around the name of a parameter's type.
+/// Words that stand around the name of a parameter's type.
 const NO_TYPE: [&str; 9] =
     ["device", "constant", "const", "*", "&", "__restrict", "restrict", "metal", ":"];
 

@@ -18,7 +18,7 @@ struct Worker {
     input: Option<ChildStdin>,
     /// Pieces of its standard output, until it ends.
     output: Receiver<Vec<u8>>,
-    /// Of the last piece, what was not asked for yet.
+    /// Bytes of the last piece that were not asked for yet.
     rest: Vec<u8>,
     errors: Option<JoinHandle<String>>,
 }
@@ -66,7 +66,7 @@ impl Worker {
         });
         let errors = std::thread::spawn(move || {
             let mut text = Vec::new();
-            // What was read before an error is the report.
+            // Text that was read before an error is the report.
             let _ = errors.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -102,7 +102,7 @@ impl Worker {
         if sent { Ok(()) } else { Err(RecvTimeoutError::Disconnected) }
     }
 
-    /// What its end says.
+    /// The failure that its end tells of.
     fn end(mut self, why: RecvTimeoutError, timeout: Duration) -> Failure {
         let late = why == RecvTimeoutError::Timeout;
         if late {
@@ -116,7 +116,7 @@ impl Worker {
             () if late => Kind::Timeout,
             () if has("tilewise: divergence") => Kind::Divergence,
             () if has("ThreadSanitizer: data race") => Kind::Race,
-            // Of an array, which UndefinedBehaviorSanitizer is the first to see.
+            // An index beyond an array, which UndefinedBehaviorSanitizer is the first to see.
             () if has("out of bounds for type") => Kind::Memory,
             () if has("runtime error:") => Kind::Undefined,
             () if has("ERROR: AddressSanitizer") => Kind::Memory,

@@ -28,7 +28,7 @@ pub use wgsl::Wgsl;
 
 use std::ops::Range;
 
-/// What became of a mutant.
+/// The fate of a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
     /// It is no valid text.
@@ -77,7 +77,7 @@ pub trait Bench {
 /// How many cases there are for each one that a mutant is tried on.
 pub type Step<'a> = dyn Fn(&Mutant) -> usize + Sync + 'a;
 
-/// What tells a mutant from all others: file, bytes, and what they become.
+/// Tells a mutant from all others: file, bytes, and their replacement.
 type Key = (&'static str, Range<usize>, String);
 
 /// One change of one file.
@@ -97,7 +97,7 @@ pub struct Mutant {
     replacement: String,
     /// The lines that change, blanks at their ends left out.
     pub before: String,
-    /// What they become.
+    /// The lines after the change.
     pub after: String,
 }
 

@@ -20,16 +20,16 @@ pub struct Msl {
     cases: Vec<Case>,
     texts: usize,
     ids: HashMap<Key, u32>,
-    /// Those that no text can have.
+    /// Mutants that no text can have.
     invalid: HashSet<u32>,
-    /// Those that need texts of their own.
+    /// Mutants that need texts of their own.
     alone: HashSet<u32>,
 }
 
 struct Case {
     job: Job,
     steps: Vec<Step>,
-    /// What there was before each pass, and after the last.
+    /// The memory before each pass, and after the last.
     written: Vec<Written>,
     /// About how long it takes: threads that run, times steps along K.
     work: u64,
@@ -65,7 +65,7 @@ const WATCHED: Options = Options { mode: Mode::Memory, timeout: Duration::from_s
 /// The time of a second try. A machine that is busy may hold up the first one.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// What goes unnoticed but for the order of accesses.
+/// Options for mutants that only the order of accesses gives away.
 const RACES: Options = Options { mode: Mode::Races, ..WATCHED };
 
 impl Msl {
@@ -258,7 +258,7 @@ impl Msl {
         self.cases.iter().filter(|case| msl_cases::is_raced(&case.job.filled.case)).collect()
     }
 
-    /// Of all cases that meet a file in the same text the longest, far apart first.
+    /// The longest case for each text that has a file, far apart first.
     fn one_of_each_text(&self, file: &str) -> Vec<&Case> {
         let mut longest: BTreeMap<&str, &Case> = BTreeMap::new();
         for case in &self.cases {

@@ -1,5 +1,5 @@
-//! What mutants of the MSL are tried on. A text takes far longer to compile than a case to run, so
-//! that few texts meet many sizes.
+//! Cases for mutants of the MSL. A text takes far longer to compile than a case to run, so few
+//! texts meet many sizes.
 
 use crate::case::{Form, Groups, LAYOUTS};
 use crate::cases::{MSL, almost_whole};
@@ -186,7 +186,7 @@ fn lines() -> Vec<Case> {
     cases
 }
 
-/// Of the other variants, which differ in numbers only, a case each.
+/// A case for each variant: the variants of a kernel differ in numbers only.
 fn variants() -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in MSL.kernels() {
@@ -388,7 +388,7 @@ fn pieces() -> Vec<Case> {
         .filter(|case| matches!(case.form, Form::AlongK | Form::Indexed(_)));
     let cases = themes::large().into_iter().filter(|case| case.quantized.is_none()).chain(ranges);
     let (groups, others): (Vec<_>, Vec<_>) = cases.partition(|case| case.groups.is_some());
-    // Those of a long K take seconds.
+    // Cases of a long K take seconds.
     let short =
         groups.into_iter().chain(others.into_iter().step_by(8)).filter(|case| case.size[2] < 200);
     short.map(|case| case.kernel(GEMM)).collect()

@@ -32,7 +32,7 @@ const PARTS: [[&str; 2]; 4] = [["a", "b"], ["m", "n"], ["ld", "batch"], ["scales
 /// Members of vectors.
 const MEMBERS: [[&str; 2]; 3] = [["x", "y"], ["z", "w"], ["xy", "zw"]];
 
-/// What `name` may be mistaken for.
+/// Names that `name` may be mistaken for.
 pub(super) fn other_names(name: &str, member: bool) -> Vec<String> {
     let other = |pairs: &[[&'static str; 2]], word: &str| {
         let of = |[one, two]: &[&'static str; 2]| match word {

@@ -270,8 +270,8 @@ impl<'a> Planter<'a> {
         self.plant("index", &inside, format!("{grouped} - 1u"));
     }
 
-    /// What MSL has and WGSL has not, and a term or factor left out: of what groups to the left the
-    /// last, and the first.
+    /// Changes choices and `!`, and leaves a term or factor out: the last and the first of a chain,
+    /// which groups to the left.
     fn terms(&mut self, index: usize) {
         let text = self.tokens[index].text;
         match text {
@@ -334,7 +334,7 @@ impl<'a> Planter<'a> {
 mod tests {
     use super::*;
 
-    /// What the one line `text` becomes, by operator.
+    /// The results of an operator on the one line `text`.
     fn lines(operator: &str, text: &str) -> Vec<String> {
         let of_operator = mutants(Language::Wgsl, "f.wgsl", text)
             .into_iter()
@@ -413,7 +413,7 @@ mod tests {
         }
     }
 
-    /// As [`lines`], of MSL.
+    /// Like [`lines`], for MSL.
     fn in_msl(operator: &str, text: &str) -> Vec<String> {
         let text = format!("void f() {{ {text} }}");
         let of_operator = mutants(Language::Msl, "f.metal", &text)

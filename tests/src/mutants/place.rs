@@ -1,16 +1,16 @@
-//! What the tokens of a file are to the mutation check.
+//! Tells what the tokens of a file are to the mutation check.
 
 use super::token::{Kind, Token, arguments, closing, line_at};
 use std::ops::Range;
 use tilewise_core::kernel::Language;
 
-/// What a token stands in.
+/// The place that a token stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Code,
     /// The head of a loop that is repeated in the text: only its bound can change.
     Unrolled,
-    /// What the compiler evaluates: sizes of arrays, and constants made of others.
+    /// Code that the compiler evaluates: sizes of arrays, and constants made of others.
     Constant,
     /// Declarations, and constants whose value the planner gives: nothing changes here.
     Declaration,
@@ -79,7 +79,7 @@ fn in_msl(text: &str, tokens: &[Token<'_>]) -> Vec<Place> {
     places
 }
 
-/// What stands in braces that follow a list of parameters.
+/// Takes the text in braces that follow a list of parameters for code.
 fn bodies(tokens: &[Token<'_>]) -> Vec<Place> {
     let mut open: Vec<bool> = Vec::new();
     let mut places = Vec::with_capacity(tokens.len());

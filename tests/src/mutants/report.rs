@@ -1,4 +1,4 @@
-//! What became of the mutants: a table by file, and the survivors.
+//! Reports the fates of the mutants: a table by file, and the survivors.
 
 use super::explained::Change;
 use super::{FINDINGS, Fate, Mutant};
@@ -12,7 +12,7 @@ pub struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// Of mutants and their fates, in the same order.
+    /// Takes mutants, and their fates in the order of the mutants.
     pub fn new(mutants: &'a [Mutant], fates: &[Fate], explained: &'a HashSet<Change>) -> Self {
         Summary { fates: mutants.iter().zip(fates.iter().copied()).collect(), explained }
     }

@@ -30,7 +30,7 @@ pub(super) struct Rendered {
 struct Line {
     /// Line of the file, from 0.
     original: usize,
-    /// Of which change it is.
+    /// The change that wrote the line, if one did.
     mutant: Option<u32>,
 }
 
@@ -213,8 +213,8 @@ impl Grower<'_> {
         if self.places[first..=last].contains(&Place::Constant) {
             return None;
         }
-        // What is given in another's place may be of another type, which matters less to a whole
-        // statement.
+        // A name or argument in another's place may have another type, which matters less to a
+        // whole statement.
         let member = first > 0 && matches!(self.tokens[first - 1].text, "." | "->");
         let whole = mutant.operator == "swap" || mutant.operator == "name" && !member;
         let tokens = match self.tokens[last].text {
@@ -243,7 +243,7 @@ impl Grower<'_> {
                     range = open..closing(self.tokens, open)? + 1
                 }
                 _ if commas => return None,
-                // What is assigned to may be a constant in another's place.
+                // The target of an assignment may be a constant after the change.
                 _ if self.tokens.get(range.end).is_some_and(|next| is_assignment(next.text)) => {
                     return self.grown(range.start..range.end + 1);
                 }
@@ -388,7 +388,7 @@ mod tests {
         let expected =
             ["void f() { if (MUTANT(1)) {", "return g(q, p);", "} else return g(p, q); }"];
         assert_eq!(lines("swap", "void f() { return g(p, q); }"), expected);
-        // What is changed is declared for what follows.
+        // A variable whose value changes is declared for what follows.
         let expected = [
             "void f() { uint x = (!MUTANTS(1, 1) ? (g(p, q)) : (MUTANT(1)",
             "? (g(q, p))",

@@ -1,9 +1,9 @@
-//! As much of the grammar of WGSL and MSL as it takes to plant mistakes: words, numbers and
+//! Knows as much of the grammar of WGSL and MSL as it takes to plant mistakes: words, numbers and
 //! operators, brackets that match, and what an operator joins.
 
 use std::ops::Range;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An identifier or a keyword.
@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     Operator,
     /// `(`, `[`, `{`, or the `<` of a template.
     Open,
-    /// What closes them.
+    /// `)`, `]`, `}`, or the `>` of a template.
     Close,
 }
 
@@ -214,7 +214,7 @@ pub(super) fn choice(tokens: &[Token<'_>], index: usize) -> Option<[Range<usize>
     Some([condition, index + 1..colon, other])
 }
 
-/// What stands before `end` and binds at least as tightly as `own`.
+/// The operand that ends before `end` and binds at least as tightly as `own`.
 fn operand_before(tokens: &[Token<'_>], end: usize, own: u8) -> Option<Range<usize>> {
     let mut start = end;
     while start > 0 {
@@ -236,7 +236,7 @@ fn operand_before(tokens: &[Token<'_>], end: usize, own: u8) -> Option<Range<usi
     Some(start..end)
 }
 
-/// What stands from `start` on and binds more tightly than `own`.
+/// The operand that begins at `start` and binds more tightly than `own`.
 fn operand_after(tokens: &[Token<'_>], start: usize, own: u8) -> Option<Range<usize>> {
     let mut end = start;
     while end < tokens.len() {

@@ -20,11 +20,11 @@ pub struct Wgsl {
 struct Case {
     work: Work,
     files: HashSet<&'static str>,
-    /// What the run without any change took, in operations of the sanitizer.
+    /// Operations of the sanitizer in the run without any change.
     operations: u64,
 }
 
-/// What is computed, with the run without any change.
+/// The work of a case, with the run without any change.
 enum Work {
     Product(Box<Job>, Record),
     Conversion(Conversion, Ran),

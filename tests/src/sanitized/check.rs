@@ -20,7 +20,7 @@ pub fn plans<'a>(
         devices.iter().filter(|caps| case.is_for(caps)).filter_map(move |caps| {
             let plan =
                 planned(case, caps).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
-            // Of rows that are copied before, all but that copy is a product as any other.
+            // A plan that copies rows before is a product as any other after the copy.
             let new = !known.contains(&plan) && !plan.copies_rows;
             known.push(plan.clone());
             new.then_some((case, caps, plan))

@@ -31,7 +31,7 @@ pub struct Conversion {
     decoded: Option<DType>,
 }
 
-/// What the roles hold.
+/// The contents of the roles.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Written(BTreeMap<Role, Vec<u8>>);
 
@@ -53,7 +53,7 @@ impl Written {
 /// A run that failed nowhere.
 pub struct Ran {
     written: Written,
-    /// What it cost, in operations of the sanitizer.
+    /// Its cost, in operations of the sanitizer.
     pub operations: u64,
 }
 
@@ -156,7 +156,7 @@ impl Conversion {
         Ok(Ran { written, operations })
     }
 
-    /// What there is before the first pass.
+    /// The memory before the first pass.
     pub(crate) fn unwritten(&self) -> Written {
         Written(self.held.iter().map(|(role, held)| (*role, held.bytes.clone())).collect())
     }
@@ -182,11 +182,11 @@ impl Conversion {
         Ok(())
     }
 
-    /// As [`run`](Self::run), with a file replaced. Returns whether the outputs have the bits that
-    /// they had then; nothing is run where no shader does other than the library's.
+    /// Like [`run`](Self::run), with a file replaced. Returns whether the outputs have the bits of
+    /// the run before. Nothing is run if every shader does what the library's does.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn run_changed(
         &self,
         before: &Ran,

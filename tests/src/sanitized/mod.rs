@@ -1,11 +1,11 @@
 //! A case's shaders in the sanitizer instead of on a GPU: the same plan, the same assembled text,
 //! buffers of the sizes that the plan binds.
 //!
-//! Of every operand exactly the logical range is declared: what lies before, behind and between its
+//! Exactly the logical range of every operand is declared: what lies before, behind and between its
 //! rows is NaN, and touching it is a finding. Memory of workgroups and variables starts undefined,
-//! as the library's pipelines run without zeroing. With beta = 0 the output is poisoned, and every
-//! element of it must be written. So a clean run shows what the library's unchecked shaders stand
-//! on.
+//! because the library's pipelines run without zeroing. With beta = 0 the output is poisoned, and
+//! every element of it must be written. So a clean run shows what the library's unchecked shaders
+//! stand on.
 
 mod check;
 mod conversions;
@@ -59,7 +59,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// As the library's pipelines run, without counting costs.
+/// Options of the library's pipelines, without counting costs.
 pub fn options() -> Options {
     let mut options = Options::default();
     (options.zero_init, options.costs) = (ZeroInit::NONE, None);
@@ -130,7 +130,7 @@ fn keeps(pass: &Pass) -> bool {
 }
 
 impl Record {
-    /// What the output's buffer holds at the end.
+    /// The contents of the output's buffer at the end.
     pub fn output(&self) -> &[u8] {
         self.written.last().map_or(&[], |written| &written.c)
     }
@@ -139,9 +139,9 @@ impl Record {
 /// A run that failed nowhere.
 pub struct Record {
     outcome: Outcome,
-    /// What there was before each pass, and after the last.
+    /// The memory before each pass, and after the last.
     written: Vec<Written>,
-    /// What it cost, in operations of the sanitizer.
+    /// Its cost, in operations of the sanitizer.
     pub operations: u64,
 }
 
@@ -164,7 +164,7 @@ impl Job {
         self.run_recorded(shaders, options).map(|record| record.outcome)
     }
 
-    /// What there is before the first pass.
+    /// The memory before the first pass.
     pub(crate) fn unwritten(&self) -> Written {
         let mut packed: HashMap<Role, Vec<u8>> = HashMap::new();
         let bindings = self.plan.passes.iter().flat_map(|pass| &pass.bindings);
@@ -175,10 +175,10 @@ impl Job {
         Written { c: self.filled.old.bytes.clone(), scratch: Vec::new(), packed }
     }
 
-    /// As [`run`](Self::run), with what every pass found and left.
+    /// Like [`run`](Self::run), and records what every pass found and left.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn run_recorded(
         &self,
         shaders: &Shaders<'_>,
@@ -195,12 +195,12 @@ impl Job {
         Ok(Record { outcome, written, operations })
     }
 
-    /// As [`run`](Self::run), with one file replaced of those that were run for the record: passes
-    /// that do what they did then, and find what they found, leave what they left, and are not run
-    /// again. Returns whether C has the bits that it had then.
+    /// Like [`run`](Self::run), with one file of the recorded run replaced. A pass that does what
+    /// it did then, and finds what it found, leaves what it left, and is not run again. Returns
+    /// whether C has the bits that it had then.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn run_changed(
         &self,
         record: &Record,
@@ -272,8 +272,8 @@ impl Job {
         launched(launch.run(), shader)
     }
 
-    /// What is bound for a role, as long as the plan says, with its logical range. Of what passes
-    /// write, C, scratch and packed operands are given.
+    /// The buffer for a role, as long as the plan says, with its logical range. C, scratch and
+    /// packed operands, which passes write, are given.
     fn buffer(
         &self,
         pass: &Pass,
@@ -285,7 +285,7 @@ impl Job {
         let binds = |role| pass.bindings.iter().any(|binding| binding.role == role);
         if is_packed(binding.from) {
             let bytes = &packed[&binding.from][binding.start as usize..][..binding.bytes as usize];
-            // Of masked entries, rows that nobody wants are not packed: they keep NaN.
+            // Rows of masked entries that nobody wants are not packed: they keep NaN.
             let some = masked && binds(Role::A) && binds(Role::Offsets);
             return match binding.writable {
                 true if some => Buffer::new(vec![0xff; bytes.len()]).range(0..binding.bytes),
@@ -403,8 +403,8 @@ impl Job {
         }
     }
 
-    /// What is bound for a role, to the last byte that a kernel may touch which takes elements one
-    /// by one; no kernel does so that packs operands.
+    /// The bytes for a role, to the last that a kernel may touch if it takes elements one by one.
+    /// No kernel that packs operands does so.
     pub(crate) fn memory(&self, binding: &Binding, written: &Written) -> Vec<u8> {
         if is_packed(binding.from) {
             return cut(&written.packed[&binding.from], binding.start, binding.bytes);

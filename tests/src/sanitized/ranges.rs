@@ -21,7 +21,7 @@ pub(super) struct Elements {
 }
 
 impl Elements {
-    /// Of an operand whose entries begin with the elements `firsts`.
+    /// The elements of an operand whose entries begin with the elements `firsts`.
     pub(super) fn new(
         operand: Operand,
         plane: usize,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::Binding;
 
-/// What passes leave to those after them.
+/// The memory that passes leave to later ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     pub(crate) c: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What some compiler refuses although naga takes it, as far as it is cheap to see in a text.
+//! Finds what some compiler refuses although naga takes it, if it is cheap to see in a text.
 
 use crate::mutants::token::tokens;
 

@@ -157,7 +157,7 @@ pub fn passes() -> impl Iterator<Item = (Pass, String)> {
     passes_on(&devices())
 }
 
-/// The same on some devices.
+/// Every pass on some devices, once for all that have the same files.
 pub(super) fn passes_on(devices: &[Caps]) -> impl Iterator<Item = (Pass, String)> + use<> {
     let mut passes = HashMap::new();
     let mut take = |pass: Pass, problem: &dyn std::fmt::Debug| {

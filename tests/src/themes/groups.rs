@@ -37,7 +37,7 @@ pub fn lanes() -> [Vec<u32>; 2] {
 pub fn bad_ends() -> Vec<Vec<u32>> {
     vec![
         vec![10, 5, 20],
-        // Of two groups to a lane, the first ends in lanes that lie farther and farther apart, all
+        // Two groups to a lane: the first ends in lanes that lie farther and farther apart, all
         // others decrease; the last is beyond all rows.
         (0..64)
             .map(|group| match [0, 1, 3, 6, 10, 15, 21, 28].iter().position(|l| 2 * l == group) {

@@ -4,7 +4,7 @@ globalThis.say = body => fetch(new URL('/say', location), { method: 'POST', body
 globalThis.addEventListener?.('error', event => say(`died ${event.message}`));
 globalThis.addEventListener?.('unhandledrejection', event => say(`died ${event.reason}`));
 
-// What the browser complains of, though the library may have missed it.
+// The browser's complaints, which the library may have missed.
 const heard = [];
 const { requestDevice } = GPUAdapter.prototype;
 GPUAdapter.prototype.requestDevice = async function (descriptor) {

@@ -116,8 +116,8 @@ struct Group {
     std::vector<Array> arrays;
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
-    // What a barrier's flags must name for it to order anything: threadgroup memory where there is
-    // any, else device memory.
+    // The flag that a barrier must have to order anything: threadgroup memory if there is any, else
+    // device memory.
     uint32_t needed_flag() const { return arrays.empty() ? 1 : 2; }
 };
 extern Group group;

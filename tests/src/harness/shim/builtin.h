@@ -1,6 +1,6 @@
-// What Metal's compiler knows without an #include: words, address spaces, scalar types. Included
-// before each kernel, which clang compiles as C++ for OpenCL, because that language has MSL's
-// address spaces: a method may be qualified by one, and memory is plain memory to sanitizers.
+// Defines what Metal's compiler knows without an #include: words, address spaces, scalar types.
+// Included before each kernel. clang compiles kernels as C++ for OpenCL, because that language has
+// MSL's address spaces: a method may be qualified by one, and memory is plain memory to sanitizers.
 #pragma once
 
 // With only the signature asked for, the words stay as they are written.

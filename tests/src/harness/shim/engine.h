@@ -1,5 +1,5 @@
-// What the engine that runs a kernel offers to the shim. The engine is not instrumented: nothing it
-// does is an access to a sanitizer.
+// The part of the engine that the shim uses. The engine, which runs a kernel, is not instrumented:
+// nothing it does is an access to a sanitizer.
 #pragma once
 
 // Where in the text a call stands: line and column. As a default argument it is the caller's.

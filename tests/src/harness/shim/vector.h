@@ -99,7 +99,7 @@ template <class T, int First, int Count, int Size> struct swizzle {
     }                                                                                              \
     friend vec<bool, Size> operator sign(vec a, T b) { return a sign vec(b); }                     \
     friend vec<bool, Size> operator sign(T a, vec b) { return vec(a) sign b; }
-// What vectors of every size have.
+// Members of vectors of every size.
 #define TILEWISE_VECTOR(size)                                                                      \
     static constexpr int Size = size;                                                              \
     vec() = default;                                                                               \

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 /// Whom clang complains about.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Blamed {
-    /// Those whose changed text is wrong in itself.
+    /// Mutants whose changed text is wrong in itself.
     pub(super) invalid: Vec<u32>,
-    /// Those that may be right in a text of their own.
+    /// Mutants that may be right in a text of their own.
     pub(super) alone: Vec<u32>,
 }
 
@@ -20,7 +20,7 @@ pub(super) fn blamed(complaints: &str, files: &HashMap<&str, Rendered>) -> Blame
         let parts: Vec<&str> = line.splitn(4, ':').collect();
         let [path, line, _, what] = parts[..] else { continue };
         if what.contains("error:") {
-            // Of a macro's text, clang first names the place where it is used.
+            // clang first names the place where a macro is used, then the macro's text.
             match found.iter().find(|ids| ids.len() == 1) {
                 Some(ids) if error.contains("incompatible operand types") => {
                     blamed.alone.extend(ids)

@@ -80,7 +80,8 @@ fn of_router(
     // In eighths, so that sums with scores are no nearer to each other than scores may be off.
     let mut bias = numbers(rng, &shape[1..], 6.0);
     bias.iter_mut().for_each(|bias| *bias = bias.round() / 8.0);
-    // So low that experts whose softmax vanishes are chosen before the token's largest logit.
+    // Biases so low that experts whose softmax vanishes are chosen before the token's largest
+    // logit.
     bias.iter_mut().step_by(3).for_each(|bias| *bias -= 3.0);
     let scale = [1.0, 2.5, -0.3][turn / 3 % 3];
     let bias_of = biased.then_some(&bias[..]);

@@ -3,7 +3,7 @@
 use super::{Case, DType, FLOATS, Given, Half, LIES, Lies, ROWS, Rng, ULP, Wanted, boxed, numbers};
 use tilewise::{Tensor, ops};
 
-/// Of vectors.
+/// How vectors lie.
 const STRIDED: Lies = Lies::TransposedWithin;
 
 fn exact(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
