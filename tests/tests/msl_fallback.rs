@@ -10,7 +10,7 @@ use tilewise_core::kernel::Language;
 use tilewise_core::plan::Plan;
 use tilewise_tests::{Adapter, adapters};
 
-/// What was logged at the levels of warnings and errors.
+/// Lines that were logged as warnings and errors.
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Log;
@@ -33,7 +33,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What `work` has said in the log, whatever the tests beside this one say.
+/// The lines that `work` has logged, whatever the tests beside this one log.
 fn said(work: impl FnOnce()) -> Vec<String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     static LOGGER: Once = Once::new();
@@ -176,7 +176,7 @@ fn whoever_asks_learns_what_runs() {
             );
             let (chosen, choices) = (gemm.plan().unwrap().choice.unwrap(), gemm.choices().unwrap());
             assert!(choices.iter().any(|choice| choice.to_string() == chosen.to_string()));
-            // What was refused is no choice any more.
+            // A kernel that was refused is no choice any more.
             let refused = line.split("the MSL of ").nth(1).unwrap().split(' ').next().unwrap();
             assert!(choices.iter().all(|choice| choice.to_string() != refused), "{refused}");
             product.assert_right();
@@ -222,7 +222,7 @@ fn a_named_kernel_is_an_error() {
     }
 }
 
-/// What a lost device brings about is not held against MSL.
+/// Errors by a lost device are not held against MSL.
 #[test]
 fn a_lost_device_is_no_refusal() {
     for adapter in refusing() {

@@ -28,7 +28,7 @@ pub(crate) const LLVMPIPE: [(&str, &str); 2] =
 const MANIFEST_FOLDERS: [&str; 3] =
     ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 
-/// What a Linux kernel shows of a real GPU: the common interface, NVIDIA's own, and that of
+/// Paths by which a Linux kernel shows a real GPU: the common interface, NVIDIA's own, and that of
 /// Windows' Linux subsystem.
 const GPU_DEVICES: [&str; 3] = ["/dev/dri", "/dev/nvidia0", "/dev/dxg"];
 
@@ -55,7 +55,7 @@ impl Adapters {
         command.envs(self.environment());
     }
 
-    /// The same as pairs of name and value.
+    /// The drivers and requirements, as pairs of name and value.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let mut pairs = vec![("TILEWISE_REQUIRE", self.require.join(","))];
         if !self.drivers.is_empty() {
@@ -101,7 +101,7 @@ pub(crate) fn prepare() -> Result<Adapters> {
         adapters.require("msl");
     }
     for word in env::var("TILEWISE_REQUIRE").unwrap_or_default().split(',').map(str::trim) {
-        // Those of other steps: no adapter bears such a name.
+        // These words are for other steps: no adapter bears such a name.
         if !matches!(word, "" | "targets" | "gl" | "browser" | "compilers") {
             adapters.require(word);
         }

@@ -13,7 +13,7 @@ pub(crate) fn main(args: &[String]) -> Result {
     run(command.args(args).args(added(args, &commit)))
 }
 
-/// What is added to the arguments given: who was measured, and where the reports go.
+/// Arguments beside the ones given: the commit that is measured, and where the reports go.
 fn added<'a>(args: &[String], commit: &'a str) -> Vec<&'a str> {
     let named = |option: &str| args.iter().any(|arg| arg.split('=').next() == Some(option));
     let first_hour = named("--first-hour");

@@ -15,7 +15,7 @@ use server::Server;
 use site::Builder;
 use tally::Tally;
 
-/// What is built and installed for browsers.
+/// The folder for all that is built and installed for browsers.
 const FOLDER: &str = "target/browser";
 
 /// The longest that a case takes, with room for a busy machine.
@@ -24,7 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// A section that has no case without numbers.
 const WITH_NUMBERS: &str = "types";
 
-/// What to run, and where.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Where.

@@ -13,10 +13,10 @@ struct Target {
     triple: &'static str,
     features: &'static [&'static str],
     backend: Backend,
-    /// What `-Zbuild-std` builds where no compiled standard library is at hand.
+    /// The crates that `-Zbuild-std` builds if no compiled standard library is at hand.
     std: &'static str,
-    /// What is checked beside the libraries. Browsers and phones have no command line; benches ask
-    /// Apple's compiler on Macs, by code that no other platform compiles.
+    /// Packages that are checked beside the libraries. Browsers and phones have no command line;
+    /// benches ask Apple's compiler on Macs, by code that no other platform compiles.
     programs: &'static [&'static str],
     /// Whether another target compiles nearly the same: then only a whole test checks this one.
     like_another: bool,
@@ -95,8 +95,8 @@ pub(crate) fn main(options: &Options) -> Result {
     }
 }
 
-/// The same for all targets or some, beside other steps, once there is a toolchain. The inner error
-/// says why there is none.
+/// Starts the check of all targets or some, beside other steps, once there is a toolchain. The
+/// inner error says why there is none.
 pub(crate) fn start(all: bool) -> Result<std::result::Result<Beside, String>> {
     if let Err(why) = find_toolchain()? {
         return Ok(Err(why));
@@ -160,7 +160,7 @@ fn command(toolchain: Toolchain, target: &Target) -> Command {
     let mut command = toolchain.cargo("check", target.std);
     if let Toolchain::Debian = toolchain {
         command.arg("-Zwarnings").env("CARGO_BUILD_WARNINGS", "deny");
-        // Of the standard library too, only what checking needs.
+        // The standard library, too, is built only as far as checking needs it.
         command.env("RUSTFLAGS", "-Zno-codegen");
     }
     command

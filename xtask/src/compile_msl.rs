@@ -29,7 +29,7 @@ const TOLD: usize = 20;
 /// version that the compiler does not know is said; with `every_version` it is an error.
 pub(crate) fn main(every_version: bool) -> Result {
     let folder = Path::new(FOLDER);
-    // Those of an earlier run have other names.
+    // Texts of an earlier run have other names.
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|why| format!("{FOLDER}: {why}"))?;
     }

@@ -54,7 +54,7 @@ const COMPILERS: [Compiler; 4] = [
     Compiler { name: "spirv-val", needs: &[need("spirv-val", "spirv-tools")], install: || Ok(()) },
 ];
 
-/// What can be run, and what cannot, with the reason.
+/// Compilers that can be run, and compilers that cannot, with the reason.
 #[derive(Default)]
 pub(crate) struct Found {
     names: Vec<&'static str>,

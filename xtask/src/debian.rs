@@ -44,8 +44,8 @@ impl Apt {
             "-qq",
             "--no-install-recommends",
         ]);
-        // What is asked for must not push out what the user has: Debian's rustc-web and rustc
-        // exclude each other.
+        // The packages must not push out what the user has: Debian's rustc-web and rustc exclude
+        // each other.
         command.arg("--no-remove");
         if let Some(suite) = suite {
             command.args(["-t", suite]);

@@ -10,7 +10,7 @@ use crate::debian::Apt;
 use crate::process::{Result, capture, executable, find_program, run};
 use crate::toolchain::Toolchain;
 
-/// What Debian's MinGW links.
+/// The target that Debian's MinGW links.
 const TRIPLE: &str = "x86_64-pc-windows-gnu";
 
 /// D3D12 on Vulkan (vkd3d-proton), and Microsoft's compiler.
@@ -23,7 +23,6 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("Xvfb", "xvfb"),
 ];
 
-/// What to build.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Where d3d12.dll, d3d12core.dll, dxcompiler.dll and dxil.dll lie.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::process::{Result, cargo, run};
 
-/// What LLVM needs to count edges, on a stable toolchain.
+/// Flags with which LLVM counts edges, on a stable toolchain.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
@@ -111,7 +111,7 @@ fn choose(control: &str) -> Vec<PathBuf> {
     let (mut chosen, mut all) = (Vec::new(), BTreeSet::new());
     while chosen.len() < MOST {
         let gain = |(_, places): &&(usize, BTreeSet<u32>)| places.difference(&all).count();
-        // Of equals the first, which are the smallest.
+        // The first of several that gain equally is the smallest.
         let Some((file, places)) =
             reached.iter().rev().max_by_key(gain).filter(|best| gain(best) > 0)
         else {

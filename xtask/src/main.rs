@@ -121,7 +121,7 @@ fn main() -> ExitCode {
         return exit(public_api::as_rustdoc(rustdoc));
     }
     let task = Cli::parse().command;
-    // What was packed runs where there is no workspace.
+    // A packed suite runs where there is no workspace.
     let entered = if matches!(&task, Task::Suite(options) if options.is_packed()) {
         Ok(())
     } else {

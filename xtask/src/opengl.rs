@@ -20,7 +20,6 @@ const PACKAGES: [&str; 3] = ["libegl1", "libegl-mesa0", "libgl1-mesa-dri"];
 /// A commit runs one test of so many.
 const TURNS: usize = 16;
 
-/// What to run.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Parts of tests' names, and options of the test program; all tests by default.

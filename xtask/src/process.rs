@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 
-/// What a command of this crate returns: the error is the sentence to print.
+/// The result of a command of this crate: the error is the sentence to print.
 pub(crate) type Result<T = ()> = std::result::Result<T, String>;
 
 /// The command as one would type it, with the environment it adds.

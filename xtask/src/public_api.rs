@@ -20,7 +20,7 @@ use crate::process::{Result, capture, cargo, run};
 /// The library, and those whose items it re-exports.
 const LIBRARIES: [&str; 4] = [FACE, VOCABULARY, "tilewise_files", "tilewise_sanitizer"];
 const FACE: &str = "tilewise";
-/// Of this one the items that [`FACE`] re-exports by name: the planner is free to change.
+/// Only the items that [`FACE`] re-exports by name count here: the planner is free to change.
 const VOCABULARY: &str = "tilewise_core";
 
 /// Where the lists are.

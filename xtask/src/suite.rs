@@ -37,13 +37,12 @@ const LISTING: &str = "adapters::listed";
 /// the variable is set already.
 const GL_DRIVERS: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
 
-/// What to run, and where it comes from.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Use software adapters too, and do not fail where there is no hardware
     #[arg(long)]
     software: bool,
-    /// What some adapter must have, as in TILEWISE_REQUIRE: coop, f16, vulkan, ...
+    /// Require of some adapter, as in TILEWISE_REQUIRE: coop, f16, vulkan, ...
     #[arg(long, value_delimiter = ',')]
     require: Vec<String>,
     /// Write the outcome as text, after every group
@@ -148,7 +147,7 @@ impl Suite {
     fn pack(&self, folder: &Path) -> Result {
         let failed = |error| format!("cannot write to {}: {error}", folder.display());
         let tests = folder.join("tests");
-        // What an earlier pack left there would run as well.
+        // Tests that an earlier pack left there would run as well.
         fs::create_dir_all(folder).and_then(|()| fs::create_dir(&tests)).map_err(failed)?;
         let own = std::env::current_exe().map_err(failed)?;
         let place = |path: &Path| tests.join(binary_name(path) + std::env::consts::EXE_SUFFIX);
@@ -173,7 +172,7 @@ impl Suite {
         Ok(())
     }
 
-    /// What `pack` has left in `folder`.
+    /// Reads the suite that `pack` has left in `folder`.
     fn unpack(folder: &Path) -> Result<Suite> {
         let failed = |error| format!("{} holds no packed suite: {error}", folder.display());
         let folder = fs::canonicalize(folder).map_err(failed)?;

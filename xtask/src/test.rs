@@ -13,7 +13,7 @@ use crate::process::{Result, build_program, capture, cargo, own_path, run, tee};
 use crate::public_api::{self, Outcome};
 use crate::{browser, budget, clang, compilers, opengl, packages, tidy};
 
-/// What selects the same build of the dependencies everywhere.
+/// Arguments that select one build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
 /// Test programs whose tests share what is compiled: devices, pipelines, texts in the sanitizer and
@@ -21,7 +21,6 @@ const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 /// them.
 const IN_ONE_PROCESS: [&str; 2] = ["device", "host"];
 
-/// What to run.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Do not type-check for the other platforms.

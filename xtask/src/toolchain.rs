@@ -57,8 +57,8 @@ impl Toolchain {
             return cargo([subcommand]);
         }
         let mut command = Command::new("/usr/bin/cargo");
-        // What cargo and rustup have told this process about their own toolchain must not reach
-        // another's.
+        // Another toolchain must not see what cargo and rustup have told this process about their
+        // own.
         for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTDOC", "LD_LIBRARY_PATH"] {
             command.env_remove(name);
         }

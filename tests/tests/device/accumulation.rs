@@ -24,7 +24,7 @@ fn half_sums() -> BTreeSet<String> {
 /// Without permission and with it.
 const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Sums];
 
-/// The same problem without permission and with it.
+/// The problem without permission and with it.
 fn both(problem: Problem) -> [Problem; 2] {
     PRECISIONS.map(|precision| Problem { precision, ..problem })
 }

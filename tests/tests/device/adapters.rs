@@ -56,7 +56,7 @@ fn only_what_was_asked_for() {
     assert_eq!(lines_of("", "nonsense"), None);
 }
 
-/// What `listed` prints in a process of its own; `None` when it fails.
+/// The lines that `listed` prints in a process of its own; `None` if it fails.
 fn lines_of(only: &str, require: &str) -> Option<Vec<String>> {
     let own = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(own);

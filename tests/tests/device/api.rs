@@ -19,7 +19,7 @@ fn upload(context: &Context, shape: &[usize], seed: u64) -> Tensor {
     Tensor::upload(context, &random(shape, seed), shape).unwrap()
 }
 
-/// The same product of integers, straightforwardly.
+/// The product of integers, straightforwardly.
 fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
     let element = |i: usize| (0..k).map(|s| a[i / n * k + s] * b[s * n + i % n]).sum();
     (0..m * n).map(element).collect()
@@ -291,7 +291,7 @@ fn prepared_weights() {
         let whole = of(&turned([k, n], &|row, column| w(column, row)), [k, n]);
         assert_eq!(run(RightOperand::from(&prepared), k), whole);
         assert_eq!(run(RightOperand::from(&plain), k), whole);
-        // As the transpose and as a slice it serves without its copy, and either may be prepared.
+        // The transpose and a slice serve without the copy, and either may be prepared.
         let (across, slice) = (prepared.t(), prepared.slice(3..20, 64..128).unwrap());
         let expected = of(&numbers, [n, k]);
         let again = PreparedQuantizedTensor::new(&across).unwrap();
@@ -317,7 +317,7 @@ fn prepared_weights() {
         let none = PreparedQuantizedTensor::new(&plain.slice(4..4, 0..64).unwrap()).unwrap();
         assert_eq!(none.bytes(), 0);
 
-        // Of another context, and as an output.
+        // An operand of another context, and weights as an output.
         let elsewhere = Context::cpu();
         let foreign = Tensor::zeros(&elsewhere, DType::F32, &[m, k]).unwrap();
         assert!(matches!(Gemm::new(&foreign, &prepared).run(), Err(Error::WrongContext(_))));

@@ -27,7 +27,7 @@ fn arena(context: &Context, dtype: DType, shapes: &[&[usize]]) -> (Tensor, Vec<T
     (whole, parts)
 }
 
-/// The same elements in another buffer.
+/// Copies the elements to another buffer.
 fn alone(tensor: &Tensor) -> Tensor {
     let bytes = tensor.read_bytes_blocking().unwrap();
     Tensor::from_bytes(tensor.context(), tensor.dtype(), &bytes, tensor.shape()).unwrap()

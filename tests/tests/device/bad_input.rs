@@ -195,7 +195,7 @@ fn numbers_with_a_stated_result() {
         }
         let keys = words(&[3, 4, 0, u32::MAX, 3]);
         assert_eq!(read(ops::histogram(&keys, 4).run().unwrap()), [1, 0, 0, 2]);
-        // Of the two bits that count.
+        // Only the two lowest bits of keys count.
         let [sorted, order] = ops::sort(&keys).bits(2).run().unwrap();
         assert_eq!((read(sorted), read(order)), (vec![4, 0, 3, u32::MAX, 3], vec![1, 2, 0, 3, 4]));
         let rows = ops::scatter(&words(&[7, 8, 9, 10, 11]), &keys, 4).run().unwrap();

@@ -145,7 +145,8 @@ fn operations_beyond_a_binding() {
     }
 }
 
-/// What cannot be cut is named: one row, rows that lie among each other, a vector that is sorted.
+/// Errors name what cannot be cut: one row, rows that lie among each other, a vector that is
+/// sorted.
 #[test]
 fn rows_beyond_a_binding() {
     for adapter in adapters() {

@@ -43,7 +43,7 @@ fn quantizing_sanitized() {
     );
 }
 
-/// What a binding does not hold comes in several passes.
+/// Operands that no binding holds come in several passes.
 #[test]
 fn pieces_sanitized() {
     let pieces: Vec<_> = pieces().into_iter().map(Result::unwrap).collect();

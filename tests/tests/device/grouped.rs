@@ -52,8 +52,8 @@ fn ranges_of_k() {
     });
 }
 
-/// As many groups as models of fine experts have, empty ones and long ones among them, with the
-/// planner's kernel.
+/// Models of fine experts have this many groups, empty ones and long ones among them. The planner
+/// chooses the kernel.
 #[test]
 fn thousands_of_groups() {
     let rows = |group: u32| if group % 500 == 3 { 90 } else { group % 3 / 2 };
@@ -294,7 +294,7 @@ fn rows_as_many_as_the_device_says() {
     }
 }
 
-/// What masked products and groups along K refuse, with both numbers.
+/// Masked products and groups along K that do not fit are errors with both numbers.
 #[test]
 fn other_forms_that_do_not_fit() {
     for context in contexts() {
@@ -391,7 +391,7 @@ fn other_forms_that_do_not_fit() {
     }
 }
 
-/// What the planner refuses of them.
+/// The planner refuses some masked products and groups along K.
 #[test]
 fn other_forms_that_have_no_plan() {
     let caps = Caps::webgpu_default();

@@ -368,7 +368,7 @@ fn subgroups() {
     }
 }
 
-/// What is generated, to the letter; and that it is valid for Metal.
+/// The module is as expected, to the letter, and valid for Metal.
 #[test]
 fn the_generated_module() {
     let context = Context::cpu();

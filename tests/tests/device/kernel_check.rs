@@ -27,7 +27,7 @@ fn found(kernel: &Kernel, call: &Call) -> Vec<Kind> {
     let text = check.render(false);
     assert_eq!(check.is_clean(), text.is_empty(), "{text}");
     let mut kinds: Vec<_> = check.report.findings.iter().map(|finding| finding.kind).collect();
-    // What was never written has no place.
+    // A finding about what was never written has no place.
     if kinds.iter().any(|&kind| kind != Kind::NeverWritten) {
         assert!(text.contains("mine (body):"), "{text}");
     }
@@ -101,7 +101,7 @@ fn views_are_what_is_declared() {
         );
         assert_eq!(clean.outputs[0].shape(), [4, 3]);
         assert_eq!(found(&kernel, &call.constant("STEP", 1u32)), [Kind::OutOfBounds]);
-        // As a row-major copy the view is an array without gaps.
+        // A row-major copy of the view is an array without gaps.
         let packed = Call::new(&context).input(&view).output(DType::F32, &[12]).grid([12, 1, 1]);
         let kernel = Kernel::new("mine")
             .inputs(["a"])
@@ -232,7 +232,7 @@ fn outputs_that_are_only_filled() {
             assert_eq!(outputs[0].read_blocking::<i32>().unwrap(), [7, 7, 7]);
             assert_eq!(outputs[1].read_blocking::<f32>().unwrap(), [2.0, 2.0]);
         }
-        // The same text, by now compiled, without the filling.
+        // The text, which is compiled by now, is run without the filling.
         let error = kernel.run(&call).unwrap_err();
         assert!(error.to_string().contains("nothing writes the output \"unused\""), "{error}");
     }

@@ -304,8 +304,8 @@ fn ranges_of_k_share_their_sums() {
     );
 }
 
-/// What cannot be cut is an error with its numbers: group ends, and anything where a binding is
-/// nothing.
+/// An operand that cannot be cut is an error with its numbers: group ends, and any operand if a
+/// binding holds nothing.
 #[test]
 fn refused() {
     let refused = |problem: &Problem, limit| {

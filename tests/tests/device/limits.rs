@@ -12,7 +12,7 @@ const F32: [DType; 3] = [DType::F32; 3];
 fn nothing() {
     Suite::on_every_adapter(|adapter| {
         let none = Case::new([5, 7, 0], F32);
-        // As the planner chooses, too.
+        // The planner chooses the kernel of these.
         let chosen = Precision::ALL.map(|precision| Case { precision, ..none.clone() });
         [themes::on(&one_of_each(adapter), &themes::empty()), chosen.into()].concat()
     });
@@ -118,7 +118,7 @@ fn the_smallest_devices() {
         let mut suite = Suite::default();
         let cases: Vec<_> = themes::few_buffers().into_iter().map(case).collect();
         suite.run("the least limits", &context, &cases);
-        // As the planner likes.
+        // The planner chooses the kernel of these.
         suite.run("the least limits", &context, &themes::few_buffers()[..4]);
         // With groups, rows by index are one buffer too many, and are copied before.
         let gathered = themes::gathered().into_iter().filter(|case| case.groups.is_some());

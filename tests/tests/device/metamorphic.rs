@@ -1,4 +1,4 @@
-//! What must hold between products, whatever they are.
+//! Relations that hold between products, whatever their operands are.
 
 use tilewise::DType;
 use tilewise_tests::{Case, Data, Rng, adapters, one_of_each, run};
@@ -83,7 +83,6 @@ fn permuted_rows_and_columns() {
     }
 }
 
-/// The same call twice gives the same bits.
 #[test]
 fn same_bits_twice() {
     for adapter in adapters() {

@@ -47,7 +47,7 @@ fn the_smallest_device() {
     }
 }
 
-/// The same bits from every way to call it, whatever was computed before.
+/// Every way to call a layer gives equal bits, whatever was computed before.
 #[test]
 fn calls_are_alike() -> Result<()> {
     for context in contexts() {

@@ -7,7 +7,7 @@ use tilewise_core::Caps;
 use tilewise_tests::ops::{self as cases, Case};
 use tilewise_tests::{adapters, contexts, minima, turns};
 
-/// Of so many cases a software device, which compiles for seconds, runs one. The CPU executor and
+/// A software device, which compiles for seconds, runs one of this many cases. The CPU executor and
 /// hardware run all.
 const SOFTWARE: usize = 7;
 
@@ -456,7 +456,7 @@ fn buffers_with_strides_of_zero() {
         let sums = |x: &Tensor| ops::sum(x, 1).run().unwrap().read_f32_blocking().unwrap();
         assert_eq!(sums(&view(&[0, 1])), [3.0, 3.0]);
         assert_eq!(sums(&view(&[1, 2])), [4.0, 7.0]);
-        // Of 1, 2, 3, 5 the first and the third as weights of rows about 0.
+        // The weights are the first and the third of 1, 2, 3, 5; the mean of the row is 0.
         let weight =
             Tensor::from_buffer_strided(context, buffer.clone(), 0, DType::F32, &[2], &[2])
                 .unwrap();

@@ -66,7 +66,7 @@ fn coop() {
 fn cpu_executor() {
     let context = Context::cpu();
     property(512, Weights::Any, "proptest-regressions/cpu.txt", |mut case| {
-        // What only a device can hold is clamped by the device.
+        // A device clamps ends that only a device can hold.
         if let Some(groups) = &mut case.groups {
             groups.ends.iter_mut().for_each(|end| *end = (*end).min(case.size[0] as u32));
             groups.ends.sort_unstable();

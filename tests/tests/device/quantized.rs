@@ -20,7 +20,7 @@ fn types_and_batches() {
         let further = themes::on(&[floor(adapter)], &further.collect::<Vec<_>>());
         // The sanitizer and the MSL harness meet all of them.
         let across = themes::across(kernels(adapter)).into_iter().step_by(4).collect();
-        // As many rows of weights as a vocabulary has words.
+        // Weights with as many rows as a vocabulary has words.
         let rows = [("q6_k", 256), ("affine-4bit-g64-f16", 64)].map(|(name, k)| Case {
             quantized: name.parse().ok(),
             ..Case::new([2, 33_000, k], [DType::F32; 3])

@@ -19,8 +19,8 @@ fn epilogues() {
         let mut cases = Vec::new();
         for kernel in one_of_each(adapter) {
             for (i, out) in DType::FLOATS.into_iter().enumerate() {
-                // The same files end every mainloop: the one that compiles fastest meets all of
-                // them, the others the finishing pass.
+                // Every mainloop ends with the same files. The kernel that compiles fastest meets
+                // all of these files, and the other kernels meet the finishing pass.
                 let split = if kernel.splits { "+k2" } else { "" };
                 let k = 2 * kernel.variant.bk as usize + 3;
                 let case = Case::new([13, 22, k], [DType::F32, DType::F32, out])

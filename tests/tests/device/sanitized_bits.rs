@@ -8,14 +8,14 @@
 //! takes the machine's fma only where it is told to. So each adapter is asked first, and for those
 //! that round twice the sanitizer does so, too (`Options::fused`).
 //!
-//! What has no fixed bits on any device stays out: matrix units, which add in an order and with
-//! roundings of their own; tanh and exp (WGSL bounds their errors, no more); subnormal numbers,
-//! which SwiftShader flushes; and sums that a driver may order otherwise, since WGSL lets it. Mesa
-//! does so in one place: its NIR rule "Reassociate add chains for more MAD/FMA-friendly code" turns
-//! (a·b + c·d) + e into (a·b + e) + c·d, which is alpha·x + beta·C + bias; with that order in the
-//! sanitizer the bits were the same there, too. NVIDIA's driver fuses alpha·x + bias where the
-//! shader has a product and a sum; alpha and beta are powers of two here, whose products need no
-//! rounding.
+//! Computations that have no fixed bits on any device stay out: matrix units, which add in an order
+//! and with roundings of their own; tanh and exp (WGSL bounds their errors, no more); subnormal
+//! numbers, which SwiftShader flushes; and sums that a driver may order otherwise, since WGSL lets
+//! it. Mesa does so in one place: its NIR rule "Reassociate add chains for more MAD/FMA-friendly
+//! code" turns (a·b + c·d) + e into (a·b + e) + c·d, which is alpha·x + beta·C + bias; with that
+//! order in the sanitizer the bits were the same there, too. NVIDIA's driver fuses alpha·x + bias
+//! where the shader has a product and a sum; alpha and beta are powers of two here, whose products
+//! need no rounding.
 
 use std::collections::BTreeMap;
 use tilewise::DType;

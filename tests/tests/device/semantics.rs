@@ -2,8 +2,8 @@
 //! is a kernel's body that stores what it computes by `put`, and every word of it must be the same
 //! bits everywhere.
 //!
-//! What devices may round as they like (division, square roots, transcendental functions) is not in
-//! these files.
+//! These files leave out what devices may round as they like: division, square roots,
+//! transcendental functions.
 
 use std::process::Command;
 use tilewise::{Call, Context, DType, Edge, Error, Kernel, Tensor};
@@ -80,8 +80,8 @@ fn run(name: &str, body: &str, header: &str, context: &Context) -> Vec<u32> {
     words
 }
 
-/// What a backend decides (docs/platforms.md). In `integers.wgsl`, `%` where an operand is
-/// negative, which naga leaves to GLSL, where it is undefined. In `floats.wgsl`, the sign of zero in
+/// Whether the backend decides a word (docs/platforms.md). In `integers.wgsl`: `%` with a negative
+/// operand, which naga leaves to GLSL, where it is undefined. In `floats.wgsl`: the sign of zero in
 /// `frexp`, which naga's HLSL loses.
 fn is_left_to(backend: &str, name: &str, invocation: usize, word: usize, here: u32) -> bool {
     let integers = some_integers();

@@ -45,7 +45,7 @@ fn fifth(adapter: &Adapter) -> f64 {
     product(&adapter.context).plan().unwrap().seconds() / 5.0
 }
 
-/// As many as the estimates ask for, with the bits of one.
+/// A product has as many submissions as the estimates ask for, and the bits of one submission.
 #[test]
 fn products_that_take_long() {
     for adapter in adapters() {

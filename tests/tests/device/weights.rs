@@ -236,7 +236,7 @@ fn a_stack_of_one_matrix_keeps_its_shape() {
                 "{name}"
             );
             assert_eq!(w.dequantize(DType::F32).unwrap().shape(), [1, n, k], "{name}");
-            // As with dense weights of that shape.
+            // The product has the shape that dense weights of that shape give.
             assert_eq!(Gemm::new(&x, &w).run().unwrap().shape(), [1, 3, n], "{name}");
             assert_eq!(Gemm::new(&x, dense.t()).run().unwrap().shape(), [1, 3, n]);
         }

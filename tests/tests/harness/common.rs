@@ -42,8 +42,8 @@ pub(crate) fn launch(threads: u32, buffers: Vec<Vec<u8>>) -> Launch {
     Launch { threads, buffers: (0..).zip(buffers).collect(), ..Launch::default() }
 }
 
-/// What `launch` leaves in slot 0, in every mode and with both kinds of lanes, at some seeds; all
-/// must agree.
+/// The output of `launch`, in every mode and with both kinds of lanes, at some seeds; all must
+/// agree.
 pub(crate) fn everywhere(text: &str, launch: &Launch) -> Option<Output> {
     let mut outputs: Vec<Output> = Vec::new();
     for mode in [Mode::Plain, Mode::Races, Mode::Memory].into_iter().filter(|&it| available(it)) {

@@ -35,7 +35,7 @@ fn transpose(between: &str) -> String {
     text(DEVICE, &body)
 }
 
-/// The same in memory that is an argument, as naga has it.
+/// The text of [`transpose`], but its memory is an argument, as naga has it.
 fn transpose_an_argument(between: &str) -> String {
     transpose(between)
         .replace("SHARED(float, tile, 256);", "")

@@ -1,4 +1,4 @@
-//! What does not compile, and what `lint` complains of.
+//! Texts that do not compile, and texts that `lint` complains of.
 
 use crate::common::text;
 use tilewise_tests::harness::{Kernel, Mode, available, lint};

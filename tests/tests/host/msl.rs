@@ -153,7 +153,7 @@ fn pieces() {
     check_on(&Caps { max_binding_bytes: caps.max_binding_bytes, ..device() }, &cases, PLAIN, false);
 }
 
-/// As the WGSL kernels: any shape, stride, type, epilogue and grouping.
+/// Random products on a kernel, as on WGSL kernels: any shape, stride, type, epilogue and grouping.
 fn random(family: &str) {
     let kernels = Kernels::of_library();
     let kernel = MSL
@@ -212,8 +212,8 @@ fn on_threads() {
     check_on(&device(), &one_of_each(), Options { lanes: Lanes::Threads, ..PLAIN }, false);
 }
 
-/// The same bits, whoever goes first: sums have one order. (That of `simd_sum` is the hardware's,
-/// and here another each time.)
+/// The bits do not depend on who goes first: sums have one order. (The order of `simd_sum` is the
+/// hardware's, and here another each time.)
 #[test]
 fn same_bits_in_any_order() {
     if !tilewise_tests::harness::available(PLAIN.mode) {
@@ -232,7 +232,7 @@ fn same_bits_in_any_order() {
     }
 }
 
-/// What no compiler of C++ minds and Metal's does.
+/// Texts have nothing that Metal's compiler minds and compilers of C++ do not.
 #[test]
 fn no_text_has_what_msl_lacks() {
     let mut known = std::collections::HashSet::new();
@@ -303,7 +303,7 @@ fn everything_is_reached() {
                 [("operand/f32.metal", 4), ("operand/f16.metal", 8), ("operand/bf16.metal", 8)]
             {
                 wanted(file, Some(operand), Some(("X_WIDTH", 1)));
-                // Of few rows or columns, vectors fit only along K.
+                // Vectors fit only along K if rows or columns are few.
                 if tile >= wide {
                     wanted(file, Some(operand), Some(("X_WIDTH", wide)));
                 }

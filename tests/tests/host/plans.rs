@@ -1,4 +1,4 @@
-//! What the planner decides for recorded adapters, as text that is reviewed in diffs.
+//! Choices of the planner for recorded adapters, as text that is reviewed in diffs.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -29,7 +29,8 @@ pub(crate) fn problems() -> Vec<(&'static str, Problem)> {
             .map(|[rows, cols]| Operand::packed(Format::Dense(DType::F16), batch, rows, cols));
         Problem { batch, a, b, c, ..f16(m, n, k) }
     };
-    // Of two sequences of 128 tokens, each with 8 heads of queries and 2 of keys and of values.
+    // Heads of two sequences of 128 tokens, each with 8 heads of queries and 2 of keys and of
+    // values.
     let heads = |offset, strides| Operand {
         offset,
         ld: 768,
@@ -188,7 +189,7 @@ pub(crate) fn problems() -> Vec<(&'static str, Problem)> {
 #[test]
 fn recorded_adapters() {
     let texts = RECORDED.iter().map(|(name, caps)| {
-        // As a context on such a device chooses.
+        // A context on such a device has this library.
         let library = if name.starts_with("apple-") {
             tilewise_msl::LIBRARY
         } else {
@@ -264,7 +265,7 @@ fn estimates_of_msl_kernels() {
     golden([("msl-estimates.md".to_owned(), tilewise_tests::estimate::report())]);
 }
 
-/// What is packed beforehand, and that products with it pack no more.
+/// Operands are packed beforehand, and products with them pack no more.
 #[test]
 fn prepared_operands() {
     let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
@@ -364,7 +365,7 @@ fn prepared_operands() {
         );
     }
 
-    // What begins elsewhere, or ends before K does, is another operand.
+    // A range that begins elsewhere, or ends before K does, is another operand.
     let whole =
         Problem { copies: copies(&square(DType::BF16, 512), &h200()), ..square(DType::BF16, 512) };
     let some = |problem: Problem| problem.copies.map(|copy| copy.is_some());

@@ -142,7 +142,7 @@ fn prepared() {
     weights.retain(|case| case.quantized.is_some() && case.unit().is_some());
     // A table of many groups lies in the memory for packed operands.
     weights.retain(|case| case.groups.as_ref().is_none_or(|groups| groups.ends.len() <= 16));
-    // The same ways to load meet several shapes.
+    // Each way to load meets several shapes, so half of the cases are enough.
     let weights = weights.into_iter().step_by(2).collect();
     let cases = [cases::packed(WGSL), scaled::cases(WGSL), scaled::split(WGSL), weights].concat();
     let run = |case: &Case, caps: &Caps| {
@@ -329,7 +329,7 @@ fn small_subgroups() {
     }
 }
 
-/// What of the library the cases above reach: every file, and under every variant every loader in
+/// The cases above reach all of the library: every file, and under every variant every loader in
 /// every type and direction, every way to end, and every schedule.
 #[test]
 fn everything_is_reached() {
@@ -409,7 +409,7 @@ fn key(label: &str, part: &Part, pass: &Pass) -> Use {
     Use { label: label.to_owned(), file: part.file, operand: part.operand, constants, along_k }
 }
 
-/// What a variant must have met.
+/// The uses that a variant must have met.
 fn wanted(kernel: &Kernel) -> Vec<Use> {
     let label = &kernel.name;
     let mut wanted = Vec::new();

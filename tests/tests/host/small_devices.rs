@@ -54,7 +54,8 @@ fn product(problem: &Problem, caps: &Caps) -> Result<Vec<Pass>> {
 fn every_product_keeps_to_every_limit() {
     let problems = problems();
     for (at, caps) in small().iter().enumerate() {
-        // Of most devices each meets some, by a prime number, so that every form meets one.
+        // Each device but the first meets some problems. The step is a prime number, so that each
+        // form meets one.
         let (first, step) = if at == 0 { (0, 1) } else { (at, 11) };
         for (title, problem) in problems.iter().skip(first).step_by(step) {
             assert_eq!(keeps_to(caps, title, product(problem, caps)), None, "{title}: {caps:?}");
@@ -87,8 +88,8 @@ fn few_invocations_are_enough_or_too_few_in_words() {
     assert!(planned[0] > planned[1] && planned[1] > planned[2], "{planned:?}");
 }
 
-/// What is taken of a table in every format: with rows and columns by index where there are storage
-/// buffers for both; and what weights are quantized to.
+/// Takes from tables in every format, with rows and columns by index if there are storage buffers
+/// for both; and quantizes weights.
 #[test]
 fn conversions_keep_to_every_limit() {
     let index = Some(Index { offset: 1, step: 2, count: 70_000, len: 140_001 });

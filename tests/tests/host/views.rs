@@ -22,7 +22,7 @@ impl Model {
         self.at[index.iter().zip(&self.shape).fold(0, |at, (i, size)| at * size + i)]
     }
 
-    /// Of another shape, whose element at an index is that of this one at another.
+    /// A model of another shape: its element at an index is this model's at the index `from` gives.
     fn map(&self, shape: &[usize], from: impl Fn(&[usize]) -> Vec<usize>) -> Self {
         let at = indices(shape).iter().map(|index| self.get(&from(index))).collect();
         Model { shape: shape.to_vec(), at }
@@ -154,7 +154,7 @@ fn step(
         _ => {
             let to: Vec<_> = (0..rng.below(4)).map(|_| rng.below(4)).collect();
             let strides: Vec<_> = to.iter().map(|_| rng.below(7)).collect();
-            // Of an empty view nobody sees where it begins.
+            // Nobody sees where an empty view begins.
             let Some(&first) = model.at.first() else {
                 return (Ok(view.clone()), Some(model.clone()));
             };

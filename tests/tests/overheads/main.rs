@@ -1,4 +1,4 @@
-//! What a product costs beside its work: nothing is allocated once it is warm, what is kept for the
+//! Costs of a product beside its work: nothing is allocated once it is warm, what is kept for the
 //! next call holds nobody's memory, and what is compiled in advance is not compiled again.
 
 mod kernels;
@@ -160,7 +160,7 @@ fn no_bind_group_serves_another_tensor() {
             let a = filled(context, &[16, 16], value as f32);
             Gemm::new(&a, &b).run_into(&c).unwrap();
             assert_eq!(read(&c), [16.0 * value as f32; 256], "{}", adapter.name());
-            // The same plan with the operands exchanged, and from another row on.
+            // The plan serves exchanged operands, too, and an output that begins at another row.
             let square = Gemm::new(&b, &a).run().unwrap();
             assert_eq!(read(&square), [16.0 * value as f32; 256]);
             let rows = zeros(context, &[32, 16]);

@@ -1,4 +1,4 @@
-//! What is kept between products holds nobody's memory, and no more than is said.
+//! Things that are kept between products hold nobody's memory, and no more than is said.
 
 // It checks its losses, too; its `main` is not called.
 #[allow(dead_code)]
@@ -147,7 +147,7 @@ fn outgrown_scratch_is_let_go() {
     });
 }
 
-/// Of many buffers of the caller's the context keeps the last, and none once it is told so.
+/// The context keeps the last of many buffers of the caller's, and none once it is told so.
 #[test]
 fn the_last_buffers_of_the_callers_are_kept() {
     where_memory_is_counted(|adapter, context| {

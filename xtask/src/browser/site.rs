@@ -15,7 +15,7 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// The folder that is served.
 pub(super) const PAGE: &str = "page";
 
-/// What surrounds the module, and the example's page.
+/// The scripts around the module, and the example's page.
 const SCRIPTS: &str = "tests/src/browser/page";
 const EXAMPLE: &str = "crates/tilewise/examples/web/index.html";
 

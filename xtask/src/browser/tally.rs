@@ -1,4 +1,4 @@
-//! What a page tells of its cases.
+//! Counts the cases of which a page tells.
 
 use std::fmt;
 

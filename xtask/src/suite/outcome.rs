@@ -1,4 +1,4 @@
-//! What became of a group of tests.
+//! Outcomes of groups of tests.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,12 +11,12 @@ use crate::process::Result;
 /// Lines shown of a group that failed without saying why.
 const SHOWN: usize = 60;
 
-/// What became of one group.
+/// The outcome of one group.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) passed: usize,
     pub(super) failed: usize,
-    /// What the tests left out, and why, each once.
+    /// Lines that say what the tests left out, and why, each once.
     pub(super) skipped: BTreeSet<String>,
     pub(super) time: Duration,
     /// How the process ended, unless well.

@@ -80,7 +80,7 @@ fn padding_by_name() {
         kind!(NoKernel),
         &["workgroup memory", "allowed"],
     );
-    // Of all variants, one that it suits.
+    // The planner finds the variant that this padding suits.
     assert!(planned(DType::F32, "coop+pad12").is_ok());
     for name in ["coop/64x64x32+pad0", "coop/64x64x32+pad16+k2", "coop/64x64x32+k2+pad16"] {
         let plan = planned(DType::F16, name).unwrap();

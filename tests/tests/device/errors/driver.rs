@@ -1,4 +1,4 @@
-//! What the driver refuses is an error, at the latest where the output is read.
+//! A refusal by the driver is an error, at the latest when the output is read.
 
 use super::{kind, refused, zeros};
 use std::process::Command;

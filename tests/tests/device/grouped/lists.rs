@@ -98,7 +98,7 @@ fn lists_from_the_host() -> Result<()> {
             let text = error.to_string();
             assert!(named && words.iter().all(|word| text.contains(word)), "{error:?}");
         }
-        // Of a list on the device plans do not depend on the length of the output.
+        // Plans for a list on the device do not depend on the length of the output.
         assert!(Gemm::list(&a, &b, &written(&numbers)?).explain()?.contains("of a list"));
         let tuned = context.tune_blocking(&gemm.problem()?);
         assert!(matches!(tuned, Err(Error::Unsupported(text)) if text.contains("list")));

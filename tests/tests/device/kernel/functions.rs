@@ -28,7 +28,7 @@ fn every_half_is_widened() {
             let bytes: &[u8] = bytemuck::cast_slice(&bits);
             let a = Tensor::from_bytes(&context, dtype, bytes, &[bits.len()]).unwrap();
             for (width, suffix) in WIDTHS {
-                // As bits, which no device flushes.
+                // The results are read as bits, which no device flushes.
                 let body = format!(
                     "let x = a_load{suffix}(global_id.x * W);
                      for (var j = 0u; j < W; j++) {{ out[global_id.x * W + j] = {}; }}",

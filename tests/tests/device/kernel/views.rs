@@ -42,7 +42,7 @@ fn views() {
                 "{half:?}"
             );
 
-            // The same elements by their strides, whether or not the start had to be moved.
+            // Strides lead to these elements, too, whether or not the start had to be moved.
             let by_strides = from_a(
                 "let i = global_id.x / a_shape[1]; let j = global_id.x % a_shape[1]; \
                  out[global_id.x] = a[i * a_strides[0] + j * a_strides[1]];",

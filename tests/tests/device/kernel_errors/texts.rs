@@ -23,7 +23,7 @@ fn places_in_the_text() {
             ("let grid = 1u;\nout[0] = 1.0;", "mine (body):1:5"),
             ("let a = 1u;\nlet a = 2u; out[0] = 1.0;", "mine (body):2:5"),
             ("let x = a_shape[0];\nlet a_shape = 1u; out[x] = 1.0;", "mine (body):2:5"),
-            // What nothing writes is told only of a text that is sound.
+            // An output that nothing writes is told only of a text that is sound.
             ("let x = 1.0;\nlet y = nobody;", "mine (body):2:9"),
             ("let x = a[0] +;", "mine (body):1:"),
         ] {
@@ -116,7 +116,7 @@ fn names_that_the_generated_text_uses() {
     }
 }
 
-/// What naga has beyond WGSL is refused everywhere, with its place.
+/// Numbers that naga has beyond WGSL are refused everywhere, with their place.
 #[test]
 fn numbers_that_wgsl_does_not_have() {
     for context in contexts() {

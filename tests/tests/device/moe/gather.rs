@@ -115,7 +115,7 @@ fn rows_and_matrices_by_index() -> Result<()> {
                 queue.submit([encoder.finish()]);
                 assert_eq!(other.read_bytes_blocking()?, bits);
             }
-            // The same bits of rows whose elements do not follow each other.
+            // Rows whose elements do not follow each other give equal bits.
             let turned = gather_matmul(&x.t().contiguous()?.t(), w.clone(), lhs.as_ref(), &rhs);
             assert_eq!(turned.run()?.read_bytes_blocking()?, bits);
             // Sorted by the caller: the same bits in another order.
