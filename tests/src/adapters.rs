@@ -60,8 +60,8 @@ impl Adapter {
             .unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// A device without features, as a caller may bring it. On DX12 it has the one by which a device
-    /// shows that DXC compiles its shaders, if so.
+    /// A device without features, as a caller may bring it. On DX12 it has the feature by which a
+    /// device shows that DXC compiles its shaders, if so.
     pub fn device(&self, change: impl FnOnce(&mut wgpu::Limits)) -> (wgpu::Device, wgpu::Queue) {
         let adapter = self.found();
         let mut limits = tilewise::required_limits(&adapter);

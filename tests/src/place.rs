@@ -108,12 +108,12 @@ impl Place {
         Place { dtype, transposed: false, lead: GUARD + 3, pad: 5, entries: Entries::Apart(3) }
     }
 
-    /// The same, stored as the transpose if `transposed`.
+    /// Stores the matrices as their transposes if `transposed`.
     pub const fn transposed(self, transposed: bool) -> Self {
         Place { transposed, ..self }
     }
 
-    /// The same, with other distances between batch entries.
+    /// Puts other distances between batch entries.
     pub const fn entries(self, entries: Entries) -> Self {
         Place { entries, ..self }
     }

@@ -98,8 +98,8 @@ enum Task {
     Dx12(dx12::Options),
     /// Fuzz the readers of model files with inputs guided by coverage.
     Fuzz(fuzz::Options),
-    /// Check the text of the sources: lengths of files and lines, notes to self, references to what
-    /// is gone, shader text in Rust, unsafe without argument.
+    /// Check the text of the sources: lengths of files and lines, first words of comments, notes to
+    /// self, references to what is gone, shader text in Rust, unsafe without argument.
     Tidy,
     /// Check that the crates to be published can be packaged, without a warning.
     Packages,

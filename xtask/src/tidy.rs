@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: checks of the text that neither the compiler nor clippy makes.
 
 mod columns;
+mod openers;
 mod references;
 
 use std::ffi::OsStr;
@@ -40,7 +41,9 @@ pub(crate) fn main() -> Result {
     files.iter().zip(&texts).for_each(|(path, text)| checkout.add_text(path, text));
     for (path, text) in files.iter().zip(&texts) {
         complaints.extend(examine(path, text));
-        let further = columns::too_long(path, text).chain(checkout.complaints(path, text));
+        let further = columns::too_long(path, text)
+            .chain(openers::fragments(path, text))
+            .chain(checkout.complaints(path, text));
         complaints.extend(further.map(|(line, what)| format!("{path}:{}: {what}", line + 1)));
         for (folder, imports) in WITHOUT.iter().zip(&mut imports) {
             if let Some(inside) = path.strip_prefix(folder).filter(|inside| inside.ends_with(".rs"))

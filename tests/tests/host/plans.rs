@@ -29,8 +29,7 @@ pub(crate) fn problems() -> Vec<(&'static str, Problem)> {
             .map(|[rows, cols]| Operand::packed(Format::Dense(DType::F16), batch, rows, cols));
         Problem { batch, a, b, c, ..f16(m, n, k) }
     };
-    // Heads of two sequences of 128 tokens, each with 8 heads of queries and 2 of keys and of
-    // values.
+    // Two sequences of 128 tokens, each with 8 heads of queries and 2 of keys and of values.
     let heads = |offset, strides| Operand {
         offset,
         ld: 768,
