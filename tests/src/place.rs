@@ -113,7 +113,7 @@ impl Place {
         Place { transposed, ..self }
     }
 
-    /// Puts other distances between batch entries.
+    /// Lets batch entries follow each other in another way.
     pub const fn entries(self, entries: Entries) -> Self {
         Place { entries, ..self }
     }

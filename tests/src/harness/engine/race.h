@@ -26,7 +26,7 @@ inline void *create() { return __tsan_create_fiber(0); }
 inline void switch_to(void *racer) { __tsan_switch_to_fiber(racer, 1); }
 inline void acquire(void *address) { __tsan_acquire(address); }
 inline void release(void *address) { __tsan_release(address); }
-// While one lives, memory that is allocated and freed is new memory that nobody has touched.
+// While an object lives, memory allocated and freed is new memory that nobody has touched.
 struct Unseen {
     Unseen() {
         AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
