@@ -1,4 +1,4 @@
-// What kernels take from the C library, whose names they must not see.
+// Functions that kernels take from the C library, whose names they must not see.
 #include <math.h>
 
 extern "C" {
