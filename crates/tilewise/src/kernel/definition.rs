@@ -67,9 +67,10 @@ use super::known::Known;
 /// or the header. What naga takes and WGSL has not is refused, too: numbers of 64 bits, integers of
 /// 16, `&&` beside `||`. A browser or a driver may refuse still more, such as a barrier that it
 /// cannot prove uniform. Then the call, or in a browser the next read or wait, is an error with its
-/// words, whose lines count in the [generated module](Self::wgsl). Shaders are created with naga's bounds checks, and compiled once per
-/// context and text. A kernel that is kept remembers what was generated: calls like earlier ones
-/// are recorded in microseconds, whatever their shapes and values.
+/// words, whose lines count in the [generated module](Self::wgsl). Shaders are created with naga's
+/// bounds checks, and compiled once per context and text. A kernel that is kept remembers what was
+/// generated: calls like earlier ones are recorded in microseconds, whatever their shapes and
+/// values.
 ///
 /// The CPU executor keeps to WebGPU's default limits on workgroups (256 invocations, 256 × 256 × 64
 /// along the axes), workgroup memory (16,384 bytes), the grid (65,535 workgroups along an axis) and

@@ -193,9 +193,13 @@ pub(super) fn subgroups(kernel: &Kernel, call: &Call, generated: &Generated) -> 
 /// Whether a struct has a member such as `mat2x2<f32>` or `mat3x2<f32>`, which naga's HLSL sets in
 /// functions that take a copy of the struct.
 fn has_members_of_two_rows(module: &naga::Module) -> bool {
-    let two = |ty| matches!(module.types[ty].inner, naga::TypeInner::Matrix { rows, .. } if rows == naga::VectorSize::Bi);
+    use naga::{TypeInner, VectorSize};
+    let of_two_rows = |ty| match module.types[ty].inner {
+        TypeInner::Matrix { rows, .. } => rows == VectorSize::Bi,
+        _ => false,
+    };
     module.types.iter().any(|(_, ty)| match &ty.inner {
-        naga::TypeInner::Struct { members, .. } => members.iter().any(|member| two(member.ty)),
+        TypeInner::Struct { members, .. } => members.iter().any(|own| of_two_rows(own.ty)),
         _ => false,
     })
 }
