@@ -1,6 +1,5 @@
 //! The device behind a context: buffers, and running the passes of a plan. It decides nothing.
 
-mod answer;
 mod bind;
 #[cfg(all(target_family = "wasm", feature = "webgpu"))]
 mod browser;

@@ -1,7 +1,7 @@
 //! Error scopes of browsers, whose answers come later, by promises.
 
-use super::answer::{Answer, Sender};
 use super::device::Device;
+use futures_intrusive::channel::shared::oneshot_channel;
 use tilewise_core::Error;
 use wasm_bindgen::prelude::{Closure, JsCast, JsValue, wasm_bindgen};
 use wgpu::ErrorFilter;
@@ -68,10 +68,9 @@ impl Device {
             if self.alive().is_err() {
                 return;
             }
-            let answer = Answer::default();
-            let sender = Sender(answer.clone());
-            set_timeout(&Closure::once_into_js(move || sender.send(())), milliseconds);
-            std::future::poll_fn(|context| answer.poll(context)).await;
+            let (sender, receiver) = oneshot_channel::<()>();
+            set_timeout(&Closure::once_into_js(move || drop(sender)), milliseconds);
+            receiver.receive().await;
         }
     }
 }

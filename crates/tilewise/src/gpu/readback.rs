@@ -1,13 +1,22 @@
 //! From the device to the host.
 
-use super::answer::{Mapping, Sender};
 use super::bind::SharedBuffer;
 use super::device::Device;
 use super::outcome::Call;
 #[cfg(not(target_family = "wasm"))]
 use super::waiting::Asking;
+use crate::cache::lock;
+use futures_intrusive::channel::shared::{OneshotSender, oneshot_channel};
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 use tilewise_core::{Error, Result};
+
+/// The answer to a request to map a buffer.
+pub(super) type Mapped = Result<(), wgpu::BufferAsyncError>;
+
+/// The end of the channel by which wgpu's callback answers. Whoever takes it before gives the answer
+/// up.
+pub(super) type Owed = Mutex<Option<OneshotSender<Mapped>>>;
 
 impl Device {
     /// A range of bytes of a buffer. Does not block.
@@ -83,30 +92,28 @@ impl Device {
         submission: wgpu::SubmissionIndex,
         call: Call,
     ) -> Result<()> {
-        let answer = Mapping::default();
-        let sender = Sender(answer.clone());
+        let (sender, receiver) = oneshot_channel();
+        let owed: Arc<Owed> = Arc::new(Mutex::new(Some(sender)));
+        #[cfg(not(target_family = "wasm"))]
+        let mut asking = Asking::new(submission, Arc::downgrade(&owed));
         // On a lost device the staging buffer may be invalid, which is an error of the device's,
         // not of the mapping's.
         self.catch_invalid(|| {
-            staging.map_async(wgpu::MapMode::Read, .., move |result| sender.send(result))
+            staging.map_async(wgpu::MapMode::Read, .., move |result| {
+                let sender = lock(&owed).take();
+                let _ = sender.map(|sender| sender.send(result));
+            })
         })?;
         let outcome = call.outcome();
         drop(call);
         #[cfg(not(target_family = "wasm"))]
-        let mut asking = Asking::new(submission);
-        let mapped = std::future::poll_fn(|context| {
-            #[cfg(not(target_family = "wasm"))]
-            {
-                asking.poll(self, &answer, context)
-            }
-            // In a browser the event loop brings the news by itself.
-            #[cfg(target_family = "wasm")]
-            {
-                let _ = &submission;
-                answer.poll(context)
-            }
-        })
-        .await;
+        let mapped = {
+            let mut answer = std::pin::pin!(receiver.receive());
+            std::future::poll_fn(|context| asking.poll(self, answer.as_mut(), context)).await
+        };
+        // In a browser the event loop brings the news by itself.
+        #[cfg(target_family = "wasm")]
+        let (mapped, _) = (receiver.receive().await, submission);
         #[cfg(all(target_family = "wasm", feature = "webgpu"))]
         if !matches!(mapped, Some(Ok(()))) {
             self.loss().await;

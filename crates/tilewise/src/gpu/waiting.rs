@@ -1,14 +1,15 @@
 //! Waiting for the device without work for the processor.
 
-use super::answer::{Mapped, Mapping};
 use super::device::Device;
+use super::readback::{Mapped, Owed};
 use crate::cache::lock;
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use wgpu::{PollError, PollStatus, PollType, SubmissionIndex};
 
@@ -42,15 +43,16 @@ const IDLE: Duration = Duration::from_secs(1);
 /// A future's part in waiting for a submission.
 pub(super) struct Asking {
     submission: SubmissionIndex,
+    owed: Weak<Owed>,
     begun: Instant,
     /// When the future next turns to the thread; never again once that waits for the answer.
     next: Option<Instant>,
 }
 
 impl Asking {
-    pub(super) fn new(submission: SubmissionIndex) -> Self {
+    pub(super) fn new(submission: SubmissionIndex, owed: Weak<Owed>) -> Self {
         let begun = Instant::now();
-        Asking { submission, begun, next: Some(begun) }
+        Asking { submission, owed, begun, next: Some(begun) }
     }
 
     /// Asks the device for news, and unless the answer is there sees to it that the future is
@@ -58,10 +60,10 @@ impl Asking {
     pub(super) fn poll(
         &mut self,
         device: &Device,
-        answer: &Mapping,
+        mut answer: Pin<&mut impl Future<Output = Option<Mapped>>>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Mapped>> {
-        let polled = answer.poll(context);
+        let polled = answer.as_mut().poll(context);
         if polled.is_ready() {
             return polled;
         }
@@ -73,11 +75,12 @@ impl Asking {
         if polled.is_pending() && self.next.is_some_and(|next| next <= now) {
             let (task, next) = if device.waiter.gl {
                 let at = now + pause(self.begun);
-                (Task::Wake(at), Some(at))
+                (Task::Wake(at, context.waker().clone()), Some(at))
             } else {
-                (Task::Wait(device.deref().clone(), self.submission.clone(), now), None)
+                let (device, submission) = (device.deref().clone(), self.submission.clone());
+                (Task::Wait(device, submission, now, self.owed.clone()), None)
             };
-            if now - self.begun > BRIEFLY && device.waiter.take_over(task, answer.clone()) {
+            if now - self.begun > BRIEFLY && device.waiter.take_over(task) {
                 self.next = next;
             } else {
                 std::thread::yield_now();
@@ -103,28 +106,22 @@ fn waited(
 
 /// Tasks of the thread for a future.
 enum Task {
-    /// Waits for the end of a submission, after which wgpu gives the answer.
-    Wait(wgpu::Device, SubmissionIndex, Instant),
+    /// Waits for the end of a submission, after which wgpu gives the answer that it owes.
+    Wait(wgpu::Device, SubmissionIndex, Instant, Weak<Owed>),
     /// Wakes it at a time, for it to ask by itself. wgpu gives OpenGL to one thread at a time, and
     /// panics in one that wants it while another has it for 6 s. This thread, of which the user
     /// does not know, never wants it.
-    Wake(Instant),
+    Wake(Instant, Waker),
 }
 
-/// A future that waits for its answer.
-struct Awaited {
-    task: Task,
-    answer: Mapping,
-}
-
-impl Awaited {
+impl Task {
     /// Waits for a slice of time. Returns whether there is nothing left to do.
     fn wait(&self) -> bool {
-        let (device, submission, begun) = match &self.task {
-            Task::Wait(device, submission, begun) => (device, submission, *begun),
-            Task::Wake(at) => {
+        let (device, submission, begun, owed) = match self {
+            Task::Wait(device, submission, begun, owed) => (device, submission, *begun, owed),
+            Task::Wake(at, waker) => {
                 std::thread::sleep(at.saturating_duration_since(Instant::now()));
-                self.answer.wake();
+                waker.wake_by_ref();
                 return true;
             }
         };
@@ -133,8 +130,9 @@ impl Awaited {
             Some(Err(PollError::Timeout)) => false,
             // A thread that polled at the same time may be about to give the answer.
             Some(Ok(_)) => true,
+            // There will be none.
             Some(Err(PollError::WrongSubmissionIndex(..))) | None => {
-                self.answer.abandon();
+                drop(owed.upgrade().and_then(|owed| lock(&owed).take()));
                 true
             }
         }
@@ -157,7 +155,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     /// In the order of their submissions, or nearly so.
-    awaited: VecDeque<Awaited>,
+    awaited: VecDeque<Task>,
     /// Whether the thread is there.
     runs: bool,
     /// Whether the waiter is gone, and with it every future that it was asked by.
@@ -171,7 +169,7 @@ impl Waiter {
     }
 
     /// Hands a task to the thread. Returns whether there is one.
-    fn take_over(&self, task: Task, answer: Mapping) -> bool {
+    fn take_over(&self, task: Task) -> bool {
         let mut state = lock(&self.shared.state);
         if !state.runs {
             let shared = self.shared.clone();
@@ -184,7 +182,7 @@ impl Waiter {
                 }
             };
         }
-        state.awaited.push_back(Awaited { task, answer });
+        state.awaited.push_back(task);
         self.shared.news.notify_one();
         true
     }
