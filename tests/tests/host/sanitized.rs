@@ -398,11 +398,11 @@ fn key(label: &str, part: &Part, pass: &Pass) -> Use {
         pass.parts.iter().find(|other| other.file == KIT.axes && other.operand == part.operand);
     let along_k = axes.and_then(|axes| axes.constants.first()).map(|(_, value)| *value != 0);
     // Which binding, how many groups to a lane, which table of a list, and which format of a
-    // family, is met elsewhere.
+    // family, is met elsewhere. Matrix units decide about early returns.
     let aside = |name: &str| {
         let mut constants = QuantFormat::all().flat_map(|format| format.def().constants);
         name.starts_with("X_BINDING")
-            || ["EACH", "TABLE"].contains(&name)
+            || ["EACH", "RETURNS_EARLY", "TABLE"].contains(&name)
             || constants.any(|(own, _)| *own == name)
     };
     let constants = part.constants.iter().copied().filter(|(name, _)| !aside(name)).collect();
