@@ -47,7 +47,7 @@ impl Activation {
         }
     }
 
-    /// All of them, in the order of their declaration.
+    /// Every activation, in the order of declaration.
     pub const ALL: [Activation; 5] = [
         Activation::None,
         Activation::Relu,

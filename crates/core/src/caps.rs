@@ -11,7 +11,7 @@ pub use recorded::{RECORDED, Recorded};
 
 use crate::dtype::DType;
 
-/// Kind of device, from which the rough rates are guessed where nothing better is known.
+/// Kind of device. The rates of a device that is not known by name are guessed by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceClass {
     /// A GPU with memory of its own.
@@ -24,14 +24,14 @@ pub enum DeviceClass {
     Unknown,
 }
 
-/// `dot4I8Packed` in the language of a device's shaders: a product of four bytes by four.
+/// How a device computes `dot4I8Packed`, a product of four bytes by four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PackedProducts {
-    /// It is an instruction.
+    /// By one instruction.
     Instruction,
-    /// It is written out in others.
+    /// By several instructions.
     WrittenOut,
-    /// Kernels that call it are not used, for this reason.
+    /// Kernels that call it are not used. The reason.
     Absent(&'static str),
 }
 
@@ -46,11 +46,12 @@ pub struct CoopMatrix {
     pub sums: DType,
 }
 
-/// Seconds that a submission may take on devices that drive displays, or may. Drivers end work that
-/// keeps a display from its next picture: Windows after two seconds, macOS after five.
+/// Seconds that a submission may take on a device that drives a display, or may drive one. Drivers
+/// end work that keeps a display from its next picture: Windows after two seconds, macOS after
+/// five.
 pub const PATIENCE: f64 = 0.5;
 
-/// Capabilities of one adapter. Everything that [`plan`](crate::plan()) may know about a device.
+/// Capabilities of one adapter: everything that [`plan`](crate::plan()) may know about a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caps {
     /// Name, for people.
@@ -59,19 +60,19 @@ pub struct Caps {
     pub class: DeviceClass,
     /// Whether shaders may use the type f16 (WebGPU's `shader-f16`).
     pub f16: bool,
-    /// Invocations of a subgroup, where that is one number and known.
+    /// Invocations of a subgroup, if they are one number and it is known.
     pub subgroup_size: Option<u32>,
-    /// The types that matrix units compute with, as far as shaders may use it; empty without them.
+    /// The products that matrix units compute and shaders may use; empty if there are none.
     pub coop: Vec<CoopMatrix>,
-    /// Why matrix units stay unused that the device has, or may have; absent where they are used,
-    /// and where it has none.
+    /// Why the matrix units that the device has, or may have, stay unused. Absent if they are used,
+    /// and if it has none.
     pub coop_off: Option<&'static str>,
     /// Products of four bytes by four.
     pub packed_products: PackedProducts,
-    /// Whether FXC compiles the shaders, Microsoft's compiler before DXC: DX12 without shader model
-    /// 6. It would take long for loops that are repeated in the text, and leaves them to drivers.
+    /// Whether FXC compiles the shaders (Microsoft's compiler before DXC: DX12 without shader model
+    /// 6). Loops that are repeated in the text would take it long; it leaves loops to drivers.
     pub fxc: bool,
-    /// Version of Metal's language that the driver compiles, 310 for 3.1; absent where it is not
+    /// Version of Metal's language that the driver compiles, 310 for 3.1; absent if it is not
     /// known. It can be lower than the system's: it follows the SDK that the program is linked
     /// against.
     pub msl_version: Option<u32>,
@@ -91,11 +92,11 @@ pub struct Caps {
     pub max_buffer_bytes: u64,
     /// Alignment in bytes of a storage binding's offset.
     pub storage_alignment: u32,
-    /// Bytes that a product may have for partial sums, and again as many for packed operands; no
-    /// limit of the device's. `u64::MAX`: whatever is fastest.
+    /// Bytes that a product may use for partial sums, and as many again for packed operands. The
+    /// device does not set this limit. `u64::MAX`: whatever is fastest.
     pub max_scratch_bytes: u64,
-    /// Seconds that a submission may take by estimate, so that no driver takes the device for hung;
-    /// no limit of the device's. Infinity: no bound.
+    /// Seconds that a submission may take by estimate, so that no driver takes the device for hung.
+    /// The device does not set this limit. Infinity: no bound.
     pub max_submission_seconds: f64,
 }
 
@@ -137,9 +138,9 @@ impl Caps {
         self.class != DeviceClass::Cpu && !self.fxc
     }
 
-    /// A workgroup's tile of rows and columns, of which an invocation has so many columns side by
-    /// side: the one given, or a smaller one if the device has fewer invocations. Sizes are powers
-    /// of two.
+    /// The tile `[rows, columns]` of a workgroup: the one given, or a smaller one if the device has
+    /// fewer invocations. An invocation has `side_by_side` columns of one row. Sizes are powers of
+    /// two.
     pub(crate) fn tile(&self, [rows, columns]: [u32; 2], side_by_side: u32) -> [u32; 2] {
         let power = |most: u32| 1 << most.max(1).ilog2();
         let across = power(self.max_threads()).min(columns / side_by_side);

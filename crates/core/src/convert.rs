@@ -1,5 +1,6 @@
-//! Bytes of a [`DType`] from and to numbers. Little-endian, rounded to nearest, ties to even; to
-//! integers by dropping the fraction, and at the ends of their range.
+//! Converts numbers to the bytes of a [`DType`] and back. Bytes are little-endian. Floats are
+//! rounded to nearest, ties to even. Integers lose their fraction, and end at the ends of their
+//! range.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};

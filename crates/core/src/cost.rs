@@ -16,7 +16,7 @@ use crate::caps::{Caps, DeviceClass};
 use crate::kernel::{Access, KernelDef, Variant, Words};
 use crate::problem::Problem;
 
-/// Estimated seconds of one pass over K in so many `splits`, dispatch included. Decoding a weight
+/// Estimated seconds of one pass over K, cut into `splits`, dispatch included. Decoding a weight
 /// takes as long as `decode` operations in f32.
 pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, decode: f64) -> f64 {
     let (m, k) = (problem.grouping.expected_m(problem.m), problem.grouping.expected_k(problem.k));
@@ -41,24 +41,24 @@ pub(crate) fn idle(problem: &Problem, caps: &Caps, variant: &Variant) -> f64 {
     grouping.idle_tiles([m, n], batch, tile) as f64 * caps.rates().idle
 }
 
-/// Seconds of a pass that makes a table of groups; and, unless workgroups stride over their tiles,
-/// of a dispatch more: wgpu starts one to check the number of workgroups that it reads from memory.
+/// Seconds of a pass that makes a table of groups. Unless workgroups stride over their tiles, wgpu
+/// starts one more dispatch, which checks the number of workgroups that it reads from memory.
 pub(crate) fn counting(caps: &Caps, strides: bool) -> f64 {
     (if strides { 1.0 } else { 2.5 }) * caps.rates().dispatch
 }
 
-/// A software device's driver compiles texts on the CPU, as slowly as it runs them: one of `gemv`
-/// takes as long as 10,000 small products. So there a product counts a share of its compiling, as
-/// if it ran so often: one that runs once takes little more than it must, and a loop of products
-/// loses at most as much again as its compiling would have taken.
+/// Runs over which the compiling of a product's texts is spread on a software device. Its driver
+/// compiles on the CPU, as slowly as it runs: a text of `gemv` takes as long as 10,000 small
+/// products. With this share a product that runs once takes little more than it must, and a loop of
+/// products loses at most as much again as its compiling would have taken.
 const RUNS: f64 = 20.0;
 
-/// Seconds in which such a driver compiles a pass that packs or finishes, or those of the shortest
-/// mainloop.
+/// Seconds in which a software device's driver compiles a pass that packs or finishes, if the
+/// kernel's own text takes no less.
 const OTHER_PASS: f64 = 0.15;
 
-/// Estimated seconds that a product should count for the compiling of its texts, those of `others`
-/// passes beside the mainloop among them: 0 but on software devices.
+/// Estimated seconds that a product should count for compiling its texts: its mainloop's, and those
+/// of `others` passes. 0 except on software devices.
 pub fn compiling(caps: &Caps, kernel: &KernelDef, variant: &Variant, others: u64) -> f64 {
     if caps.class != DeviceClass::Cpu {
         return 0.0;
@@ -68,7 +68,7 @@ pub fn compiling(caps: &Caps, kernel: &KernelDef, variant: &Variant, others: u64
     (least + sum * sums[0] * sums[1] + OTHER_PASS.min(least) * others as f64) / RUNS
 }
 
-/// Seconds that copying the rows of A by index should count: they are read and written once.
+/// Estimated seconds of copying the rows of A by index: they are read and written once.
 pub(crate) fn copying_rows(problem: &Problem, caps: &Caps) -> f64 {
     let [bytes, _] = operand_bytes(problem);
     let rates = caps.rates();
@@ -76,14 +76,14 @@ pub(crate) fn copying_rows(problem: &Problem, caps: &Caps) -> f64 {
     2.0 * bytes / rates.bandwidth + rates.dispatch + compiling
 }
 
-/// Estimated seconds in which tiles decode weights, as far as that does not hide: all of them, for
-/// each row of tiles.
+/// Estimated seconds of decoding weights that do not hide behind the product. Each row of tiles
+/// decodes all weights.
 pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
     let rates = caps.rates();
     let weights = tiles(problem, variant) * f64::from(variant.bn) * problem.k as f64;
     let hidden = match variant.model {
         _ if decode == 0.0 => 0.0,
-        // Here nothing hides, and waiting costs half as many operations as hide elsewhere.
+        // Nothing hides here, and waiting costs half as many operations as hide elsewhere.
         Model::Tiles(shares) if is_waited_for(problem, variant) => -shares.decoded / 2.0,
         Model::Tiles(shares) => shares.decoded,
         _ => 0.0,
@@ -101,7 +101,7 @@ fn is_waited_for(problem: &Problem, variant: &Variant) -> bool {
     (problem.b.ld / format.block() * codes).is_multiple_of(2048)
 }
 
-/// Tiles of C, as far as can be known.
+/// The tiles of C that are expected.
 fn tiles(problem: &Problem, variant: &Variant) -> f64 {
     let Problem { m, n, batch, grouping, .. } = *problem;
     grouping.expected_tiles([m, n], batch, [variant.bm, variant.bn].map(u64::from))

@@ -1,5 +1,4 @@
-//! Which rows, or which range of K, meet in each entry of a product. A grouping answers for itself:
-//! nobody else asks which one it is, except a schedule, which serves one of them.
+//! Which rows, or which range of K, meet in each entry of a product, and what follows from that.
 
 use crate::list_sizes::ListSizes;
 use crate::role::Role;
@@ -24,13 +23,14 @@ pub enum Grouping {
     RaggedM {
         /// Number of groups.
         groups: u64,
-        /// Groups before these, whose ends come first in the storage. Their rows are left
-        /// untouched: B is a shard, which has entries for these groups alone.
+        /// Groups before the first of B, which is a shard: it has entries for `groups` groups
+        /// alone. The ends of the earlier groups come first in the storage; their rows are left
+        /// untouched.
         first: u64,
-        /// The place of the first end in its storage, that of the groups before these included.
+        /// The place of the first end in its storage, be it of an earlier group.
         offset: u64,
-        /// The rows of each group that has some, where they are known to be about as many; else
-        /// rows are taken to choose their groups at random. Estimates alone depend on it.
+        /// Rows of each group that has some, if they are known to be about as many. Otherwise rows
+        /// are taken to choose their groups at random. Only estimates depend on it.
         expected: Option<u64>,
     },
     /// Row i of A and C is multiplied by entry `indices[i]` of B. The indices are u32, on the
@@ -43,32 +43,32 @@ pub enum Grouping {
         /// The place of the first index in its storage.
         offset: u64,
     },
-    /// A batch of which entry g has the first `counts[g]` of the M rows. The counts are u32, on the
-    /// device; one beyond M counts as M. Rows from the count on are left untouched.
+    /// A batch. Entry g has the first `counts[g]` of the M rows. The counts are u32, on the device;
+    /// a count beyond M counts as M. Rows from the count on are left untouched.
     Masked {
         /// Number of entries, as of `Problem::batch`.
         entries: u64,
         /// The place of the first count in its storage.
         offset: u64,
-        /// The rows that an entry has, where that is known to be about the same; else all are
-        /// taken to count. Estimates alone depend on it.
+        /// Rows of an entry, if they are known to be about as many in each. Otherwise all rows are
+        /// taken to count. Only estimates depend on it.
         expected: Option<u64>,
     },
-    /// A batch of which entry g of C is the sum over `ends[g-1] .. ends[g]` of K (0 on for g = 0).
-    /// A and B have one entry, which all share. The ends are as those of `RaggedM`; an empty group
-    /// is a product with K = 0.
+    /// A batch. Entry g of C is the sum over `ends[g-1] .. ends[g]` of K (0 on for g = 0). All
+    /// entries share one A and one B. The ends are as those of `RaggedM`; an empty group is a
+    /// product with K = 0.
     RaggedK {
         /// Number of groups, as of `Problem::batch`.
         groups: u64,
         /// The place of the first end in its storage.
         offset: u64,
     },
-    /// Products of any sizes, each at its places in A, B and C. Nine numbers of each are u32, on
-    /// the device: M, N and K, which count as those of the problem where they are larger; then
-    /// place and row stride of A, of B and of C. Places count from `Operand::offset`, and
-    /// `Operand::batch_stride` elements are there. All places and row strides of an operand are
-    /// multiples of its `Operand::ld`, which is 1 where they are anything. A product that breaks
-    /// this or would leave the elements is left out, as one whose rows of C overlap.
+    /// Products of any sizes, each at its places in A, B and C. Each has nine numbers, u32 on the
+    /// device: M, N and K; then place and row stride of A, of B and of C. M, N and K count as those
+    /// of the problem if they are larger. Places count from `Operand::offset`, and the operand has
+    /// `Operand::batch_stride` elements. All places and row strides of an operand are multiples of
+    /// its `Operand::ld` (1: they may be anything). A product is left out if it breaks this, would
+    /// leave the elements, or has rows of C that overlap.
     Listed {
         /// Number of products, as of `Problem::batch`.
         groups: u64,
@@ -87,13 +87,13 @@ pub struct Segment {
     pub entry: u64,
     /// Entry of B and of the bias.
     pub group: u64,
-    /// Rows of that entry of A and C.
+    /// Rows of A and C, in that entry.
     pub rows: Range<u64>,
     /// The range of K over which they are summed.
     pub k: Range<u64>,
 }
 
-/// Numbers of a product in a list.
+/// How many numbers describe a product of a list.
 pub const LISTED: u64 = 9;
 
 impl Grouping {
@@ -166,7 +166,7 @@ impl Grouping {
         !matches!(self, Grouping::RaggedK { .. } | Grouping::Listed { .. })
     }
 
-    /// Rows of an entry of A that count, as far as can be known, of the M that there are.
+    /// The rows that are expected to count in an entry of A with `m` rows.
     pub fn expected_m(self, m: u64) -> u64 {
         match self {
             Grouping::Masked { expected: Some(rows), .. } => rows.min(m),
@@ -174,7 +174,7 @@ impl Grouping {
         }
     }
 
-    /// Elements of K over which an entry is summed, as far as can be known.
+    /// The elements of K over which an entry is expected to be summed.
     pub fn expected_k(self, k: u64) -> u64 {
         match self {
             Grouping::RaggedK { groups, .. } => k.div_ceil(groups.max(1)),
@@ -187,8 +187,9 @@ impl Grouping {
         self.has_entries()
     }
 
-    /// Tiles of `bm` rows along the `m` rows of an entry, at most: each group may end in one that
-    /// is not full, and none is without a row. Rows that name their entries have a tile each.
+    /// Tiles of `bm` rows along the `m` rows of an entry, at most. Each group may end in a tile
+    /// that is not full, and no tile is without a row. Rows that name their entries have a tile
+    /// each.
     pub fn tiles_m(self, m: u64, bm: u64) -> u64 {
         match self {
             Grouping::RaggedM { groups, .. } => m.min(m.div_ceil(bm) + groups),
@@ -197,8 +198,8 @@ impl Grouping {
         }
     }
 
-    /// Tiles that have rows and columns, over all entries, as far as can be known: a group ends
-    /// anywhere in its last tile, and has one at least if it has rows.
+    /// Tiles over all entries that are expected to have rows and columns. A group ends anywhere in
+    /// its last tile, and has at least one if it has rows.
     pub fn expected_tiles(self, [m, n]: [u64; 2], batch: u64, [bm, bn]: [u64; 2]) -> f64 {
         if let Grouping::Listed { sizes: Some(sizes), .. } = self {
             let ListSizes { area, rows, columns } = sizes;
@@ -220,8 +221,8 @@ impl Grouping {
         tiles_m * n.div_ceil(bn) as f64
     }
 
-    /// Tiles that no entry has, of those for which workgroups are started, as far as can be known.
-    /// Of a list that is not known, it may be all.
+    /// Workgroups that are expected to find no tile. If the sizes of a list are not known, all may
+    /// be idle.
     pub fn idle_tiles(self, [m, n]: [u64; 2], batch: u64, [bm, bn]: [u64; 2]) -> u64 {
         let columns = n.div_ceil(bn);
         let started = m.div_ceil(bm) * columns * batch;
@@ -234,7 +235,7 @@ impl Grouping {
         started.saturating_sub(own)
     }
 
-    /// Entries of B that have rows, as far as can be known: rows choose their groups at random.
+    /// Entries of B that are expected to have rows: rows choose their groups at random.
     pub fn expected_entries(self, m: u64, batch: u64) -> f64 {
         match self {
             Grouping::RaggedM { groups, expected: Some(rows), .. } => {
@@ -248,7 +249,7 @@ impl Grouping {
         }
     }
 
-    /// Rows that meet an entry of B which has rows; one, where each row names its own.
+    /// Rows that are expected to meet an entry of B, if any do; one if each row names its own.
     pub fn expected_rows(self, m: u64) -> f64 {
         match self {
             Grouping::Indexed { .. } => 1.0,
@@ -257,7 +258,7 @@ impl Grouping {
         }
     }
 
-    /// The buffers that its schedule reads, each with its elements, which are u32.
+    /// The buffers that its schedule reads, and how many u32 each has.
     pub fn operands(self) -> impl Iterator<Item = (Role, u64)> {
         let count = match self {
             Grouping::Batched | Grouping::Nested { .. } => None,
@@ -273,7 +274,7 @@ impl Grouping {
         count.map(|count| (Role::Offsets, self.offset().saturating_add(count))).into_iter()
     }
 
-    /// Groups before the first, whose numbers come first in that buffer.
+    /// Groups before the first of B, whose ends come first in the buffer that its schedule reads.
     pub(crate) const fn first(self) -> u64 {
         if let Grouping::RaggedM { first, .. } = self { first } else { 0 }
     }
@@ -311,7 +312,7 @@ impl Grouping {
         }
     }
 
-    /// With so many groups before the first.
+    /// The grouping of a piece together with the `before` groups ahead of it.
     pub(crate) fn behind(self, before: u64) -> Self {
         match self {
             Grouping::RaggedM { groups, first, offset, expected } => {
@@ -324,7 +325,7 @@ impl Grouping {
         }
     }
 
-    /// With `entries` of them, for a range of a product.
+    /// Leaves `entries` entries, for a range of a product.
     pub(crate) fn cut(&mut self, batch: &mut u64, entries: u64) {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => *batch = entries,
@@ -341,8 +342,8 @@ impl Grouping {
 
     /// The segments of a product of `m` rows and a depth of `k`, in their order; `numbers` are the
     /// ends, or the counts of rows. An end below the one before it, or beyond the last row (or all
-    /// of K), is clamped, and so is a count. A group without an end has no rows, and
-    /// a row without an index has no entry.
+    /// of K), is clamped, and so is a count. A group without an end has no rows, and a row without
+    /// an index has no entry.
     pub fn segments(self, [m, k]: [u64; 2], batch: u64, numbers: &[u32]) -> Vec<Segment> {
         let number = |group: u64| {
             numbers.get((self.offset() + group) as usize).map(|&number| u64::from(number))
@@ -381,8 +382,8 @@ impl Grouping {
 }
 
 impl fmt::Display for Grouping {
-    /// `batch`, `nested`, `groups`, `indexed`, `masked`, `ranges`, `list`: its name in a class of
-    /// problems.
+    /// Writes its name in a class of problems: `batch`, `nested`, `groups`, `indexed`, `masked`,
+    /// `ranges`, `list`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Grouping::Batched => "batch",

@@ -1,5 +1,5 @@
-//! The kernel: a mainloop with its variants, and the entries of the other three axes. Data,
-//! not code that chooses.
+//! The kernel: a mainloop with its variants, and the entries of the other three axes. All of it is
+//! data; the planner chooses.
 //!
 //! A shader is a composition of part files along four axes: mainloop × operand loaders × schedule ×
 //! epilogue. The tables ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`,
@@ -29,7 +29,7 @@ pub type Constant = (&'static str, u32);
 /// size.
 pub const SUBGROUP: u32 = 32;
 
-/// Steps along K from one segment of an operand that is split in two terms to the next.
+/// Steps along K from one segment to the next of an operand that is split in two terms.
 pub(crate) const fn segment(k: u64) -> u64 {
     k.next_multiple_of(8)
 }
@@ -73,8 +73,8 @@ impl Variant {
         if let Access::Words(words) = self.access { words.chain } else { 0 }
     }
 
-    /// The operands that it multiplies for a problem: the same, or those made of operands split in
-    /// two terms, whose K has three segments of [`segment`] steps.
+    /// The problem that it multiplies: the given one, or, if it splits the operands in two terms,
+    /// one whose K has three segments of [`segment`] steps.
     pub(crate) fn multiplied(&self, problem: &Problem) -> Problem {
         if !(problem.may_split() && self.unit().is_some_and(|unit| unit.splits(problem.a.format))) {
             return *problem;
@@ -88,7 +88,7 @@ impl Variant {
         }
     }
 
-    /// With so many elements between the lines of a slice, if that can be.
+    /// This variant with `pad` elements between the lines of a slice, or why that cannot be.
     pub(crate) fn padded(self, pad: u32) -> Result<Self, Reject> {
         let Access::Words(words) = self.access else {
             return Err(Reject(format!(
@@ -117,16 +117,16 @@ pub enum Access {
         /// The operand that it is written for; none if it takes either in any direction.
         streamed: Option<Streamed>,
     },
-    /// A stored along K by eights, and B as bytes of codes, 32 at a time.
+    /// A by eights along K, and B as bytes of codes, 32 at a time.
     Bytes {
         /// Invocations along K that share columns.
         stripes: u32,
-        /// Groups of 32 codes that a load may take where they share bytes.
+        /// Groups of 32 codes that a load may take if they share bytes.
         groups: u32,
     },
     /// 16 bytes of the unit's type at a time. Operands of that type are loaded unconverted.
-    /// Quantized weights are decoded on their way. Where their storage does not suit such loads, or
-    /// K is no multiple of `bk`, operands are packed first.
+    /// Quantized weights are decoded on their way. If their storage does not suit such loads, or K
+    /// is no multiple of `bk`, operands are packed first.
     Words(Words),
 }
 
@@ -139,11 +139,11 @@ pub struct Words {
     pub depth: u32,
     /// Elements between the lines of a slice.
     pub pad: u32,
-    /// Steps along K after which its sums are added to others in f32, so that no chain of
-    /// additions is longer on the unit; 0 where one chain has all of them.
+    /// Steps along K after which its sums are added to others in f32, so that no chain of additions
+    /// is longer on the unit; 0 if one chain has all steps.
     pub chain: u32,
-    /// Matrices of sums that workgroup memory has places for, of each subtile: as many as subgroups
-    /// share its depth, or fewer, which these subgroups use in turn.
+    /// Places in workgroup memory for matrices of sums, in each subtile: one for each subgroup that
+    /// shares its depth, or fewer, which the subgroups use in turn.
     pub places: u32,
     /// The weights that it is of use for.
     pub weights: Weights,
@@ -212,7 +212,7 @@ pub struct KernelDef {
     pub files: &'static [&'static str],
     /// Files instantiated for A and for B beside the loader and its blocks.
     pub operand_files: &'static [&'static str],
-    /// Values for the constants of those files, for an operand that is stored along K or not,
+    /// Values for the constants of `operand_files`, for an operand that is stored along K or not,
     /// transposed or not.
     pub operand_constants: fn(along_k: bool, transposed: bool) -> Vec<Constant>,
     /// Its variants, `NAME/VARIANT`.
@@ -223,8 +223,8 @@ pub struct KernelDef {
     pub workgroup_bytes: fn(&Variant, &Problem, &Caps) -> u32,
     /// Whether K may be split over workgroups (two passes).
     pub splits: bool,
-    /// Seconds in which a software device's driver compiles its text, and so many more for each
-    /// sum of an invocation.
+    /// Seconds in which a software device's driver compiles its text: those of any text, and those
+    /// for each sum of an invocation.
     pub compiling: [f64; 2],
     /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a
     /// kernel asked for by name skips this. Limits of the device, formats and alignment are checked
@@ -233,9 +233,9 @@ pub struct KernelDef {
 }
 
 impl Variant {
-    /// Whether it takes the products of a grouping. Ranges of K begin anywhere, not at whole steps
-    /// alone: for mainloops that read single elements, and for those of matrix units, which leave
-    /// out what a step has of other ranges. So do products of a list end anywhere.
+    /// Whether it takes the products of a grouping. Ranges of K begin, and products of a list end,
+    /// anywhere, not at whole steps alone. Mainloops that read single elements take them, and so do
+    /// those of matrix units, which leave out what a step has of other ranges.
     pub fn takes(&self, grouping: Grouping) -> bool {
         match self.access {
             Access::Elements | Access::Words { .. } => true,
@@ -278,11 +278,11 @@ pub struct OperandDef {
     pub along_k: bool,
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
-    /// Bytes of one element of the bound array, of codes where it is quantized: the least size of a
-    /// binding.
+    /// Bytes of one element of the bound array, or of its codes if it is quantized: the least size
+    /// of a binding.
     pub element_bytes: u64,
-    /// Operations in f32 that take as long as decoding a weight; 0 for elements, and in MSL, where
-    /// the costs of variants have it in them.
+    /// Operations in f32 that take as long as decoding a weight. 0 for elements, and in MSL, where
+    /// the costs of variants include it.
     pub decode: f64,
     /// Like [`decode`](Self::decode), for weights on the way into a panel of a matrix unit: weights
     /// with f16 scales are decoded in f16 there.
@@ -347,8 +347,8 @@ pub struct StoreDef {
     pub vector: u64,
     /// Whether the number of columns must be a multiple of `vector` too.
     pub whole: bool,
-    /// Whether it stores words of two elements one by one, too, for finishing passes that have no
-    /// alignment to ask for.
+    /// Whether it also stores single words of two elements, for finishing passes, which no
+    /// alignment is asked for.
     pub words: bool,
     /// Values for the file's constants.
     pub constants: fn(DType) -> Vec<Constant>,
@@ -408,13 +408,13 @@ pub struct Kit {
     pub axes: &'static str,
     /// The file instantiated for A and B that gives the storage line of a row or column.
     pub lines: &'static str,
-    /// Where an operand of a matrix unit, or its packed copy, has its elements.
+    /// The file that says where an operand of a matrix unit, or its packed copy, has its elements.
     pub slabs: Option<&'static str>,
-    /// The file in place of this for A where its rows are found by index; none in a language that
-    /// cannot.
+    /// The file in place of [`lines`](Self::lines) for A if its rows are found by index; none in a
+    /// language that cannot.
     pub gathered: Option<&'static str>,
-    /// The file instantiated for A and B that turns a loader into 4×4 blocks, where mainloops take
-    /// those.
+    /// The file instantiated for A and B that turns a loader into 4×4 blocks; none if mainloops
+    /// take no blocks.
     pub block: Option<&'static str>,
     /// The file instantiated beside loaders of four elements that makes them load eight; none where
     /// they do so themselves.
@@ -445,12 +445,12 @@ pub struct Kit {
     pub partial: &'static str,
     /// Adds those partial sums, one from each K split.
     pub k_splits: &'static str,
-    /// Their declaration, where that is a file of its own.
+    /// The declaration of the partial sums, if it is a file of its own.
     pub scratch: Option<&'static str>,
     /// The partial sums and the end of a finishing pass that leaves the residual to another pass;
     /// none in a language whose devices bind enough for one pass.
     pub keep: Option<&'static str>,
-    /// The file in place of [`linear`](Self::linear) in that other pass.
+    /// The file in place of [`linear`](Self::linear) in the pass that the residual is left to.
     pub kept: Option<&'static str>,
     /// The finishing pass.
     pub finish: &'static str,
@@ -460,13 +460,14 @@ pub struct Kit {
     /// The finishing pass where words are shared between rows of C; none where every store takes
     /// elements one by one.
     pub finish_words: Option<&'static str>,
-    /// Words that one of its workgroups finishes, one per invocation; likewise.
+    /// Words that one of its workgroups finishes, one per invocation; fewer if a device has fewer
+    /// invocations.
     pub finish_threads: u32,
-    /// The pass that packs an operand for matrix units ([`Access::Words`]); `None` if no mainloop
-    /// has those.
+    /// The pass that packs an operand for matrix units ([`Access::Words`]); none if no mainloop has
+    /// them.
     pub pack: Option<&'static str>,
     /// Lines of the copy, and vectors of 16 bytes in each, that one of its workgroups writes, one
-    /// per invocation; likewise.
+    /// vector per invocation; fewer if a device has fewer invocations.
     pub pack_tile: [u32; 2],
     /// The file by which passes that pack take all rows or columns of an entry.
     pub all_rows: Option<&'static str>,
@@ -477,13 +478,15 @@ pub struct Kit {
     /// The file that finds the powers of two, for [`scale`](Self::scale) and
     /// [`split`](Self::split).
     pub powers: Option<&'static str>,
-    /// Columns or rows, side by side in storage, that one of its workgroups takes; and at most so
-    /// many where storage runs along K.
+    /// Rows or columns that a workgroup of [`scale`](Self::scale) or [`split`](Self::split) takes.
+    /// They lie side by side in storage; it takes no more of them if storage runs along K.
     pub scale_strip: u32,
-    /// Invocations of one of its workgroups, where storage runs along K and where it does not:
-    /// powers of two. Half of them, or half of that, where a device has no more.
+    /// Invocations of such a workgroup, if storage runs along K and if it does not: powers of two.
+    /// A device that has fewer, or too little workgroup memory, gets half of them, or half of that,
+    /// down to a subgroup.
     pub scale_threads: [u32; 2],
-    /// The file instantiated for an operand that it packed, which reads the powers of two.
+    /// The file instantiated for an operand that [`scale`](Self::scale) or [`split`](Self::split)
+    /// packed, which reads the powers of two.
     pub divisors: Option<&'static str>,
     /// Like [`divisors`](Self::divisors), for an operand of a matrix unit whose lines were not
     /// divided, beside one whose lines were.

@@ -40,18 +40,18 @@ impl ListSizes {
         shapes.flat_map(table).collect()
     }
 
-    /// Which of the tables is that of these tiles, if there is one.
+    /// The number of the table for tiles of this shape, if there is one.
     pub fn table([bm, bn]: [u32; 2]) -> Option<u64> {
         let place = |side| SIDES.iter().position(|own| *own == side);
         Some((place(bm)? * SIDES.len() + place(bn)?) as u64)
     }
 
-    /// Tiles of so many products, at most.
+    /// Tiles of `products` products, at most.
     pub(crate) fn tiles(self, products: u64, [bm, bn]: [u64; 2]) -> u64 {
         let ListSizes { area, rows, columns } = self;
         let [bm, bn] = [bm, bn].map(u128::from);
         let [area, rows, columns, products] = [area, rows, columns, products].map(u128::from);
-        // Each has (m + bm − 1) / bm of them along M, rounded down.
+        // Each product has (m + bm − 1) / bm tiles along M, rounded down.
         let sum = area + rows * (bn - 1) + columns * (bm - 1) + products * (bm - 1) * (bn - 1);
         u64::try_from(sum / (bm * bn)).unwrap_or(u64::MAX)
     }

@@ -4,8 +4,8 @@ use crate::grouping::{Grouping, LISTED};
 use crate::problem::{Operand, Problem};
 
 impl Problem {
-    /// Each product of a [list](Grouping::Listed) by itself, given the numbers of all; without rows
-    /// if it is left out. Of any other grouping, none.
+    /// Each product of a [list](Grouping::Listed) by itself, given the numbers of all; a product
+    /// that is left out has no rows. Empty for any other grouping.
     pub fn listed(&self, numbers: &[u32]) -> Vec<Problem> {
         let Grouping::Listed { groups, offset, .. } = self.grouping else { return Vec::new() };
         let number = |at: u64| numbers.get(at as usize).map_or(0, |&number| u64::from(number));
@@ -33,8 +33,8 @@ impl Problem {
     }
 }
 
-/// A matrix at a place in a storage, if it lies in it, with a place and a row stride that are
-/// multiples of `step`.
+/// A matrix at a place in a storage, if it lies inside, and its place and row stride are multiples
+/// of `step`.
 fn placed(
     whole: &Operand,
     [at, ld]: [u64; 2],
@@ -79,7 +79,7 @@ mod tests {
             assert_eq!((one.batch, one.grouping), (1, Grouping::Batched));
             [one.m, one.n, one.k]
         };
-        // All of everything, and sizes beyond the largest.
+        // A product that takes all of everything, and one whose sizes are larger.
         let full = [4, 5, 6, 0, 6, 0, 6, 0, 5];
         assert_eq!(rows(full), [4, 5, 6]);
         assert_eq!(rows([u32::MAX, 9, 7, 0, 6, 0, 6, 0, 5]), [4, 5, 6]);

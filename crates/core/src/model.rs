@@ -13,7 +13,7 @@ pub enum Model {
         shares: AppleShares,
         /// [`Shares::passed`] on chips of the late generation and after it.
         late_passed: f64,
-        /// A step along K whose matrices do not lie whole in memory takes so many times as long.
+        /// How many times as long a step along K takes whose matrices do not lie whole in memory.
         partial: f64,
     },
     /// Few rows against bytes of codes: bound by reading them once, by arithmetic, or by the steps
@@ -28,8 +28,8 @@ pub enum Model {
         /// Steps along K of an invocation whose loads are under way together. Where a core has
         /// several workgroups, more steps slow down reading by the square root of their number.
         together: f64,
-        /// Factor on `bandwidth` where an invocation loads its first codes before it converts A.
-        /// The start is shorter then; this was fitted together with the rest.
+        /// Factor on `bandwidth` if an invocation loads its first codes before it converts A. The
+        /// start is shorter then; this was fitted together with the rest.
         early: f64,
         /// Operations of a weight.
         work: Work,
@@ -48,7 +48,8 @@ pub struct Work {
     pub products: f64,
     /// Floating-point operations, for each row.
     pub row: f64,
-    /// Share of the time in which others decode it.
+    /// Share of the operations of decoding a weight ([`decode`](crate::kernel::OperandDef::decode))
+    /// that it takes.
     pub decoded: f64,
 }
 
@@ -57,15 +58,16 @@ pub struct Work {
 pub struct Shares {
     /// Share of a core's f32 operations in a whole tile. It is above 1 on matrix units.
     pub arithmetic: f64,
-    /// Whether the sums need more registers than chips have that share the host's memory.
+    /// Whether the sums need more registers than chips that share the host's memory have.
     pub spills: bool,
     /// Invocations resident on a core that hide its latencies.
     pub resident: f64,
-    /// With fewer workgroups than that, a core keeps their share of its speed to this power.
+    /// With fewer workgroups than hide its latencies, a core keeps their share of its speed to this
+    /// power.
     pub latency: f64,
     /// Share of the memory's bandwidth.
     pub bandwidth: f64,
-    /// Starting and storing a tile takes as long as so many steps along K.
+    /// Steps along K that take as long as starting and storing a tile.
     pub start: f64,
     /// Bytes per element on its way through caches and workgroup memory.
     pub passed: f64,
@@ -77,16 +79,16 @@ pub struct Shares {
     pub decoded: f64,
 }
 
-/// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. Nothing of it
-/// was measured here: they follow MLX's choice of tiles by chip, type and layout. The best of them
-/// is 76%, as published of MLX on the M2 Ultra and of metal-flash-attention on the M1 Max.
+/// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. None was
+/// measured here: they follow MLX's choice of tiles by chip, type and layout. The best is 76%, as
+/// published of MLX on the M2 Ultra and of metal-flash-attention on the M1 Max.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AppleShares {
     /// On small chips of the early generation, with matrices of f32.
     pub f32: f64,
     /// On those chips, with matrices of 16-bit elements.
     pub half: f64,
-    /// On those chips, where A and B are both stored along K.
+    /// On those chips, if A and B are both stored along K.
     pub along_k: f64,
     /// On large chips of the early generation.
     pub large: f64,

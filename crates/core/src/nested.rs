@@ -1,5 +1,5 @@
-//! A batch of several dimensions in as few of them as its strides need. Most need one, and are
-//! planned as any other batch.
+//! Brings a batch of several dimensions to as few of them as its strides need. Most need one, and
+//! are planned as any other batch.
 
 use crate::problem::{Bias, Epilogue, Grouping, Operand, Problem};
 use std::ops::Range;
@@ -8,9 +8,9 @@ use std::ops::Range;
 type Level = (u64, [u64; 5]);
 
 impl Problem {
-    /// The problem with neighbouring dimensions of a [nested](Grouping::Nested) batch made one
-    /// where every operand has one stride for both, and without those of size 1. With one that is
-    /// left, its batch is nested no more.
+    /// The problem with fewer dimensions in its [nested](Grouping::Nested) batch. Neighbouring
+    /// dimensions become one if every operand has one stride for both; those of size 1 go. If one
+    /// is left, the batch is nested no more.
     pub fn collapsed(&self) -> Problem {
         let Grouping::Nested { sizes } = self.grouping else { return *self };
         let (mut levels, mut len) = ([(1, [0; 5]); 4], 0);
@@ -30,7 +30,7 @@ impl Problem {
     }
 }
 
-/// Both dimensions as one, where every operand has one stride for both.
+/// Both dimensions as one, if every operand has one stride for both.
 fn one_of((outer_size, outer): Level, (size, inner): Level) -> Option<Level> {
     let one = outer.iter().zip(inner).all(|(outer, inner)| size.checked_mul(inner) == Some(*outer));
     outer_size.checked_mul(size).filter(|_| one).map(|size| (size, inner))
@@ -92,7 +92,7 @@ fn with_levels(problem: &Problem, levels: &[Level]) -> Problem {
     problem
 }
 
-/// All that have entries.
+/// The operands that have entries.
 fn operands(problem: &mut Problem) -> [Option<&mut Operand>; 5] {
     let Problem { a, b, c, epilogue: Epilogue { bias, residual, .. }, .. } = problem;
     let bias = bias.as_mut().map(|Bias { operand, .. }| operand);

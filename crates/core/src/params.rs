@@ -84,7 +84,7 @@ params! {
     k_split: u32,
     /// Workgroups along x; the linear workgroup index is y·grid_x + x.
     grid_x: u32,
-    /// Shares of a pass, one for each invocation: words of C, from that of `c_offset` on, or
+    /// Shares of a pass, one for each invocation: words of C, counted from that of `c_offset`, or
     /// four elements of it, or blocks of weights.
     shares: u32,
     /// Splits of K that a finishing pass finds in scratch memory.
@@ -99,7 +99,7 @@ params! {
     row_step: u32,
     /// Place of the first index of columns, or of the rows of A.
     column_offset: u32,
-    /// Words from one of these indices to the next.
+    /// Words from one index of columns to the next.
     column_step: u32,
     /// Rows of a table, or of the matrix that A's rows are gathered from.
     table_rows: u32,
@@ -124,7 +124,7 @@ const _: () = assert!(std::mem::offset_of!(Params, nest).is_multiple_of(16));
 const _: () = assert!(size_of::<Params>().is_multiple_of(16));
 
 impl Params {
-    /// The struct in a shader. No header stands before it, so that MSL does not know `uint` yet.
+    /// The struct in a shader. MSL does not know `uint` yet: no header stands before the struct.
     pub fn declaration(language: Language) -> String {
         let field = |(name, ty): &(&str, &str)| match (language, *ty) {
             (Language::Wgsl, ty) => format!("    {name}: {ty},\n"),
@@ -137,7 +137,7 @@ impl Params {
         format!("struct Params {{\n{fields}{end}\n")
     }
 
-    /// Says that A or B lies elsewhere, entry after entry.
+    /// Says where A or B lies instead, with its entries one after the other.
     pub(crate) fn relocate(&mut self, role: Role, [offset, ld, batch]: [u32; 3]) {
         let [_, second, third, last] = self.nest;
         let nest = [second * third * last, third * last, last, 1].map(|entries| entries * batch);

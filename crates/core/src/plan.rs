@@ -1,4 +1,4 @@
-//! From a problem and an adapter's capabilities to everything that an executor needs: [`plan()`].
+//! [`plan()`] makes everything that an executor needs from a problem and an adapter's capabilities.
 //!
 //! The planner knows no kernel by name. It checks the problem, walks the table, keeps the
 //! candidates that the adapter's limits and the kernel's `admit` allow, and takes the cheapest by
@@ -49,14 +49,14 @@ use piece::{Piece, Step};
 use setup::Setup;
 use std::collections::HashSet;
 
-/// The choice.
+/// A kernel for a product, with its estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The mainloop's name.
     pub kernel: &'static str,
     /// The variant's name.
     pub variant: &'static str,
-    /// Elements between the lines of a slice in workgroup memory, where that was forced.
+    /// Elements between the lines of a slice in workgroup memory, if they were forced.
     pub pad: Option<u32>,
     /// How many splits K has.
     pub splits: u64,
@@ -82,15 +82,14 @@ impl std::fmt::Display for Choice {
 pub struct Plan {
     /// The problem, with strides that play no part set to 0.
     pub problem: Problem,
-    /// The choice for the first piece of a product that is cut; none when there is nothing to
-    /// do.
+    /// The choice for the first piece; none if there is nothing to do.
     pub choice: Option<Choice>,
-    /// Why the product was cut into pieces, largest first; empty where it is computed as a whole.
+    /// Why the product was cut into pieces, largest first; empty if it is computed as a whole.
     pub cuts: Vec<Cut>,
-    /// Why it, or the first of these pieces, was cut so that none takes longer than a submission
-    /// may, the longest first. The choice is that from before.
+    /// Why pieces were cut further, so that none takes longer than a submission may: the first cut
+    /// along each dimension. The choice is that from before the cut.
     pub late: Vec<Late>,
-    /// The choice for the edges, where they are computed apart from the whole tiles.
+    /// The choices for the edges, if they are computed apart from the whole tiles.
     pub edges: Vec<Choice>,
     /// Dispatches, in order.
     pub passes: Vec<Pass>,
@@ -98,13 +97,13 @@ pub struct Plan {
     pub scratch_bytes: u64,
     /// Bytes of memory for packed operands, shared by the passes.
     pub packed_bytes: u64,
-    /// Whether the rows of A must be copied by their indices before
-    /// ([`take`](crate::plan::take()), with zeros beyond): then the passes read that copy as A.
+    /// Whether the rows of A must be copied by their indices first ([`take`](crate::plan::take()),
+    /// with zeros beyond). The passes then read that copy as A.
     pub copies_rows: bool,
 }
 
 impl Plan {
-    /// Nothing to run: for a product without elements, or one that is computed without passes.
+    /// A plan without passes: for a product without elements, or one that is computed otherwise.
     pub fn without_passes(problem: Problem) -> Self {
         Plan {
             problem,
@@ -141,14 +140,14 @@ pub(crate) struct Candidate {
 pub(crate) struct Laid {
     /// Estimated seconds.
     cost: f64,
-    /// Seconds that it counts besides, for the compiling of its texts.
+    /// Seconds for compiling its texts, which count besides.
     compiling: f64,
-    /// One for each of [`Piece::kinds`].
+    /// One setup for each of [`Piece::kinds`].
     setups: Vec<Setup>,
 }
 
 impl Laid {
-    /// The candidates that the planner compares.
+    /// The estimate that the planner compares.
     fn weight(&self) -> f64 {
         self.cost + self.compiling
     }
@@ -169,21 +168,21 @@ impl Candidate {
 /// Plans a product: checks it, chooses a kernel from `library`, and lays out passes, bindings and
 /// parameters.
 ///
-/// Where an operand is larger than a binding can be, the product is cut into pieces that are
-/// planned one by one ([`Plan::cuts`]). Where a piece is estimated to take longer than a submission
-/// may ([`Caps::max_submission_seconds`]), it is cut further ([`Plan::late`]).
+/// If an operand is larger than a binding can be, the product is cut into pieces that are planned
+/// one by one ([`Plan::cuts`]). If a piece is estimated to take longer than a submission may
+/// ([`Caps::max_submission_seconds`]), it is cut further ([`Plan::late`]).
 ///
 /// `forced` names a kernel to use whatever its cost, for the whole product (no edges are peeled
 /// off); the adapter's limits are still checked.
 ///
-/// Rows of A by index ([`Problem::gathered`]) are read from where they lie if the kernel that is
-/// chosen for them in their order can do so. Otherwise they are to be copied
+/// Rows of A by index ([`Problem::gathered`]) are read from where they lie, if the kernel that is
+/// chosen for the copied rows can do so. Otherwise they must be copied first
 /// ([`Plan::copies_rows`]).
 ///
 /// # Errors
 /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a problem that cannot be
-/// run; `TooLarge` where not even a piece of it can be bound on these `caps`; `UnknownKernel` for a
-/// forced name that is not in the table; `NoKernel` when every candidate was rejected.
+/// run; `TooLarge` if not even a piece of it can be bound on these `caps`; `UnknownKernel` for a
+/// forced name that is not in the table; `NoKernel` if every candidate was rejected.
 pub fn plan(
     problem: &Problem,
     caps: &Caps,
@@ -252,10 +251,9 @@ fn planned(
     Ok((plan, weight))
 }
 
-/// Every kernel, variant and number of splits of K that serves the problem (of one that is cut, the
-/// first piece), the cheapest by estimate first: what a tuner or a benchmark tries. Each can be
-/// forced by its name, `Choice::to_string()`, to which `+k1` must be added where K is to stay
-/// whole.
+/// Every kernel, variant and number of splits of K that serves the problem, or the first piece of
+/// one that is cut. The cheapest by estimate comes first. A tuner or a benchmark tries them. Each
+/// can be forced by its name, `Choice::to_string()`; add `+k1` if K is to stay whole.
 ///
 /// # Errors
 /// As [`plan`], but none when there is nothing to choose from.
@@ -377,7 +375,7 @@ fn least_splits(problem: &Problem, variant: &Variant) -> u64 {
     if strict && variant.chain() == 0 { chains.max(1) } else { 1 }
 }
 
-/// Lays a candidate out, and says what it costs, or why it does not serve.
+/// Lays a candidate out with its cost, or says why it does not serve.
 fn lay(
     piece: &Piece,
     steps: &[Step],
@@ -421,7 +419,7 @@ fn lay(
     if splits > 1 && !kernel.splits {
         return Err(Reject(format!("K cannot be split ({splits} splits) under this kernel")));
     }
-    // Ranges of K after the first may have to be packed where that one need not.
+    // Ranges of K after the first may have to be packed even if the first need not.
     let setups =
         steps.iter().map(|step| Setup::new(piece, step, caps, kernel.kit, variant, splits));
     let setups = setups.collect::<Result<Vec<_>, _>>()?;

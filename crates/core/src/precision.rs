@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 
-/// How exact a product must be: a permission, not an order. The planner uses it where it makes a
-/// kernel faster, on matrix units or on bytes, and nowhere else.
+/// How exact a product must be: a permission, not an order. The planner uses it only if it makes a
+/// kernel faster, on matrix units or on bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Precision {
@@ -66,7 +66,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// All of them, the most exact first.
+    /// Every precision, the most exact first.
     pub const ALL: [Precision; 6] = [
         Precision::F32,
         Precision::SplitF32,

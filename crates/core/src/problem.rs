@@ -193,8 +193,8 @@ pub struct Epilogue {
     pub activation: Activation,
     /// Matrix of C's shape added last, or multiplied. Must be dense.
     pub residual: Option<Operand>,
-    /// Whether the residual is a gate: the function is that of the residual, by which the rest is
-    /// multiplied.
+    /// Whether the residual is a gate: the activation is applied to the residual, and the rest is
+    /// multiplied by it.
     pub gated: bool,
 }
 
@@ -220,7 +220,7 @@ pub struct Gathered {
     pub rows: u64,
     /// The place of the first index in its storage.
     pub offset: u64,
-    /// From one index to the next.
+    /// Words from one index to the next.
     pub step: u64,
     /// Elements of that storage, from its start.
     pub len: u64,
@@ -263,7 +263,7 @@ pub struct Problem {
     pub epilogue: Epilogue,
     /// How exact it must be.
     pub precision: Precision,
-    /// Copies of A and B that were packed beforehand, where there are some.
+    /// Copies of A and B that were packed beforehand, if there are any.
     pub copies: [Option<Copied>; 2],
     /// Whether an operand lies in the buffer of C, beside it ([`Pass::beside_c`]).
     ///
@@ -292,8 +292,8 @@ impl Problem {
         }
     }
 
-    /// The type with the fewest digits in which partial sums may be kept: f16 where that is
-    /// permitted, A is f16 and B f16 or quantized, else f32.
+    /// The type with the fewest digits in which partial sums may be kept: f16 if that is permitted,
+    /// A is f16 and B is f16 or quantized; otherwise f32.
     pub fn accumulation(&self) -> DType {
         let half = Format::Dense(DType::F16);
         let other = self.b.format == half || matches!(self.b.format, Format::Quantized(_));
@@ -304,9 +304,9 @@ impl Problem {
         }
     }
 
-    /// Whether a kernel may divide the rows of an operand A, or the columns of an operand B, in
-    /// this format by powers of two, to bring them into f16's range: one of bf16, where matrix
-    /// units of f16 take the other.
+    /// Whether a kernel may divide the rows of A, or the columns of B, by powers of two, to bring
+    /// them into f16's range. The operand has this format: it must be bf16, and matrix units of f16
+    /// must take the other.
     pub fn may_scale(&self, format: Format) -> bool {
         let fits = |format| {
             matches!(format, Format::Dense(DType::F16 | DType::BF16) | Format::Quantized(_))
@@ -314,9 +314,9 @@ impl Problem {
         format == Format::Dense(DType::BF16) && fits(self.a.format) && fits(self.b.format)
     }
 
-    /// In how many signed bytes a kernel may take elements of A, 32 at a time as whole numbers
-    /// under one power of two: beside quantized weights three, which round to 2⁻²³ of the largest,
-    /// and by permission fewer.
+    /// Signed bytes in which a kernel may take an element of A beside quantized weights. 32
+    /// elements at a time are whole numbers under one power of two. Three bytes round to 2⁻²³ of
+    /// the largest; by permission there are fewer.
     pub fn activation_bytes(&self) -> Option<u32> {
         let Format::Quantized(_) = self.b.format else { return None };
         Some(match self.precision {
@@ -326,7 +326,7 @@ impl Problem {
         })
     }
 
-    /// By which share of the largest of its 32 an element of A may then be off.
+    /// Share of the largest of its 32 by which an element of A in these bytes may be off.
     pub fn activation_error(&self) -> f64 {
         let largest = |bytes| (0..bytes).map(|byte| 127.0 * 256f64.powi(byte as i32)).sum::<f64>();
         self.activation_bytes().map_or(0.0, |bytes| 1.0 / largest(bytes))
@@ -341,8 +341,8 @@ impl Problem {
         permitted && whole && self.a.format == single && self.b.format == single
     }
 
-    /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped
-    /// product meets one group, or each element of K).
+    /// Floating-point operations of the product: 2·M·N·K per batch entry. In a grouped product each
+    /// row, or each element of K, meets one group.
     pub fn flops(&self) -> f64 {
         let k = self.grouping.expected_k(self.k) as f64;
         2.0 * self.m as f64 * self.n as f64 * k * self.batch as f64
@@ -354,8 +354,8 @@ impl Problem {
         self.range(Dimension::M, rows).range(Dimension::N, cols)
     }
 
-    /// A range of one dimension, as a problem on the same storage; of K, the product of which only
-    /// a share of the sums comes. Entries of a nested batch have no ranges.
+    /// A range of one dimension, as a problem on the same storage. A range of K gives only a share
+    /// of each sum. Entries of a nested batch have no ranges.
     pub fn range(&self, dimension: Dimension, range: Range<u64>) -> Problem {
         let mut problem = *self;
         for (_, operand, strides) in problem.operands() {
@@ -366,8 +366,8 @@ impl Problem {
         if let (Some(gathered), Dimension::M) = (&mut problem.gathered, dimension) {
             gathered.offset += range.start * gathered.step;
         }
-        // A copy has its elements elsewhere: it serves what begins as the whole does, with all of K
-        // and, if there are several entries, all of each.
+        // A copy serves a range that begins as the whole does, with all of K and, if there are
+        // several entries, all of each.
         for (copy, own) in problem.copies.iter_mut().zip([Dimension::M, Dimension::N]) {
             *copy = copy.filter(|copy| match dimension {
                 Dimension::K => range == (0..copy.k),
@@ -398,7 +398,7 @@ impl Problem {
         Operand { offset, ..operand.with_entry_strides([0; 4]) }
     }
 
-    /// Words of the storage of A's row indices, up to the last, if there are some.
+    /// Words of the storage of A's row indices, up to the last index, if there are any.
     pub fn indices(&self) -> Option<u64> {
         let before = |gathered: Gathered| self.m.saturating_sub(1).saturating_mul(gathered.step);
         self.gathered.map(|gathered| {
@@ -464,7 +464,7 @@ impl Problem {
         self.grouping.entries(self.batch)
     }
 
-    /// Rows that meet an entry of B, as far as can be known: M, or those of a group.
+    /// Rows that are expected to meet an entry of B: M, or those of a group.
     pub fn rows_of_entry(&self) -> u64 {
         self.grouping.expected_rows(self.m).round() as u64
     }

@@ -51,8 +51,7 @@ impl Role {
     /// The planes of B, in their order.
     pub const B_PLANES: [Role; 4] = [Role::B, Role::BPlane1, Role::BPlane2, Role::BPlane3];
 
-    /// The planes of the operand whose elements this role holds, and just the role for one that is
-    /// never quantized.
+    /// This role and those of the other planes of its operand; only B has any.
     pub fn planes(self) -> impl Iterator<Item = Role> {
         std::iter::once(self)
             .chain(if self == Role::B { &Role::B_PLANES[1..] } else { &[] }.iter().copied())

@@ -6,7 +6,7 @@ use std::process::Command;
 use tilewise_core::QuantFormat;
 use tilewise_core::quant::{Quantized, dequantize, quantize, quantize_to};
 
-/// One file: a matrix in a format, of which the first rows are quantized weights.
+/// One file: a matrix in a format. Its first rows are quantized weights.
 struct Case {
     n: usize,
     k: usize,
@@ -138,7 +138,7 @@ fn nvfp4_with_a_factor_has_the_bits_of_mlx() {
     case.check_dequantized("nvfp4-factor", &dequantize(&matrix));
 }
 
-/// A format that lost its row leaves its file behind.
+/// Fails if a file is left behind by a format that lost its row.
 #[test]
 fn every_file_is_of_a_format() {
     for entry in std::fs::read_dir(folder()).unwrap() {

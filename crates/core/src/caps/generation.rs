@@ -17,8 +17,8 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// By the chip's name, `Apple M…` of Macs or `Apple A…` of phones. A name without such a number
-    /// counts as late.
+    /// The generation by the chip's name, `Apple M…` of Macs or `Apple A…` of phones. A name
+    /// without a number there counts as late.
     pub fn of(caps: &Caps) -> Generation {
         let number = |series: &str| {
             let (_, rest) = caps.name.split_once(series)?;

@@ -3,7 +3,7 @@
 
 use super::{Caps, DeviceClass};
 
-/// For ordering candidates only; they promise nothing.
+/// Rough rates of a device. They order candidates and promise nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// Independent cores, each of which wants a workgroup or two.

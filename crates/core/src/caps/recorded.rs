@@ -17,7 +17,7 @@ pub const RECORDED: &[Recorded] = &[
     ("browser", Caps::webgpu_default),
 ];
 
-/// From documentation (Apple's "Metal Feature Set Tables", family Apple7, and wgpu's Metal
+/// Caps from documentation (Apple's "Metal Feature Set Tables", family Apple7, and wgpu's Metal
 /// backend), not from a device.
 fn apple_m1() -> Caps {
     Caps {
@@ -28,7 +28,7 @@ fn apple_m1() -> Caps {
         msl_version: None,
         packed_products: PackedProducts::WrittenOut,
         fxc: false,
-        // Its matrix units are for kernels in MSL alone, which do not ask here.
+        // Only kernels in MSL use its matrix units, and they do not read this list.
         coop: Vec::new(),
         coop_off: None,
         max_workgroup_bytes: 32 << 10,
@@ -44,7 +44,7 @@ fn apple_m1() -> Caps {
     }
 }
 
-/// From documentation (Apple's "Metal Feature Set Tables", family Apple9, and wgpu's Metal
+/// Caps from documentation (Apple's "Metal Feature Set Tables", family Apple9, and wgpu's Metal
 /// backend), not from a device.
 fn apple_m4_max() -> Caps {
     Caps {

@@ -5,20 +5,20 @@ use crate::caps::{Caps, PackedProducts};
 use crate::kernel::{Access, Variant};
 use crate::problem::Problem;
 
-/// Floating-point operations that take as long as a product of four bytes by four: where it is an
-/// instruction, as measured on an H200; and where it is written out, an assumption.
+/// Floating-point operations that take as long as a product of four bytes by four: as one
+/// instruction (measured on an H200), and as several (an assumption).
 const PRODUCT: f64 = 6.4;
 const WRITTEN_OUT: f64 = 21.0;
 
-/// Weights of an invocation in a step.
+/// Weights of a column that an invocation takes in a step.
 const GROUP: f64 = 32.0;
 
 /// Invocations that a core holds.
 const RESIDENT: f64 = 2048.0;
 
-/// Reading and arithmetic overlap, if there are enough workgroups. A workgroup's own steps overlap
-/// with others' reading only partly: they add as the sides of a right triangle. Bringing
-/// A to workgroup memory and adding the stripes overlap with nothing.
+/// Estimated seconds. Reading and arithmetic overlap if there are enough workgroups. A workgroup's
+/// own steps overlap with others' reading only partly: they add as the sides of a right triangle.
+/// Bringing A to workgroup memory and adding the stripes overlap with nothing.
 pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
     let Model::Bytes { bandwidth, start, step, together, early, work } = variant.model else {
         unreachable!("{}: {:?}", variant.name, variant.model);

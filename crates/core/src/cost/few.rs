@@ -6,8 +6,8 @@ use crate::caps::{Caps, DeviceClass};
 use crate::kernel::Variant;
 use crate::problem::{Format, Problem};
 
-/// Factor on the modelled time of kernels in MSL: an assumption, that `simd_sum` is worth a little
-/// in place of a tree through workgroup memory.
+/// Factor on the modelled time of kernels in MSL. An assumption: `simd_sum` is a little faster than
+/// a tree through workgroup memory.
 pub const BY_HAND: f64 = 0.93;
 
 /// Elements of K that an invocation loads at a time.
@@ -16,11 +16,11 @@ const STEP: f64 = 8.0;
 /// Bytes that a core's cache keeps.
 const CORE_CACHE: f64 = 96e3;
 
-/// Bytes that the cache keeps which all cores share.
+/// Bytes that the cache of all cores keeps.
 const SHARED_CACHE: f64 = 4e6;
 
 /// Cost of reading an operand again after another workgroup has, relative to the first time: from a
-/// core's cache, from the shared one, and where neither holds the operand.
+/// core's cache, from the cache of all cores, and from memory.
 const AGAIN: [f64; 3] = [0.01, 0.08, 0.67];
 
 /// Bytes that memory delivers at once. Across K, shorter rows of a tile waste the rest of them.
@@ -48,7 +48,7 @@ const EVICTED: f64 = 0.25;
 /// How many times faster reading alone is than copying.
 const READING: f64 = 1.1;
 
-/// Share of that speed with groups, whose weights lie apart.
+/// Share of the speed of reading that is left with groups, whose weights lie apart.
 const GROUPS: f64 = 0.75;
 
 /// Share of a core's f32 operations that multiply-adds reach beside the loads and conversions.
@@ -62,8 +62,8 @@ const WORKGROUP: f64 = 0.05e-6;
 const COMPILED_SUMS: f64 = 16.0;
 const COMPILING: f64 = 1.0;
 
-/// The time of reading and that of arithmetic overlap only partly: they add as the sides of a right
-/// triangle.
+/// Estimated seconds. Reading and arithmetic overlap only partly: their times add as the sides of a
+/// right triangle.
 pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     let rates = caps.rates();
     let [rows, cols] = variant.sums.map(f64::from);
@@ -98,8 +98,8 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
     reading.hypot(arithmetic) + workgroups * WORKGROUP / rates.cores + rates.dispatch + compiling
 }
 
-/// Bytes to read of an operand, of which `tile` lines pass through a workgroup and which is read so
-/// many times.
+/// Bytes of an operand that is read `times` times, with later reads at their share of the cost.
+/// `once` has its bytes; `tile` of its lines pass through a workgroup.
 fn read(once: f64, element: f64, along_k: bool, tile: u32, times: f64) -> f64 {
     let again = match once {
         ..CORE_CACHE => AGAIN[0],

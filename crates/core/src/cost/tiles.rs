@@ -87,8 +87,8 @@ impl AppleShares {
     }
 }
 
-/// A slice of fewer than 32 steps reads quantized weights in pieces of less than 16 bytes, and
-/// takes so much of its speed. An assumption.
+/// Share of the speed that is left in a slice of fewer than 32 steps: it reads quantized weights in
+/// pieces of less than 16 bytes. An assumption.
 const SHORT: f64 = 0.9;
 
 /// The type of an element of Apple's simdgroup matrices for a problem: the operands' own if they
@@ -108,9 +108,9 @@ pub fn staged(problem: &Problem, caps: &Caps) -> DType {
     }
 }
 
-/// How many times as long all steps along K take, if one whose matrices do not lie whole in memory
-/// takes `partial` times as long as another: the last one of a K that is no multiple of eight, or
-/// of a range of K, and every one where there are fewer than eight rows or columns.
+/// How many times as long all steps along K take, if a step whose matrices do not lie whole in
+/// memory takes `partial` times as long. That is the last step of a K that is no multiple of eight,
+/// and of a range of K. It is every step if there are fewer than eight rows or columns.
 pub(super) fn partial_steps(problem: &Problem, partial: f64) -> f64 {
     let steps = problem.k.div_ceil(8).max(1) as f64;
     let share = match problem {
@@ -131,13 +131,13 @@ const APPLE_RESIDENT: f64 = 256.0;
 /// How many times faster than device memory the caches between it and the cores are.
 const CACHE_SPEED: f64 = 2.0;
 
-/// Share of the passage through these caches that does not hide behind arithmetic.
+/// Share of the passage through these caches ([`CACHE_SPEED`]) that arithmetic does not hide.
 const SEEN: f64 = 0.8;
 
 /// How many times faster cores run when others idle and leave the chip's power to them.
 const BOOST: f64 = 1.15;
 
-/// The time of the core that has most tiles, or of the memory.
+/// Estimated seconds: those of the core that has most tiles, or of the memory.
 pub(super) fn seconds(
     problem: &Problem,
     caps: &Caps,
@@ -175,8 +175,8 @@ pub(super) fn seconds(
     both + rates.dispatch
 }
 
-/// Share of a tile that is added to the mean of groups of unlike size. An eighth is half of the
-/// last quarter; the rest was fitted to times with shares by Zipf's law.
+/// Share of a tile by which the mean tile of groups of unknown sizes counts as fuller than it is.
+/// An eighth is half of the last quarter; the rest was fitted to times with shares by Zipf's law.
 const UNLIKE: f64 = 0.2;
 
 /// Share of a whole tile's time that tiles of groups take on average. Groups of two rows of tiles

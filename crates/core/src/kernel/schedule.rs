@@ -11,23 +11,23 @@ pub struct ScheduleDef {
     /// The files that give the end of an entry's rows and its range of K, if its file asks.
     pub extents: &'static [&'static str],
     /// The file that gives the first element of an entry of each operand; none in a language whose
-    /// files do so themselves.
+    /// schedules do so themselves.
     pub bases: Option<&'static str>,
-    /// Whether it serves this grouping, which says the rest: tiles, operands, segments.
+    /// Whether it serves this grouping, which says how many tiles, operands and segments there are.
     pub serves: fn(Grouping) -> bool,
     /// Whether its file shares the groups among lanes ([`Kit::lanes`]).
     pub lanes: bool,
     /// The file by which the pass [`Kit::table`] makes the table of groups that it reads; none if
     /// it reads the grouping's operands itself.
     pub table: Option<&'static str>,
-    /// Whether another schedule serves the same groupings, and this one is taken only where its
-    /// table takes less time than the idle workgroups that it spares.
+    /// Whether it is taken only if its table takes less time than the idle workgroups that it
+    /// spares; another schedule serves the same groupings.
     pub spares_idle: bool,
     /// Whether workgroups without a tile come last, so that a fixed number of workgroups can stride
     /// over all tiles.
     pub strides: bool,
-    /// The files by which a pass that divides lines by powers of two knows what of an entry shares
-    /// them; those of all of K share them unless ranges of K are summed.
+    /// The files that tell a pass that divides lines by powers of two which part of an entry shares
+    /// them: all of K, or its range of K.
     pub powers: &'static [&'static str],
     /// The file that tells a pass that packs A how many rows of an entry to pack. Absent: all rows.
     pub wanted: Option<&'static str>,
@@ -42,7 +42,7 @@ pub struct ScheduleDef {
 pub struct Lanes {
     /// Through workgroup memory.
     pub shared: &'static str,
-    /// Bytes of it.
+    /// Bytes of workgroup memory that they take.
     pub shared_bytes: u32,
     /// In each subgroup, in mainloops for matrix units.
     pub subgroups: &'static str,
@@ -61,7 +61,7 @@ impl Kit {
         self.schedule_for(grouping, false)
     }
 
-    /// The same, where there are many workgroups without a tile to spare, or not.
+    /// The schedule for a grouping; if `idle`, it may be one that spares workgroups without a tile.
     pub fn schedule_for(&self, grouping: Grouping, idle: bool) -> Option<&'static ScheduleDef> {
         let serves = |one: &&ScheduleDef| (one.serves)(grouping) && (idle || !one.spares_idle);
         self.schedules.iter().find(serves)

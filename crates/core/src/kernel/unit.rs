@@ -15,11 +15,11 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other
-    /// types, or of a list and of a type that is copied, its sums are f16 without permission, or K
-    /// is 0. One of f16 takes quantized weights, rounded to f16 on their way to it, and bf16, whose
-    /// lines are brought into f16's range by powers of two; and by permission f32 by f32, each in
-    /// two terms.
+    /// Refuses a problem that it does not serve, with the reason: the device lacks the unit,
+    /// operands are of other types, the operands of a list would have to be copied, its sums are
+    /// f16 without permission, or K is 0. A unit of f16 takes quantized weights, rounded to f16 on
+    /// their way to it. It takes bf16, whose lines are brought into f16's range by powers of two.
+    /// By permission it takes f32 by f32, each in two terms.
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
         let CoopMatrix { size, operands, sums } = self.matrix;
         if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {

@@ -43,7 +43,7 @@ pub(super) fn build(
     let table = GroupTable::new(piece, first, packed_bytes);
     let mut passes = Vec::new();
     packed_bytes = table.map_or(packed_bytes, GroupTable::end);
-    // A table is made anew for a pass with other tiles.
+    // A table is made anew for a pass whose tiles differ.
     let mut made: Option<Pass> = None;
     let mut with_table = |tile, mut reader: Pass| {
         let wanted = table.map(|table| table.pass(piece, whole, caps, first, tile, &reader.params));
@@ -57,7 +57,7 @@ pub(super) fn build(
     for index in 0..piece.steps() {
         let setup = match setups.iter().find(|setup| setup.step == index) {
             Some(setup) => *setup,
-            // It lies as one of the others does, elsewhere.
+            // This range lies as one of the setups does, at other places.
             None => {
                 let step = Step::new(piece, index, caps);
                 let (kernel, variant) = (candidate.kernel, &candidate.variant);
@@ -200,8 +200,8 @@ fn striding(caps: &Caps) -> u64 {
     if caps.class == DeviceClass::Cpu { 16 } else { 2048 }
 }
 
-/// The pass that adds splits of K up: by tiles as mainloops have them, or by words where rows of
-/// C share them.
+/// The pass that adds up splits of K: by tiles as mainloops have them, or word by word if rows of C
+/// share words.
 fn finish(
     piece: &Piece,
     (whole, table): (Grouping, Option<GroupTable>),
@@ -215,7 +215,7 @@ fn finish(
     let tiles_n = problem.n.div_ceil(bn.into());
     let end = setup.windows[Role::C as usize].elements;
     let words = end.div_ceil(2) - problem.c.offset / 2;
-    // The first of two passes leaves one split.
+    // If two passes finish, the first leaves one split.
     let splits = if ends == Ends::Residual { 1 } else { setup.scratch_splits };
     let by_tiles = setup.by_tiles || ends == Ends::ButResidual;
     let params = Params {
@@ -256,7 +256,7 @@ fn finish(
     builder.bind(Role::Scratch, keeps, [0, setup.scratch_bytes], 16);
     builder.epilogue(setup, ends);
     if by_tiles && !keeps {
-        // Sums of rows that do not exist are left out already.
+        // The files that leave out rows that do not exist.
         builder.part(kit.lines, Some("a"), Vec::new());
         builder.part(kit.direct, None, Vec::new());
     }

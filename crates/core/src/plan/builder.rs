@@ -38,7 +38,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// With the files that every shader has. `windows` says what is bound of operands.
+    /// A pass with the files that every shader has. `windows` says what is bound of operands.
     pub(super) fn new(
         label: String,
         params: Params,
@@ -70,7 +70,7 @@ impl Builder {
         builder
     }
 
-    /// A file that not every language has.
+    /// Adds a file that not every language has.
     pub(super) fn part_if_any(
         &mut self,
         file: Option<&'static str>,
@@ -90,7 +90,7 @@ impl Builder {
         self.pass.parts.push(Part { file, operand, constants });
     }
 
-    /// A value for another constant of the last file.
+    /// Sets one more constant of the last file.
     pub(super) fn constant(&mut self, constant: Constant) {
         self.pass.parts.last_mut().expect("a file").constants.push(constant);
     }
@@ -113,7 +113,7 @@ impl Builder {
         });
     }
 
-    /// A packed operand, to be written as `Role::Packed` or read as A or B, or its powers.
+    /// Binds a packed operand, to be written as `Role::Packed` or read as A or B, or its powers.
     pub(super) fn packed(
         &mut self,
         role: Role,
@@ -126,7 +126,7 @@ impl Builder {
         self.pass.bindings.push(Binding { role, from, writable, start, bytes, element_bytes });
     }
 
-    /// Where an operand of a matrix unit, or its copy, has its elements.
+    /// Adds the file that says where an operand of a matrix unit, or its copy, has its elements.
     pub(super) fn slabs(&mut self, name: &'static str, packing: Option<&Packing>) {
         let slab = packing.and_then(Packing::slab).unwrap_or(0);
         if let Some(file) = self.kit.slabs {
@@ -134,8 +134,8 @@ impl Builder {
         }
     }
 
-    /// Adds the powers of two that A or B was divided by when it was packed; all are 1 if it was
-    /// not.
+    /// Adds the powers of two that A or B was divided by when it was packed. All are 1 if it was
+    /// not divided.
     pub(super) fn powers(&mut self, side: &Side, packing: Option<&Packing>) {
         let found = packing.and_then(|packing| Some((packing, packing.powers_place()?)));
         let Some((packing, place)) = found else {
@@ -150,23 +150,23 @@ impl Builder {
         self.packed(role, false, packing.from, place, FOUR_POWERS);
     }
 
-    /// A or B by its axes.
+    /// Adds the file that says along which axis A or B is stored.
     pub(super) fn axes(&mut self, name: &'static str, along_k: bool) {
         self.part(self.kit.axes, Some(name), vec![("X_K_CONTIGUOUS", u32::from(along_k))]);
     }
 
-    /// A by its row indices, in place of [`Kit::lines`].
+    /// Adds A's row indices, in place of [`Kit::lines`].
     pub(super) fn gathered(&mut self, name: &'static str, file: &'static str, problem: &Problem) {
         self.part(file, Some(name), vec![("X_INDICES", Role::RowIndex.binding())]);
         self.bind(Role::RowIndex, false, [0, problem.indices().unwrap_or(0) * WORD], WORD);
     }
 
-    /// Where the entries of operands begin.
+    /// Adds the file that says where the entries of operands begin.
     pub(super) fn bases(&mut self, grouping: Grouping) {
         self.part_if_any(self.kit.schedule(grouping).and_then(|schedule| schedule.bases), None);
     }
 
-    /// The names of a matrix unit.
+    /// Adds the names of a matrix unit.
     pub(super) fn unit(&mut self, unit: &Unit) {
         self.part(unit.file, None, Vec::new());
         self.pass.coop = true;
@@ -179,7 +179,7 @@ impl Builder {
         [start, elements].map(|elements| plane.bytes_of(format.block(), elements))
     }
 
-    /// A loader instantiated for an operand, with its bindings; the absent one where there is none.
+    /// Adds a loader for an operand, with its bindings, or the loader of an absent operand.
     pub(super) fn load(
         &mut self,
         name: &'static str,
@@ -225,14 +225,14 @@ impl Builder {
         }
     }
 
-    /// Eights, of a loader that has them or not.
+    /// Adds what makes a loader load eights, unless it does.
     pub(super) fn eights(&mut self, name: &'static str, loader: &OperandDef) {
         if !loader.loads.contains(&Load::Eights) {
             self.part_if_any(self.kit.pair, Some(name));
         }
     }
 
-    /// Everything between the sums and C: linear part, activation, store.
+    /// Adds everything between the sums and C: linear part, activation, store.
     pub(super) fn epilogue(&mut self, setup: &Setup, ends: Ends) {
         let kit = setup.kit;
         let Problem { c, epilogue, .. } = &setup.problem;
@@ -243,7 +243,7 @@ impl Builder {
             self.load("bias", Role::Bias, setup.bias, bias);
         }
         self.load("residual", Role::Residual, setup.residual, residual);
-        // The function of a gate goes where the gate does, any other before the residual.
+        // A gate's function goes where the gate does; any other goes before the residual.
         let gated = epilogue.gated && epilogue.residual.is_some();
         let elsewhere = if gated { Ends::ButResidual } else { Ends::Residual };
         let activation = match epilogue.activation {
@@ -283,7 +283,8 @@ impl Builder {
         );
     }
 
-    /// The schedule, which reads the buffers of the whole product's grouping, or a table of them.
+    /// Adds the schedule, which reads the buffers of the whole product's grouping, or a table of
+    /// them.
     pub(super) fn schedule(&mut self, setup: &Setup, whole: Grouping, table: Option<GroupTable>) {
         if setup.schedule.has_params {
             self.pass.parts.retain(|part| part.file != self.kit.params);
@@ -312,7 +313,7 @@ impl Builder {
         self.groups(whole, table);
     }
 
-    /// The numbers of groups: the buffers of the whole product's grouping, or a table.
+    /// Binds the numbers of groups: the buffers of the whole product's grouping, or a table.
     pub(super) fn groups(&mut self, whole: Grouping, table: Option<GroupTable>) {
         if let Some(table) = table {
             self.packed(Role::Packed, false, Role::Packed, table.place(), GroupTable::ENTRY);
@@ -329,13 +330,13 @@ impl Builder {
         }
     }
 
-    /// The buffers that a table is made of, and its own.
+    /// Binds the buffers that a table is made of, and the table.
     pub(super) fn table(&mut self, whole: Grouping, table: GroupTable) {
         self.numbers(whole);
         self.packed(Role::Packed, true, Role::Packed, table.place(), GroupTable::ENTRY);
     }
 
-    /// Spreads the workgroups over x and y.
+    /// Spreads the workgroups over x and y, and gives the pass.
     pub(super) fn finish(mut self, workgroups: u64, caps: &Caps) -> Pass {
         let y = workgroups.div_ceil(caps.max_workgroups.into()).max(1);
         let x = workgroups.div_ceil(y);

@@ -1,5 +1,4 @@
-//! Is this a product that can be computed here at all? Everything that does not depend on the
-//! kernel.
+//! Checks whether a product can be computed at all: everything that does not depend on the kernel.
 
 use crate::error::{Error, Result};
 use crate::kernel::Role;
@@ -54,7 +53,7 @@ pub fn check(problem: &Problem) -> Result<Problem> {
     if let Format::Quantized(format) = problem.b.format {
         quantized(&problem.b, [k, n], format)?;
     }
-    // Without rows to take, or elements of them, there is nothing to sum.
+    // Nothing is summed if there are no rows to take, or if rows have no elements.
     if checked.gathered.is_some() && (checked.k == 0 || checked.stored_rows() == 0) {
         (checked.k, checked.gathered) = (0, None);
     }
@@ -89,8 +88,7 @@ pub(super) fn dense_type(operand: &Operand) -> DType {
     operand.format.element().unwrap_or(DType::F32)
 }
 
-/// Elements from the start of the storage to the end of the operand; none where their bits pass
-/// 2^64.
+/// Elements from the start of the storage to the end of the operand; none if their bits pass 2^64.
 pub(super) fn span(
     problem: &Problem,
     role: Role,
@@ -169,8 +167,8 @@ pub(super) fn normal(problem: &Problem) -> Problem {
     normal
 }
 
-/// Rows by index are contiguous, of one matrix for all entries, and their indices lie in their
-/// storage. No copy that was packed beforehand serves them.
+/// Checks rows by index: they are contiguous, of one matrix for all entries, and their indices lie
+/// in their storage. No copy that was packed beforehand serves them.
 fn gathered(problem: &mut Problem) -> Result<()> {
     let Problem { k, a, gathered: Some(Gathered { rows, len, .. }), .. } = *problem else {
         return Ok(());
@@ -182,7 +180,7 @@ fn gathered(problem: &mut Problem) -> Result<()> {
         )));
     }
     if a.transposed && (k <= 1 || rows == 0) {
-        // A column, whose elements are rows, one after the other; or no element at all.
+        // A column's elements are rows, one after the other; otherwise there is no element at all.
         (problem.a.transposed, problem.a.ld) = (false, k.max(1));
     } else if a.transposed {
         return Err(Error::Strides(
@@ -207,7 +205,8 @@ fn gathered(problem: &mut Problem) -> Result<()> {
     }
 }
 
-/// The dimensions of a nested batch make its entries; strides along them belong to no other batch.
+/// Checks that the dimensions of a nested batch make its entries, and that no other batch has
+/// strides along them.
 fn nest(problem: &Problem) -> Result<()> {
     let Grouping::Nested { sizes } = problem.grouping else { return Ok(()) };
     let product = sizes.iter().try_fold(1u64, |product, &size| product.checked_mul(size));
@@ -217,8 +216,8 @@ fn nest(problem: &Problem) -> Result<()> {
     Err(Error::Shape(format!("a batch of {} entries has dimensions {sizes:?}", problem.batch)))
 }
 
-/// The batch is the one that the grouping is made for. Where entries have ranges of K, they share
-/// one A and one B, whose elements are taken one by one.
+/// Checks that the batch is the one that the grouping is made for. If entries are ranges of K, they
+/// share one A and one B, whose elements are taken one by one.
 fn grouped(problem: &Problem) -> Result<()> {
     let Problem { batch, grouping, a, b, .. } = problem;
     match grouping.batch() {
@@ -261,7 +260,7 @@ fn grouped(problem: &Problem) -> Result<()> {
     }
 }
 
-/// Products of a list take no operand that has the shape of one of them.
+/// Checks that products of a list take no operand that has the shape of one of them.
 fn listed(problem: &Problem) -> Result<()> {
     let Problem { b, epilogue, gathered, .. } = problem;
     for (name, given) in [
@@ -284,7 +283,8 @@ fn listed(problem: &Problem) -> Result<()> {
     }
 }
 
-/// B lies in whole blocks along its rows: along K where it is stored [N,K], along N otherwise.
+/// Checks that B lies in whole blocks along its rows: along K if it is stored [N,K], otherwise
+/// along N.
 fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
     let block = format.block();
     let (axis, length) = if b.transposed { ("K", k) } else { ("N", n) };
@@ -312,8 +312,8 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
     Ok(())
 }
 
-/// No two elements of C share a place: along each dimension, shortest stride first, neighbours lie
-/// behind all that the dimensions before it reach.
+/// Checks that no two elements of C share a place. Along each dimension, shortest stride first,
+/// neighbours lie behind all that the dimensions before it reach.
 fn no_overlap(problem: &Problem) -> Result<()> {
     let Problem { m, n, c, .. } = *problem;
     let entries = problem.grouping.levels(problem.batch, c.entry_strides());

@@ -9,7 +9,7 @@ use crate::kernel::Library;
 use crate::problem::{Dimension, Grouping, Precision, Problem};
 use std::fmt::Write;
 
-/// Said of a precision that permits less than f32, where the plan is the same as without it.
+/// Said of a precision that permits less than f32, if the plan would be the same without it.
 pub const UNUSED: &str = "as with precision f32: nothing here makes use of less";
 
 /// The plan of a problem with every candidate's estimate or the reason against it, and the passes
@@ -167,7 +167,7 @@ fn along(dimension: Dimension) -> &'static str {
     }
 }
 
-/// Into what a product was cut in time, and what still takes longer than it may.
+/// Text on the parts that a product was cut into in time, and on those that still take too long.
 fn late(plan: &Plan, caps: &Caps) -> String {
     let pieces = || plan.passes.iter().filter_map(|pass| pass.piece_seconds);
     let bound = caps.max_submission_seconds;
@@ -201,7 +201,7 @@ fn late(plan: &Plan, caps: &Caps) -> String {
     out
 }
 
-/// Into what a product was cut, and why.
+/// Text on the pieces that a product was cut into, and why.
 fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
     let reason = |cut: &Cut| {
         if cut.bytes == 0 {
@@ -215,7 +215,7 @@ fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
     format!("into {ranges} ranges: of {}; a binding holds at most {limit}", reasons.join(", of "))
 }
 
-/// Bytes in the largest measure of which they are a whole number.
+/// Bytes as a whole number of the largest measure that allows it.
 fn size(bytes: u64) -> String {
     let measures = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let measure = measures
@@ -235,7 +235,7 @@ fn time(seconds: f64) -> String {
     format!("{ms:.digits$} ms")
 }
 
-/// Each reason against candidates, once, with those that it is against: `gemv/1x4 1x8; coop/…`.
+/// Each reason against candidates, once, with their names: `gemv/1x4 1x8; coop/…`.
 fn rejected(candidates: &[Candidate]) -> Vec<(&str, String)> {
     let mut groups: Vec<(&str, String, &str)> = Vec::new();
     for candidate in candidates {

@@ -19,13 +19,13 @@ pub(super) struct Fetch {
 /// How A and B are fetched.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Fetches {
-    /// None with K = 0: there is no element to bind.
+    /// None if K = 0: there is no element to bind.
     pub(super) a: Option<Fetch>,
     pub(super) b: Option<Fetch>,
 }
 
 impl Fetches {
-    /// For K in so many `splits`.
+    /// The fetches for K cut into `splits`.
     pub(super) fn new(
         kit: &'static Kit,
         caps: &Caps,
@@ -39,8 +39,9 @@ impl Fetches {
                 _ => Ok(Fetches::default()),
             };
         }
-        // Where the storage of an operand runs along the tile, vectors must not straddle the tile's
-        // start either, nor, where it runs along K, the start of a range of K, but on matrix units.
+        // The steps at which vectors of an operand start. If its storage runs along the tile, they
+        // must not straddle the tile's start. If it runs along K, they must not straddle the start
+        // of a range of K, except on matrix units.
         let row_step = if problem.grouping.has_aligned_rows() { variant.bm.into() } else { 1 };
         let anywhere = !problem.grouping.has_whole_k() && variant.unit().is_none();
         let k_step = u64::from(anywhere);
@@ -79,7 +80,7 @@ impl Fetches {
             .map(|(role, packing)| (role, packing.bytes))
     }
 
-    /// Storage buffers of the pass that packs most of them.
+    /// Storage buffers of the pass that packs, or of the one of two that binds more.
     pub(super) fn packing_buffers(&self, problem: &Problem) -> u64 {
         let sides = [(self.a, problem.a), (self.b, problem.b)].into_iter();
         let buffers = sides
@@ -87,7 +88,7 @@ impl Fetches {
         buffers.max().unwrap_or(0)
     }
 
-    /// Storage buffers that a mainloop binds of both.
+    /// Storage buffers that a mainloop binds of A and B.
     pub(super) fn storage_buffers(&self, problem: &Problem) -> u64 {
         let sides = [(self.a, problem.a), (self.b, problem.b)].into_iter();
         let planes = sides.filter_map(|(fetch, operand)| match fetch?.packing {
@@ -98,13 +99,13 @@ impl Fetches {
         planes.sum::<u64>() + indices + self.powers()
     }
 
-    /// How many operands have powers.
+    /// How many of A and B have powers.
     pub(super) fn powers(&self) -> u64 {
         let packings = [self.a, self.b].into_iter().filter_map(|fetch| fetch?.packing);
         packings.filter(|packing| packing.powers.is_some()).count() as u64
     }
 
-    /// Bytes of the memory for both.
+    /// Bytes of the memory for packed operands.
     pub(super) fn packed_bytes(&self) -> u64 {
         [self.a, self.b].into_iter().flatten().map(|fetch| fetch.packed_end()).max().unwrap_or(0)
     }
@@ -125,15 +126,15 @@ impl Fetch {
     }
 }
 
-/// Whether vectors of so many elements fit the operand and the steps in which tiles start along its
-/// storage.
+/// Whether vectors of `vector` elements fit the operand, and `step`: the distance of tiles along
+/// its storage.
 pub(super) fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     let Side { operand, extent, k, along_k, .. } = *side;
     let numbers = [operand.offset, operand.ld, if along_k { k } else { extent }, step];
     numbers.iter().chain(&operand.entry_strides()).all(|number| number.is_multiple_of(vector))
 }
 
-/// A problem of weights whose copy is read instead.
+/// The problem with the elements of the weights' copy, which is read instead.
 fn of_copy(problem: &Problem) -> Problem {
     match problem.b.format {
         Format::Dense(_) => *problem,
@@ -145,7 +146,7 @@ fn of_copy(problem: &Problem) -> Problem {
 
 /// Where a packed operand lies, and whose it is.
 struct Place<'a> {
-    /// It lies behind so many bytes of others.
+    /// Bytes of other operands before it.
     start: u64,
     problem: &'a Problem,
     /// Splits of K.
@@ -162,8 +163,8 @@ pub(super) fn decoded(problem: &Problem, caps: &Caps) -> bool {
     problem.b.format.planes().len() + others > caps.max_storage_buffers as usize
 }
 
-/// Through the first loader that reads the format and provides what the variant wants. `step` is
-/// that of tiles along the storage.
+/// Fetches an operand through the first loader that reads the format and provides what the variant
+/// wants. `step` is the distance of tiles along the storage.
 fn fetch(
     kit: &'static Kit,
     caps: &Caps,
@@ -198,7 +199,7 @@ fn fetch(
         let loader = find(kit, caps, &side.operand, fits)?;
         return Ok(Fetch { loader, packing: None });
     };
-    // Whole blocks as bytes, if each invocation has as many of them as any other.
+    // Blocks are read whole, as bytes, if each invocation has as many of them as any other.
     let as_bytes = |o: &OperandDef| {
         let tile = if side.role == Role::A { variant.bm } else { variant.bn };
         let blocks = u64::from(tile * depth) / o.vector;
@@ -224,7 +225,7 @@ fn fetch(
     };
     let copy = side.copy.filter(|_| unit.matrix.operands == DType::F16);
     if fits && loader.provides(variant.access) {
-        // It needs no copy, but one in slabs is read faster.
+        // The operand needs no copy, but one in slabs is read faster.
         let found = copy.filter(|_| !side.listed && !side.gathered && !side.in_ranges);
         return match found.map(copied) {
             Some(Ok((words, packing))) if packing.slab().is_some() => {
@@ -251,7 +252,7 @@ fn fetch(
     }
     if let Some(copy) = copy {
         let (words, packing) = copied(copy)?;
-        // Codes are fewer bytes, and must be decoded.
+        // Codes have fewer bytes, but must be decoded.
         let seconds =
             |problem: &Problem, decode| cost::seconds(problem, caps, variant, splits, decode);
         if fits && seconds(problem, loader.decode_to_panel) <= seconds(&of_copy(problem), 0.0) {
@@ -260,7 +261,7 @@ fn fetch(
         return Ok(Fetch { loader: words, packing: Some(packing) });
     }
     let (words, packing) = match packing(kit, caps, variant, side, step, bk, start) {
-        // More than can be addressed need not be packed.
+        // An operand is not packed if its copy has more elements than can be addressed.
         Err(_) if fits => return Ok(Fetch { loader, packing: None }),
         packed => packed?,
     };
@@ -273,7 +274,7 @@ fn fetch(
     Ok(Fetch { loader: words, packing: Some(packing) })
 }
 
-/// Weights through a copy in f32, which takes one binding.
+/// Fetches weights through a copy in f32, which takes one binding.
 fn decode(
     kit: &'static Kit,
     caps: &Caps,

@@ -15,13 +15,13 @@ pub struct Forced {
     pub variant: Option<String>,
     /// Elements between the lines of a slice in workgroup memory; the variant's own when absent.
     pub pad: Option<u32>,
-    /// Splits of K, at most: K is split at whole steps of the variant. As the planner likes when
+    /// Splits of K, at most: K is split at whole steps of the variant. The planner chooses when
     /// absent.
     pub splits: Option<u64>,
 }
 
 impl Forced {
-    /// `UnknownKernel` unless `library` has such a kernel.
+    /// Fails with `UnknownKernel` unless `library` has such a kernel.
     pub fn known(&self, library: &Library) -> Result<()> {
         let named = |kernel: &&KernelDef| kernel.name == self.kernel;
         let has = |kernel: &KernelDef| match self.variant.as_deref() {
@@ -35,7 +35,8 @@ impl Forced {
         }
     }
 
-    /// `InvalidValue` when K has fewer splits in the plan of this kernel than are named here.
+    /// Fails with `InvalidValue` if K has fewer splits in the plan of this kernel than are named
+    /// here.
     pub fn met_by(&self, plan: &Plan) -> Result<()> {
         match (self.splits, &plan.choice) {
             (Some(asked), Some(choice)) if choice.splits != asked => {
@@ -110,7 +111,7 @@ fn unknown(forced: &Forced, library: &Library) -> Error {
         Some(variant) => format!("{}/{variant}", forced.kernel),
         None => forced.kernel.clone(),
     };
-    // Variants of the kernel that is named, if there is one.
+    // The variants of the kernel that is named, if there is one.
     let own = |other: &&str| other.split('/').next() == Some(&*forced.kernel);
     let all = || names.iter().map(String::as_str);
     let near = match all().any(|other| own(&other)) {

@@ -1,4 +1,4 @@
-//! Rows of A by index: read from where they lie, or copied before.
+//! Rows of A by index: read from where they lie, or copied first.
 
 use super::{Choice, Forced, Plan};
 use crate::caps::Caps;
@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::kernel::Library;
 use crate::problem::{Format, Operand, Problem};
 
-/// Plans the product of the copied rows, and takes its kernel for rows where they lie, if that
-/// reads them there and takes no longer. So rows have the same sums, bit for bit, whether they are
+/// Plans the product of the copied rows, and takes its kernel for rows where they lie, if it can
+/// read them there and takes no longer. Thus rows have the same sums, bit for bit, whether they are
 /// found by index or stand in their order.
 pub(super) fn planned(
     problem: &Problem,

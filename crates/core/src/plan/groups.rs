@@ -28,7 +28,7 @@ pub(super) struct GroupTable {
 const COUNT: u64 = 2;
 
 impl GroupTable {
-    /// Bytes for a group: the ends of its rows and of its tiles, or that of its range of K.
+    /// Bytes for a group: the ends of its rows and of its tiles, or the end of its range of K.
     pub(super) const ENTRY: u64 = 8;
 
     /// Places the table behind the packed operands. Gives none if the schedule reads no table.
@@ -46,7 +46,7 @@ impl GroupTable {
         [self.start, (self.groups + COUNT) * Self::ENTRY]
     }
 
-    /// The byte from which on the number of workgroups lies, for passes that take it.
+    /// The first byte of the number of workgroups, for passes that take it from the table.
     pub(super) fn workgroups(self) -> Option<u64> {
         self.counts.then_some(self.start + self.groups * Self::ENTRY)
     }
@@ -57,7 +57,7 @@ impl GroupTable {
         start + bytes
     }
 
-    /// The pass that makes it, for a `reader` with such tiles.
+    /// The pass that makes the table, for a `reader` with tiles of this shape.
     pub(super) fn pass(
         self,
         piece: &Piece,
@@ -75,7 +75,8 @@ impl GroupTable {
             // The table counts the columns of each product of a list.
             false if self.counts => (Params { tiles_n: 1, splits: 1, ..own }, bm),
             true => (own, bm),
-            // Ranges of K end as rows do, and no piece cuts them. Their tiles are of no use.
+            // Ranges of K end as rows do, and no piece cuts them. The tile counts of this table are
+            // not read.
             false => (Params { m: own.k, first_row: 0, ..own }, 1),
         };
         let mut builder =

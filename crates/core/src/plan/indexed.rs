@@ -1,18 +1,19 @@
-//! Which rows name their entries of B themselves, and which are sorted by entry before.
+//! Which rows that name their entries of B are multiplied as they stand, and which are sorted
+//! first.
 
 use super::ranges::{binding_limit, bytes_bound};
 use crate::caps::Caps;
 use crate::problem::{Grouping, Problem};
 use crate::role::Role;
 
-/// Rows that an entry of B has, if it has some, up to which each row reads it by itself. With two
-/// an H200 needed 0.96 to 1.01 of the time of sorted rows, without the time to sort them; with four
-/// 1.4 (benches/record/NOTES.md).
+/// Mean rows of the entries of B that have any, up to which each row reads its entry by itself.
+/// With two an H200 needed 0.96 to 1.01 of the time of sorted rows, without the time to sort them;
+/// with four 1.4 (benches/record/NOTES.md).
 const FEW: f64 = 2.0;
 
 /// Whether rows with an index each ([`Grouping::Indexed`]) are multiplied as they stand: each entry
-/// of B is expected to have few of them, and the device binds all of B at once. Otherwise they are
-/// to be sorted, and multiplied as groups.
+/// of B is expected to have few of them, and the device binds all of B at once. Otherwise they must
+/// be sorted, and multiplied as groups.
 pub fn by_index(problem: &Problem, caps: &Caps) -> bool {
     let Grouping::Indexed { groups, rows, .. } = problem.grouping else { return false };
     let met = problem.grouping.expected_entries(rows, 1);

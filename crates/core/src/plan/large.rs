@@ -2,11 +2,10 @@
 
 use crate::problem::{DType, Format, Grouping, Operand, Problem};
 
-/// At most so many groups are dense products, one after the other.
+/// Groups that are computed one by one, at most.
 const FEW: usize = 4;
 
-/// Elements of C that each of these groups has at least: smaller products do not fill the cores by
-/// themselves.
+/// Elements of C that each group must have: smaller products do not fill the cores by themselves.
 const LARGE: u64 = 1 << 24;
 
 /// Whether a grouped product is computed as a dense one for each group that has rows. `rows` are

@@ -9,14 +9,14 @@ use crate::caps::Caps;
 use crate::nested;
 use crate::problem::{Dimension, Grouping, Problem};
 
-/// No bound is shorter than so many starts of a dispatch, which would be most of the time.
+/// Starts of a dispatch that a bound must last: a shorter one would be spent on starting.
 const STARTS: f64 = 100.0;
 
-/// Nor shorter than this share of the product, lest plans be endless.
+/// Share of the product that a bound must last, lest plans be endless.
 const SHARE: f64 = 1.0 / 2048.0;
 
-/// Where the longer half takes more than this share of the whole, nothing is cut: there are fewer
-/// tiles than cores, say.
+/// Share of the whole up to which the longer half may take. If it takes more, nothing is cut: there
+/// are fewer tiles than cores, say.
 const SHORTER: f64 = 0.9;
 
 /// Why a product was cut in time.
@@ -28,8 +28,8 @@ pub struct Late {
     pub seconds: f64,
 }
 
-/// A piece for which a candidate was chosen, or halves of it, or halves of these, that take no
-/// longer than a submission may.
+/// Halves a piece for which a candidate was chosen, and its halves in turn, until they take no
+/// longer than a submission may, or halving saves no time.
 pub(super) fn cut(
     piece: Piece,
     laid: Laid,
@@ -72,8 +72,8 @@ fn shorter(
     (longest <= SHORTER * laid.cost).then_some((dimension, halves))
 }
 
-/// Two halves of a piece: of the entries of a batch, or else of the rows or columns, whichever has
-/// more tiles. Products of a list have none.
+/// Two halves of a piece: of the entries of a batch, otherwise of the rows or columns, whichever
+/// has more tiles. Products of a list have none.
 fn halves(piece: &Piece, [bm, bn]: [u64; 2]) -> Option<(Dimension, [Piece; 2])> {
     let Problem { m, n, batch, grouping, .. } = piece.problem;
     let dimension = match grouping {

@@ -1,13 +1,14 @@
-//! Packing: an operand whose storage wide loads do not fit is copied to where they do, in a pass
-//! before the product.
+//! Packing: an operand that wide loads do not fit is copied to where they do, in a pass before the
+//! product.
 //!
 //! Mainloops of matrix units load 16 bytes at a time and whole steps along K. With rows 4095
 //! elements apart, or a K of 4095, they would have to load single elements, several times slower;
 //! to read and write the operand once costs a few hundredths of the product's time.
 //!
-//! An operand of a wider range than the unit's type has its rows of A, or columns of B, divided by
-//! powers of two on the way ([`Unit::scales`](crate::kernel::Unit)). The powers lie behind the
-//! copy. One of f32 is split in two terms besides, so that its copy has three segments along K.
+//! If an operand has a wider range than the unit's type, its rows of A, or columns of B, are
+//! divided by powers of two on the way ([`Unit::scales`](crate::kernel::Unit)). The powers lie
+//! behind the copy. An operand of f32 is also split in two terms, so that its copy has three
+//! segments along K.
 
 use super::Pass;
 use super::builder::Builder;
@@ -31,10 +32,10 @@ const QUAD: u64 = 4;
 /// Vectors that an invocation loads at a time to find powers of two (`AHEAD` in powers.wgsl).
 const LOADS: u64 = 4;
 
-/// Workgroups of such a pass that fill a device.
+/// Workgroups that fill a device, in a pass that divides by powers of two.
 const STRIPS: u64 = 1024;
 
-/// Packed operands start at multiples of so many bytes, which suit every device's bindings.
+/// Packed operands start at multiples of this many bytes, which suit every device's bindings.
 pub(super) const ALIGNMENT: u64 = 256;
 
 /// A or B, and how it lies.
@@ -60,7 +61,7 @@ pub(super) struct Side {
     /// The share of an entry's rows that the device is expected to ask for. Absent: all rows are
     /// packed.
     pub(super) wanted: Option<f64>,
-    /// Whether its product has many entries of B: then copies along K lie in slabs.
+    /// Whether its product has many entries of B. Copies along K then lie in slabs.
     many: bool,
 }
 
@@ -73,7 +74,7 @@ impl Side {
         // An index may name any row, and entries that share A want unlike ones.
         let all = problem.gathered.is_some() || (a.is_shared() && problem.batch > 1);
         let masked = matches!(problem.grouping, Grouping::Masked { .. }) && !all;
-        // Between row strides of a list there is room to their multiple.
+        // Row strides of a list are multiples of `ld`, so there is room to round sizes up.
         let whole = |size: u64, operand: Operand| match listed {
             true => size.next_multiple_of(operand.ld),
             false => size,
@@ -118,11 +119,12 @@ impl Side {
     }
 }
 
-/// Copies that are made beforehand have whole steps of so many along K: those of every mainloop.
+/// K of a copy that is made beforehand is filled up to a multiple of this: whole steps of every
+/// mainloop.
 pub(super) const COPY_STEP: u64 = 256;
 
-/// Steps along K of a slab. Where a product has many entries of B, a copy along K for a matrix unit
-/// has one slab after the other, and in each slab its lines, so that a slice of a tile is read from
+/// Steps along K of a slab. If a product has many entries of B, a copy along K for a matrix unit
+/// has one slab after the other, and in each slab all lines. A slice of a tile is then read from
 /// one place in memory. As measured, products of one entry gain less than they lose, and so do two
 /// terms of f32.
 const SLAB: u64 = 32;
@@ -140,15 +142,15 @@ pub(super) struct Packing {
     width: u64,
     /// First byte in the memory for packed operands.
     pub(super) start: u64,
-    /// With the powers.
+    /// Bytes of the copy, with the powers.
     pub(super) bytes: u64,
     /// Where it lies: `Packed` for what a pass before the mainloop packs.
     pub(super) from: Role,
     /// Where the powers begin, in bytes from `start`; none if lines are copied undivided.
     pub(super) powers: Option<u64>,
-    /// Entries, or ranges of K, that have a power for each line.
+    /// How many entries, or ranges of K, have a power for each line.
     pub(super) sharing: u64,
-    /// Whether they are ranges of K.
+    /// Whether ranges of K have powers, not entries.
     in_ranges: bool,
     /// The share of rows to pack ([`Side::wanted`]).
     wanted: Option<f64>,
@@ -162,7 +164,7 @@ pub(super) struct Packing {
 struct Work {
     file: &'static str,
     constants: Vec<Constant>,
-    /// The file that finds powers of two, where lines are divided.
+    /// The file that finds powers of two, if lines are divided.
     powers: Option<(&'static str, Vec<Constant>)>,
     tiles: [u64; 2],
     threads: u32,
@@ -170,8 +172,8 @@ struct Work {
 }
 
 impl Packing {
-    /// For loads of `vector` elements and steps of `bk` along K, behind the `start` bytes of
-    /// others. Without a matrix unit it holds weights in f32.
+    /// Packs for loads of `vector` elements and steps of `bk` along K, behind the `start` bytes of
+    /// others. Without a matrix unit the copy holds weights in f32.
     pub(super) fn new(
         side: &Side,
         loader: &'static OperandDef,
@@ -233,13 +235,14 @@ impl Packing {
         Packing { from: role.copy(), ..self }
     }
 
-    /// Estimated: it is read, written and read again. 0 for one that was packed beforehand.
+    /// Estimated seconds of reading the operand and writing its copy. 0 if it was packed
+    /// beforehand.
     pub(super) fn seconds(&self, caps: &Caps) -> f64 {
         if self.from != Role::Packed {
             return 0.0;
         }
         let rates = caps.rates();
-        // Four bytes of an element that becomes six are read twice.
+        // An element of four bytes that becomes six is read twice.
         let read = if self.splits { 4.0 / 3.0 } else { 1.0 };
         let bytes = self.wanted.unwrap_or(1.0) * self.bytes as f64;
         (1.0 + read) * bytes / rates.bandwidth + rates.dispatch
@@ -265,8 +268,8 @@ impl Packing {
         if self.from == Role::Packed { self.start + self.bytes } else { 0 }
     }
 
-    /// First element, stride of rows or slabs, and batch stride of the packed operand, in what is
-    /// bound of it.
+    /// First element, stride of rows or slabs, and batch stride of the packed operand, counted from
+    /// where it is bound.
     pub(super) fn place(&self) -> [u32; 3] {
         let batch_stride = if self.entries == 1 { 0 } else { self.lines * self.width };
         let stride = if self.in_slabs { SLAB * self.lines } else { self.width };
@@ -289,11 +292,11 @@ impl Packing {
         let none = || Error::NoKernel("nothing packs operands".into());
         if self.powers.is_some() {
             let file = if self.splits { kit.split } else { kit.scale }.ok_or_else(none)?;
-            // For so many invocations: the strip, how many stand side by side along the storage,
-            // how many share a line, and the bytes of workgroup memory.
+            // For a number of invocations: the strip, how many stand side by side along the
+            // storage, how many share a line, and the bytes of workgroup memory.
             let shared = |threads: u32| {
-                // An invocation has a vector of a line, or more: as many as it loads at a time,
-                // where enough workgroups are left to fill a device.
+                // An invocation has one vector of a line, or as many as it loads at a time if
+                // enough workgroups are left to fill a device.
                 let vectors = side.k.div_ceil(self.vector).next_power_of_two();
                 let filled = (side.extent / STRIPS).clamp(1, LOADS).next_power_of_two();
                 let lines = (u64::from(threads) * filled).div_ceil(vectors);
@@ -312,7 +315,7 @@ impl Packing {
             let threads =
                 halves.take_while(|threads| *threads >= SUBGROUP).find(fits).ok_or_else(none)?;
             let (strip, abreast, shares, workgroup_bytes) = shared(threads);
-            // A and B meet in products of a low and a high term.
+            // A has its low terms first, B its high terms: low terms never meet.
             let order = self.splits.then_some(("LOW_FIRST", u32::from(side.role == Role::A)));
             let powers = vec![
                 ("STRIP", strip),

@@ -43,7 +43,7 @@ impl Part {
 pub struct Binding {
     /// The operand or buffer that is bound. It gives the binding's number.
     pub role: Role,
-    /// Whose storage that is: its own, or `Packed` for an operand that was packed.
+    /// The role whose storage is bound: its own, or `Packed` for an operand that was packed.
     pub from: Role,
     /// First byte of that storage that is bound; a multiple of `Caps::storage_alignment`. Offsets
     /// in `Pass::params` count from there.
@@ -79,22 +79,22 @@ pub struct Pass {
     /// numbers of type u32 that an earlier pass wrote. Absent: the grid has the number. The grid is
     /// an upper bound in any case; workgroups without a tile do nothing.
     pub indirect: Option<u64>,
-    /// Whether a workgroup, when its tile is done, takes the tile that is as many tiles further as
-    /// the grid has workgroups. Such a grid is one row.
+    /// Whether a workgroup that is done with a tile takes another: the one that is as many tiles
+    /// further as the grid has workgroups. Such a grid is one row.
     pub strides: bool,
     /// Invocations of one workgroup.
     pub threads: u32,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u32,
-    /// The buffers, by ascending role; `Role::Params` is not among them, every pass has it.
+    /// The buffers, by ascending role. `Role::Params` is not among them: every pass has it.
     pub bindings: Vec<Binding>,
     /// Whether operands that the shader only reads are declared and bound as if it wrote them,
     /// because one may lie in the buffer that it does write. WebGPU takes a buffer in one dispatch
     /// either for reading or for writing.
     pub beside_c: bool,
-    /// In the first pass of a piece: estimated seconds of all its passes. Absent in other passes.
-    /// The passes of a piece may be one submission: they read no scratch memory and no packed
-    /// operands of the passes before.
+    /// Estimated seconds of all passes of a piece, in its first; absent in the others. The passes
+    /// of a piece may be one submission: they read no scratch memory and no packed operands of the
+    /// passes before.
     pub piece_seconds: Option<f64>,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Peeled {
     pub(super) laid: Laid,
 }
 
-/// The tiles and edges of a product whose best single kernel is `variant`, when together they are
+/// The tiles and edges of a product whose best single kernel is `variant`, if together they are
 /// cheaper than `weight`.
 pub(super) fn peel(
     problem: &Problem,
@@ -38,7 +38,7 @@ pub(super) fn peel(
     if !problem.grouping.may_peel() {
         return None;
     }
-    // An edge may well fit the last wave of tiles, so that each is also left where it is.
+    // The last wave of tiles may have room for an edge, so each edge is also left with them.
     let mut ways = vec![(m, n), (m, problem.n), (problem.m, n)];
     ways.retain(|way| *way != (problem.m, problem.n));
     ways.dedup();

@@ -1,4 +1,4 @@
-//! The units of planning: pieces of a product, and in each the passes over K.
+//! Units of planning: pieces of a product, and the passes over K in each.
 
 use super::check;
 use crate::caps::Caps;
@@ -13,7 +13,7 @@ pub(super) struct Piece {
     pub(super) problem: Problem,
     /// Elements of K that one pass adds up.
     pub(super) k_step: u64,
-    /// Rows and groups of the whole before the first of a grouped product's piece.
+    /// Rows and groups of a grouped product before the first of this piece.
     pub(super) first_row: u64,
     pub(super) first_group: u64,
 }
@@ -29,7 +29,7 @@ impl Piece {
         self.problem.k.div_ceil(self.k_step.max(1)).max(1)
     }
 
-    /// Passes over K that stand for all: the first eight, after which operands are aligned as
+    /// The passes over K that stand for all: the first eight, after which operands are aligned as
     /// before, and the last, which may be shorter.
     pub(super) fn kinds(&self, caps: &Caps) -> Vec<Step> {
         let steps = self.steps();
@@ -58,7 +58,7 @@ impl Piece {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Window {
     /// Elements of the storage before it. A binding starts there, at a multiple of the device's
-    /// alignment; and of 16 bytes, so that vectors keep theirs.
+    /// alignment and of 16 bytes, so that vectors stay aligned.
     pub(super) start: u64,
     /// Elements in it.
     pub(super) elements: u64,
@@ -81,10 +81,10 @@ pub(super) fn window(operand: &Operand, end: u64, caps: &Caps) -> Window {
 pub(super) struct Step {
     /// Which range of K it is.
     pub(super) index: u64,
-    /// Its product, with offsets from where its bindings start. Strides that play no part in it are
-    /// 0: they must not keep a piece from vector loads, nor be too long for 32 bits.
+    /// The product of this pass, with offsets from where its bindings start. Strides that play no
+    /// part in it are 0: they must not keep a piece from vector loads, nor be too long for 32 bits.
     pub(super) problem: Problem,
-    /// By role.
+    /// The windows, by role.
     pub(super) windows: [Window; Role::COUNT],
 }
 
@@ -107,13 +107,13 @@ pub(super) fn split_length(k: u64, splits: u64, bk: u64) -> u64 {
     k.div_ceil(splits).next_multiple_of(bk).max(bk)
 }
 
-/// Splits of that length in a range of K.
+/// Splits of `length` elements in a range of K.
 pub(super) fn splits_of(k: u64, length: u64) -> u64 {
     k.div_ceil(length).max(1)
 }
 
-/// Bytes of f32 sums that `splits` splits of K leave to a finishing pass: rows of whole vectors of
-/// four.
+/// Bytes of f32 sums that `splits` splits of K leave to a finishing pass. Rows fill whole vectors
+/// of four.
 pub(super) fn scratch_bytes(problem: &Problem, splits: u64) -> u64 {
     let row = problem.n.next_multiple_of(4);
     let elements =

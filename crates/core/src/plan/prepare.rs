@@ -19,15 +19,15 @@ pub struct Preparation {
     pub pass: Pass,
     /// Bytes of the copy.
     pub bytes: u64,
-    /// The form in which products are told of it ([`Problem::copies`]).
+    /// The copy, as products are told of it ([`Problem::copies`]).
     pub copy: Copied,
 }
 
 /// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products of this precision on this
-/// device. None, if kernels want no copy: there are no matrix units for its type, or they load it
-/// from its own storage. f32 has one, in two terms, where the precision lets kernels split it. That
-/// of quantized weights is decoded: products read it instead of the codes where that is expected to
-/// be faster. `extent` is M or N; `entries` is the number of matrices.
+/// device. None if kernels want no copy: there are no matrix units for its type, or they load it
+/// from its own storage. f32 has a copy, in two terms, if the precision lets kernels split it.
+/// Quantized weights are decoded in theirs: products read it instead of the codes if that is
+/// expected to be faster. `extent` is M or N; `entries` is the number of matrices.
 ///
 /// # Errors
 /// As [`plan`](super::plan()), for the operand.
@@ -39,7 +39,7 @@ pub fn prepare(
     caps: &Caps,
     library: &Library,
 ) -> Result<Option<Preparation>> {
-    // The other operand is one that goes with this one on matrix units.
+    // The other operand is one that matrix units multiply with this one.
     let other = if operand.format == Format::Dense(DType::F32) {
         operand.format
     } else {
@@ -72,7 +72,7 @@ pub fn prepare(
     };
     let (pieces, _) = ranges::cut(&problem, caps, library, None)?;
     let piece = &pieces[0];
-    // A product with it is cut too, into pieces that no copy of the whole serves.
+    // A product with this operand is cut too, into pieces that no copy of the whole serves.
     if pieces.len() > 1 || piece.steps() > 1 {
         return Ok(None);
     }

@@ -23,7 +23,7 @@ const THREADS: u32 = 64;
 /// Bytes of a word. No two invocations write the same word.
 const WORD: u64 = 4;
 
-/// Blocks that take a multiple of every device's alignment of bindings in each plane.
+/// Blocks that take a multiple of every device's alignment of bindings, in each plane.
 const GRANULE: u64 = 256;
 
 /// Dense weights \[entries, rows, columns\] and the format that they get, in planes that hold
@@ -34,7 +34,7 @@ pub struct Quantize {
     pub weights: Table,
     /// The format.
     pub format: QuantFormat,
-    /// Weights from row to row of the output, whole blocks, as many as it has columns or more.
+    /// Weights from one row of the output to the next: whole blocks, no fewer than its columns.
     pub pitch: u64,
 }
 
@@ -80,8 +80,8 @@ impl Quantize {
 /// `Role::Status`, counted over all entries; the last such row wins.
 ///
 /// # Errors
-/// As [`Quantize::checked`]; `Unsupported` for a format that no device makes; `TooLarge` where the
-/// weights do not fit a binding and cannot be cut, `MissingFeature` where the device binds too few
+/// As [`Quantize::checked`]; `Unsupported` for a format that no device makes; `TooLarge` if the
+/// weights do not fit a binding and cannot be cut; `MissingFeature` if the device binds too few
 /// storage buffers.
 pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
     let quantize = quantize.checked()?;
@@ -109,13 +109,13 @@ pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result
 #[derive(Clone, Copy)]
 struct Piece {
     weights: Table,
-    /// With the gaps behind rows, which are stored too.
+    /// The output, with the gaps behind rows, which are stored too.
     output: Table,
     first: u64,
 }
 
 impl Piece {
-    /// Two halves, if bindings of their planes can begin where they do.
+    /// Two halves, if bindings of their planes can begin at the second.
     fn halves(&self) -> Option<[Piece; 2]> {
         let Piece { weights, output, first } = *self;
         let Table { entries, rows, .. } = weights;

@@ -1,11 +1,10 @@
-//! Cutting: a product with an operand that no binding of the device holds is computed in pieces,
-//! each of which binds ranges that fit.
+//! Cutting: if no binding of the device holds an operand, the product is computed in pieces. Each
+//! piece binds ranges that fit.
 //!
-//! An operand spans its strides times its extents, so that only a cut along the dimension with the
-//! largest of these products makes it much shorter: rows for a row-major A, but K for a transposed
-//! one. Pieces along entries, rows and columns are products of their own. Ranges of K are passes
-//! that add to partial sums, which a split K leaves too, so that the epilogue and the rounding to
-//! C's type happen once.
+//! An operand spans its strides times its extents. Only a cut along the dimension with the largest
+//! of these products makes it much shorter: rows for a row-major A, but K for a transposed one.
+//! Pieces along entries, rows and columns are products of their own. Ranges of K are passes that
+//! add to partial sums, as K splits do, so the epilogue and the rounding to C's type happen once.
 
 use super::check::{span, title};
 use super::fetch::{Fetches, decoded};
@@ -22,8 +21,8 @@ use crate::role::Role;
 /// Passes beyond which a plan is of no use to anybody.
 const MAX_PASSES: u64 = 1 << 16;
 
-/// Rows, columns or steps along K that the largest tiles have: cuts lie at multiples of it where
-/// they can, and of 4 for the sake of vector loads where less is left.
+/// Rows, columns or steps along K that the largest tiles have. Cuts lie at multiples of it if they
+/// can; if less is left, at multiples of 4, for vector loads.
 const TILE: u64 = 256;
 
 /// Why a product was cut along a dimension.
@@ -37,7 +36,7 @@ pub struct Cut {
     pub bytes: u64,
 }
 
-/// The pieces of a product, one where it fits the device as it is, and why there are more.
+/// The pieces of a product, one if it fits the device as it is, and why there are more.
 pub(super) fn cut(
     problem: &Problem,
     caps: &Caps,
@@ -137,7 +136,7 @@ impl Cutter<'_> {
     }
 
     /// Whether C can only be stored word by word, and the entries of a nested batch do not follow
-    /// one another: from a word nobody could tell whose it is.
+    /// one another. The place of a word then does not tell whose it is.
     fn shares_words(&self, problem: &Problem) -> bool {
         let mut kits = variants(self.library, self.forced).map(|(kernel, _)| kernel.kit);
         !nested::is_even(problem.grouping, &problem.c)
@@ -152,7 +151,7 @@ impl Cutter<'_> {
         let too_large = |bytes: u64, elements: u64| bytes > limit || elements > u32::MAX.into();
         let most = scratch_limit(self.caps).0;
         let beyond_scratch = |bytes: u64| bytes > most || bytes / 4 > u32::MAX.into();
-        // The pieces of a grouped product read the ends of all its groups.
+        // Every piece of a grouped product reads the ends of all groups.
         let indices = piece.problem.indices().map(|elements| (Role::RowIndex, elements));
         for (role, elements) in self.whole.operands().chain(indices) {
             let bytes = elements * 4;
@@ -166,7 +165,8 @@ impl Cutter<'_> {
             for (role, operand, strides) in step.operands() {
                 let (elements, bytes) = bound(&problem, role, operand, &strides, self.caps);
                 if too_large(bytes, elements) {
-                    // A range of M or of K has rows from anywhere in their matrix.
+                    // Rows by index lie anywhere in their matrix: a range of M or of K binds no
+                    // less of it.
                     let gathered = role == Role::A && problem.gathered.is_some();
                     let dimension = longest(&problem, &strides).filter(|_| !gathered);
                     return Some(Excess { operand: title(role), bytes, elements, dimension });
@@ -186,7 +186,7 @@ impl Cutter<'_> {
             return Some(scratch);
         }
         let bytes = self.chains(&steps[0]);
-        // Ranges of K leave sums as well. There must be room for those of a few tiles.
+        // Ranges of K leave sums as well: K is cut only if those of a few tiles have room.
         let room = most >= 4 * (2 * TILE).pow(2);
         if room && beyond_scratch(bytes) && piece.k_step > granule(&piece.problem, Dimension::K) {
             return Some(Excess {
@@ -199,8 +199,8 @@ impl Cutter<'_> {
         self.packing(&steps)
     }
 
-    /// Bytes of scratch memory that a piece needs whichever kernel computes it. Every kernel writes
-    /// the same partial sums, but for how often a forced one splits K.
+    /// Bytes of scratch memory that a piece needs whichever kernel computes it. Kernels write
+    /// partial sums of one size, except that a forced one may split K.
     fn scratch(&self, piece: &Piece, first: &Step) -> u64 {
         let asked = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
         let needed = variants(self.library, self.forced).map(|(kernel, variant)| {
@@ -223,7 +223,7 @@ impl Cutter<'_> {
     }
 
     /// Bytes of scratch memory for as many splits of K as the precision wants on matrix units. A
-    /// variant that keeps its chains short by itself needs no splits, and no memory.
+    /// variant that keeps its chains short by itself needs no splits and no memory.
     fn chains(&self, first: &Step) -> u64 {
         let problem = &first.problem;
         let serves = |unit: &Unit| unit.serves(problem, self.caps).is_ok();
@@ -233,10 +233,10 @@ impl Cutter<'_> {
         if splits > 1 { scratch_bytes(problem, splits) } else { 0 }
     }
 
-    /// Matrix units want an operand packed that their loads do not fit. Where all their variants
-    /// ask for more than a binding holds, the piece is halved, as long as it stays large enough
-    /// that they are worth it. Where weights must be decoded before any other kernel, it is halved
-    /// until their copy fits.
+    /// The copy of an operand, if it is too large for every variant that needs one. Matrix units
+    /// need a copy if their loads do not fit the storage; the piece is then halved only while it
+    /// stays large enough to be worth them. Other kernels may need weights decoded; the piece is
+    /// then halved until their copy fits.
     fn packing(&self, steps: &[Step]) -> Option<Excess> {
         let problem = steps[0].problem;
         let mut first = None;
@@ -252,7 +252,7 @@ impl Cutter<'_> {
                 .iter()
                 .map(|step| Fetches::new(kernel.kit, self.caps, variant, &step.problem, 1));
             let Ok(fetches) = fetches.collect::<Result<Vec<_>, _>>() else { continue };
-            // A variant that needs nothing of the kind serves as it is.
+            // A variant whose copies fit, or that needs none, serves as it is.
             first = first.or(Some(fetches.iter().find_map(|fetches| unbound(fetches, self.caps))?));
         }
         let (role, bytes, allowed) = first?;
@@ -263,12 +263,12 @@ impl Cutter<'_> {
             }
             _ => [(Dimension::Entries, m.saturating_mul(k)), (Dimension::M, k), (Dimension::K, 1)],
         };
-        // A dimension that stays whole is not cut. A cut along any other makes a copy shorter.
+        // A dimension that stays whole is not cut. Cutting any other makes a copy shorter.
         let strides = strides.map(|(dimension, stride)| {
             (dimension, if self.is_whole(dimension) { 0 } else { stride })
         });
         let dimension = longest(&problem, &strides)?;
-        // Where even the last piece were too large, none is cut.
+        // Nothing is cut if even the last piece would be too large.
         let lines = if role == Role::B { n } else { m };
         let fewest = if lines > 2 * TILE { TILE } else { lines };
         let line = bytes / problem.batch.max(1) / lines.max(1);
@@ -318,8 +318,9 @@ pub(super) fn bytes_bound(problem: &Problem, role: Role, caps: &Caps) -> u64 {
     found.map_or(0, |(_, operand, strides)| bound(problem, role, operand, &strides, caps).1)
 }
 
-/// The operand whose packing asks for more than a binding holds, or, the larger of two, for more
-/// than the buffer holds that is for both; what is asked for, and what there is.
+/// The operand whose packing asks for too much, the bytes that it asks for, and the bytes allowed:
+/// more than a binding holds, or, of two, more than the buffer for both holds. Then it is the
+/// larger.
 pub(super) fn unbound(fetches: &Fetches, caps: &Caps) -> Option<(Role, u64, u64)> {
     let limit = scratch_limit(caps).0;
     let alone = fetches
@@ -343,8 +344,8 @@ pub(super) fn scratch_limit(caps: &Caps) -> (u64, &'static str) {
     binding_limit(caps).min((caps.max_scratch_bytes, "max_scratch_bytes"))
 }
 
-/// The dimension along which an operand with these strides reaches farthest, among those that can
-/// be halved.
+/// The dimension along which an operand with these strides reaches farthest, of those that can be
+/// halved.
 fn longest(problem: &Problem, strides: &[(Dimension, u64); 3]) -> Option<Dimension> {
     let reach = |&(dimension, stride): &(Dimension, u64)| {
         let extent = problem.extent(dimension);

@@ -1,5 +1,5 @@
-//! Parts of a candidate for one pass over K: loaders, store, tiles, memory. Laid out once; the
-//! verdict on the candidate and its passes are made of it.
+//! The parts of a candidate for one pass over K: loaders, store, tiles, memory. They are laid out
+//! once; the verdict on the candidate and its passes follow from them.
 
 use super::check;
 use super::fetch::{Fetches, scalar_loader};
@@ -23,7 +23,7 @@ pub(super) struct Setup {
     pub(super) idle: f64,
     /// Whether a fixed number of workgroups strides over the tiles of the mainloop.
     pub(super) strides: bool,
-    /// The table that a list from the host has for its tiles.
+    /// The number of the table that a list from the host has for these tiles.
     pub(super) list_table: Option<u64>,
     pub(super) storage_buffers: u64,
     pub(super) scratch_bytes: u64,
@@ -36,7 +36,7 @@ pub(super) struct Setup {
     pub(super) tiles_n: u64,
     /// Steps along K of packed operands.
     pub(super) k: u64,
-    /// How many splits this range of K has, and the elements of K in each but the last.
+    /// Splits of this range of K, and the elements of K in each but the last.
     pub(super) splits: u64,
     pub(super) k_split: u64,
     /// Which range of K it is.
@@ -82,15 +82,15 @@ impl Setup {
             return Err(Reject("it has no rows by index".into()));
         }
         let fetches = Fetches::new(kit, caps, variant, problem, splits)?;
-        // A list is bound beside its table.
+        // A list is bound beside the table that is made of it.
         let beside = u64::from(grouping.is_listed());
         let direct_buffers = direct_buffers(&fetches, problem);
         let idle = cost::idle(problem, caps, variant);
-        // The host makes that of a list which it knows, for most tiles.
+        // If the host knows the list, it made a table for most shapes of tiles.
         let tile = [variant.bm, variant.bn];
         let sizes = grouping.list_sizes();
         let list_table = sizes.and_then(|_| ListSizes::table(tile));
-        // Loaders of codes alone lose nothing by a loop around the mainloop.
+        // Only loaders of codes lose nothing by a loop around the mainloop.
         let decodes = fetches.b.is_some_and(|fetch| fetch.packing.is_none())
             && problem.b.format.element().is_none();
         let strides = variant.unit().is_some() && decodes;
@@ -136,7 +136,7 @@ impl Setup {
 
         let schedules = grouping.operands().count() as u64;
         let mut finish = ends(problem) + 1 + schedules;
-        // The residual waits for a pass of its own where the device does not bind all at once.
+        // The residual waits for a pass of its own if the device does not bind all buffers at once.
         let two_finishes = two_passes
             && bias.is_some()
             && residual.is_some()
@@ -173,7 +173,7 @@ impl Setup {
             splits,
             k: match grouping.has_whole_k() {
                 true => multiplied.k.next_multiple_of(variant.bk.into()),
-                // Zeros beyond K would belong to the last range.
+                // Zeros beyond K would count in the last range.
                 false => problem.k,
             },
             k_split,
@@ -200,7 +200,7 @@ pub(super) fn direct_buffers(fetches: &Fetches, problem: &Problem) -> u64 {
     fetches.storage_buffers(problem) + ends(problem) + schedule
 }
 
-/// The store through which mainloops store C by tiles, if there is one for it.
+/// The store by which mainloops store C tile by tile, if there is one.
 pub(super) fn tile_store(
     kit: &'static Kit,
     caps: &Caps,
@@ -210,8 +210,8 @@ pub(super) fn tile_store(
     kit.stores.iter().find(|store| (store.accepts)(dtype, caps) && stores_tiles(store, problem))
 }
 
-/// Whether four neighbouring columns of any row may be stored by one invocation without touching a
-/// word of another's.
+/// Whether one invocation may store four neighbouring columns of any row without touching a word of
+/// another's.
 fn stores_tiles(store: &StoreDef, problem: &Problem) -> bool {
     let c = &problem.c;
     let numbers = [c.offset, c.ld];

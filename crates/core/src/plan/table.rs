@@ -23,7 +23,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Row-major matrices, one after the other, in storage that just holds them.
+    /// Row-major matrices, one after the other, in storage that holds nothing else.
     pub const fn packed(format: Format, entries: u64, rows: u64, columns: u64) -> Self {
         Table { operand: Operand::packed(format, entries, rows, columns), entries, rows, columns }
     }
@@ -34,7 +34,7 @@ impl Table {
         Table { columns, ..Self::packed(Format::Quantized(format), entries, rows, pitch) }
     }
 
-    /// Elements of all of them; `None` beyond 2^64.
+    /// Elements of all matrices; `None` beyond 2^64.
     pub(super) fn elements(&self) -> Option<u64> {
         self.entries.checked_mul(self.rows)?.checked_mul(self.columns)
     }
@@ -44,12 +44,13 @@ impl Table {
         if self.operand.transposed { 1 } else { self.operand.ld }
     }
 
-    /// Elements from the first to the last, with those between them that belong to nobody.
+    /// Elements from the first to the last, with those between rows that belong to nobody.
     pub fn extent(&self) -> u64 {
         self.end().map_or(0, |end| end.saturating_sub(self.operand.offset))
     }
 
-    /// Elements from the start of the storage to the last; `None` if their bits pass 2^64.
+    /// Elements from the start of the storage to the last one of the matrices; `None` if their bits
+    /// pass 2^64.
     pub(super) fn end(&self) -> Option<u64> {
         let Table {
             operand: Operand { offset, ld, batch_stride, transposed, .. },
@@ -111,7 +112,7 @@ impl Table {
         Ok(self)
     }
 
-    /// Some of the matrices.
+    /// The table of some of the matrices.
     pub(super) fn entries_in(&self, range: Range<u64>) -> Self {
         let mut some = *self;
         some.operand.offset += range.start * self.operand.batch_stride;
@@ -119,7 +120,7 @@ impl Table {
         some
     }
 
-    /// Some rows of each.
+    /// The table of some rows of each matrix.
     pub(super) fn rows_in(&self, range: Range<u64>) -> Self {
         let mut some = *self;
         some.operand.offset += range.start * self.row();
@@ -133,14 +134,14 @@ impl Table {
         (window, Operand { offset: self.operand.offset - window.start, ..self.operand })
     }
 
-    /// Why one binding does not hold it, if that is so.
+    /// The error if one binding does not hold the table.
     pub(super) fn excess(&self, name: &'static str, caps: &Caps) -> Option<Error> {
         let (Window { elements, .. }, _) = self.bound(caps);
         excess(name, self.operand.format, elements, caps)
     }
 }
 
-/// Why one binding does not hold so many elements, if that is so.
+/// The error if one binding does not hold `elements`.
 pub(super) fn excess(
     operand: &'static str,
     format: Format,
@@ -161,10 +162,10 @@ pub(super) fn excess(
     (elements > most.into()).then(overflow)
 }
 
-/// Workgroups of `threads` invocations for so many of them.
+/// Workgroups of `threads` invocations for `invocations`.
 ///
 /// # Errors
-/// `Overflow` where the device does not start so many.
+/// `Overflow` if the device does not start as many.
 pub(super) fn workgroups(invocations: u64, threads: u32, caps: &Caps) -> Result<u64> {
     let workgroups = invocations.div_ceil(threads.into());
     let allowed = u64::from(caps.max_workgroups).pow(2);

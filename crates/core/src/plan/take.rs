@@ -1,5 +1,5 @@
-//! Taking elements of a table: all of them, which decodes a quantized one, or rows and columns by
-//! index. What one binding does not hold is cut along entries and rows.
+//! Takes elements of a table: all of them, which decodes a quantized table, or rows and columns by
+//! index. If one binding does not hold them, the table is cut along entries and rows.
 
 use super::builder::Builder;
 use super::table::{Table, excess, workgroups};
@@ -14,15 +14,15 @@ use crate::role::Role;
 /// Invocations of a workgroup, at most.
 const THREADS: u32 = 64;
 
-/// Blocks that an invocation copies where nothing is converted.
+/// Blocks that an invocation copies if nothing is converted.
 const EACH: u32 = 2;
 
 /// Indices of rows or columns, u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Index {
-    /// The place of the first in its storage.
+    /// The place of the first index in its storage.
     pub offset: u64,
-    /// From one to the next.
+    /// Words from one index to the next.
     pub step: u64,
     /// How many there are.
     pub count: u64,
@@ -33,15 +33,15 @@ pub struct Index {
 /// Elements of a table, copied to a contiguous output \[entries, rows, columns\].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Take {
-    /// From where.
+    /// The table.
     pub table: Table,
-    /// Which rows; all of them without. An index beyond the table gives [`beyond`](Self::beyond).
+    /// Which rows; without it, all. An index beyond the table gives [`beyond`](Self::beyond).
     pub rows: Option<Index>,
-    /// Which columns, likewise.
+    /// Which columns; without it, all.
     pub columns: Option<Index>,
     /// Whether an index beyond the table gives zeros.
     pub zeros: bool,
-    /// Type of the output. Integers are taken as the type that they have.
+    /// Type of the output. A table of integers keeps its type.
     pub dtype: DType,
     /// The place of the output's first element in its storage.
     pub offset: u64,
@@ -59,8 +59,9 @@ impl Take {
         [entries, count(self.rows, rows), count(self.columns, columns)]
     }
 
-    /// The bits, of f32 for floats, of what an index beyond the table gives: 0 if that is asked
-    /// for, else NaN, or the integer farthest from 0, which is no index either.
+    /// The bits that an index beyond the table gives, of f32 for floats: 0 if zeros are asked for;
+    /// otherwise NaN, or the integer farthest from 0, which is no index either.
+    /// either.
     pub const fn beyond(&self) -> u32 {
         match self.dtype {
             _ if self.zeros => 0,
@@ -122,11 +123,11 @@ impl Take {
     }
 }
 
-/// The passes that take. A quantized table's factor may stand in place of their alpha.
+/// The passes that take. Their alpha may be replaced by a quantized table's factor.
 ///
 /// # Errors
-/// As [`Take::checked`]; `TooLarge` where a row or the indices do not fit a binding of this device,
-/// `MissingFeature` where it binds too few storage buffers.
+/// As [`Take::checked`]; `TooLarge` if a row or the indices do not fit a binding of this device;
+/// `MissingFeature` if it binds too few storage buffers.
 pub fn take(take: &Take, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
     let take = take.checked()?;
     let mut passes = Vec::new();
@@ -141,7 +142,7 @@ pub fn take(take: &Take, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> 
     Ok(passes)
 }
 
-/// `MissingFeature` for a pass that binds more storage buffers than the device does.
+/// Fails with `MissingFeature` if a pass binds more storage buffers than the device does.
 pub(super) fn bound(passes: &[Pass], caps: &Caps) -> Result<()> {
     let most = caps.max_storage_buffers as usize;
     match passes.iter().find(|pass| pass.bindings.len() > most) {
@@ -245,7 +246,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     let (target, c) = take.output().bound(caps);
     let mut windows = [Window::default(); Role::COUNT];
     (windows[Role::B as usize], windows[Role::C as usize]) = (source, target);
-    // Rows of blocks are copied, and nothing is converted.
+    // Rows are copied in blocks if nothing is converted.
     let block = block_of(take, &operand, c.offset);
     let per = block.unwrap_or(1);
     let invocations = match block {
@@ -328,10 +329,10 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     Ok(builder.finish(workgroups, caps))
 }
 
-/// Bytes that an invocation copies where nothing is converted.
+/// Bytes of a block, which is copied if nothing is converted.
 const BLOCK_BYTES: u64 = 16;
 
-/// Elements of a block, where rows of table and output lie in whole ones, of one type.
+/// Elements of a block, if rows of table and output have one type and lie in whole blocks.
 fn block_of(take: Take, operand: &Operand, c_offset: u64) -> Option<u64> {
     let size = BLOCK_BYTES / take.dtype.bytes();
     let same = operand.format == Format::Dense(take.dtype);
@@ -340,7 +341,7 @@ fn block_of(take: Take, operand: &Operand, c_offset: u64) -> Option<u64> {
     (same && whole && !operand.transposed && take.columns.is_none()).then_some(size)
 }
 
-/// A loader that gives the bits of elements.
+/// Adds a loader that gives the bits of elements.
 pub(super) fn source_bits(
     builder: &mut Builder,
     name: &'static str,

@@ -184,9 +184,9 @@ impl Encoder for Affine {
         Ok(())
     }
 
-    /// Codes round to half a step, but making zero and the far end of a group exact may shrink its
-    /// scale, so that the near end lies up to a whole step beyond the last code. To this comes the
-    /// rounding of scale and bias, relative and, where they are subnormal, absolute.
+    /// A step and the rounding of scale and bias. Codes round to half a step, but making zero and
+    /// the far end of a group exact may shrink its scale: the near end then lies up to a whole step
+    /// beyond the last code. The rounding is relative and, if they are subnormal, absolute.
     fn step(&self, block: &[&[u8]]) -> f64 {
         let u = self.scales.unit_roundoff().max(f64::from(f32::EPSILON));
         let subnormal = convert::min_normal(self.scales) * 2.0 * self.scales.unit_roundoff();

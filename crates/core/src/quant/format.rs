@@ -25,7 +25,7 @@ pub struct FormatDef {
     pub codec: &'static dyn Codec,
     /// Its quantizer; none for formats that are only read.
     pub encoder: Option<&'static dyn Encoder>,
-    /// The largest number that a block holds, where matrices may have a factor.
+    /// The largest number that a block holds, if matrices may have a factor.
     pub factor_of: Option<f32>,
     /// Its number among the types of GGUF. A block in a file then is its share of each of
     /// `planes`, in their order.
@@ -35,7 +35,7 @@ pub struct FormatDef {
 /// One of the buffers that a format is stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plane {
-    /// Name; in a safetensors file, of the tensor `PREFIX.NAME`.
+    /// Name; a safetensors file has the plane as the tensor `PREFIX.NAME`.
     pub name: &'static str,
     /// Type of its numbers.
     pub of: Stored,
@@ -62,7 +62,7 @@ pub enum Stored {
 }
 
 impl Stored {
-    /// Size of one in bytes.
+    /// Size of one element in bytes.
     pub const fn bytes(self) -> u64 {
         match self {
             Stored::Bytes => 1,
@@ -72,8 +72,8 @@ impl Stored {
     }
 }
 
-/// [`Codec::error`] of an element, from terms that are not finite where the block's numbers are
-/// not.
+/// The [`Codec::error`] of an element: 0 if `error` is not finite, as the block's own numbers then
+/// are not.
 pub(super) fn of_finite(error: f64) -> f64 {
     if error.is_finite() { error } else { 0.0 }
 }
@@ -157,11 +157,11 @@ pub trait Encoder: Sync {
 #[derive(Clone, Copy)]
 pub struct QuantFormat(&'static FormatDef);
 
-/// Bytes from row to row, a multiple of which is avoided.
+/// A distance of rows, in bytes, whose multiples are avoided.
 const MEETING: u64 = 512;
-/// Bytes of rows for which a gap is little.
+/// Bytes of a row beside which a gap is little.
 const LONG: u64 = 1024;
-/// Bytes of the gap that avoids it: a sector of memory.
+/// Bytes of a gap, at least: a sector of memory.
 const GAP: u64 = 32;
 
 impl QuantFormat {
@@ -246,9 +246,9 @@ impl QuantFormat {
 
     /// Weights from the start of a row of `k` to the start of the next, as this library stores
     /// them: `k`, or a little more. A tile reads many rows at a time. Rows that lie a multiple of
-    /// 512 bytes apart would meet in few places of a GPU's first cache. Where those of the largest
-    /// plane do, and have 1 KiB or more, blocks of at least 32 bytes follow each row; but not in
-    /// formats with blocks of more than 64 bytes, which gain nothing.
+    /// 512 bytes apart would meet in few places of a GPU's first cache. If rows of the largest
+    /// plane do, and have 1 KiB or more, blocks of at least 32 bytes follow each row. Formats with
+    /// blocks of more than 64 bytes gain nothing, and have no gaps.
     pub fn pitch(self, k: u64) -> u64 {
         let block = self.planes().iter().map(|plane| plane.bytes).max().unwrap_or(0).max(1);
         let row = (k / self.block()).saturating_mul(block);
@@ -280,7 +280,8 @@ impl QuantFormat {
 
 impl PartialEq for QuantFormat {
     fn eq(&self, other: &Self) -> bool {
-        // Not by address: a table that a constant of another crate points into may be there twice.
+        // Names are compared, not addresses: a table that a constant of another crate points into
+        // may be there twice.
         self.0.name == other.0.name
     }
 }

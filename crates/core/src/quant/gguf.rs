@@ -156,7 +156,7 @@ impl Block {
         }
     }
 
-    /// Stores scale, least element and codes. The scale of exponents is one of theirs.
+    /// Stores scale, least element and codes. A scale of type `E8M0` must be a power of two.
     fn put(&self, numbers: &Numbers, block: &mut [&mut [u8]]) {
         let mut bytes: Vec<u8> = Vec::with_capacity(34);
         match self.scale {
@@ -221,8 +221,8 @@ impl Block {
         Numbers { scale, least: 0.0, codes }
     }
 
-    /// The scale that takes the largest weight to 8 or more and below 16; and the nearest values,
-    /// of equally near ones the first in the table.
+    /// Takes the scale that brings the largest weight to 8 or more and below 16, and the nearest
+    /// values; of equally near ones the first in the table.
     fn fit_table(weights: &[f32], values: &[i8; 16]) -> Numbers {
         let largest = weights.iter().fold(0f32, |most, w| most.max(w.abs()));
         // The logarithm is rounded to f32 before its floor, as in numpy: just below 2^n it may be
@@ -250,19 +250,20 @@ fn exponent(byte: u8) -> f32 {
     }
 }
 
-/// The byte of such a scale; of another number, that of the power of two below its magnitude.
+/// The byte of a scale that is a power of two; for any other number, of the power of two below its
+/// magnitude.
 fn byte_of(scale: f32) -> u8 {
     let bits = scale.abs().to_bits().min(exponent(255).to_bits());
     if bits < 0x0080_0000 { (bits >> 22) as u8 } else { ((bits >> 23) + 1) as u8 }
 }
 
-/// The nearest whole number, of equally near ones the one further from 0. MinGW's own `round` gives
-/// 1 for the number before 0.5.
+/// The nearest whole number; of two that are equally near, the one further from 0. MinGW's own
+/// `round` gives 1 for the number before 0.5.
 fn half_away(x: f32) -> i8 {
     (x.trunc() + if x.fract().abs() >= 0.5 { x.signum() } else { 0.0 }) as i8
 }
 
-/// 1 / scale; 0 where that is infinite, so that all weights are stored as zero.
+/// 1 / scale; 0 if that is infinite, so that all weights are stored as zero.
 fn inverse(scale: f32) -> f32 {
     if scale == 0.0 || (1.0 / scale).is_infinite() { 0.0 } else { 1.0 / scale }
 }
@@ -326,7 +327,7 @@ impl Codec for Block {
         let factor = 0.5 + (random() % 32) as f32 / 64.0;
         let scale = match self.scale {
             Scale::F16 => factor * if random().is_multiple_of(2) { 1.0 } else { -1.0 } / most,
-            // The smallest now and then.
+            // The smallest scale comes now and then.
             Scale::E8M0 => [1.0 / 16.0, 0.125, 0.0625, exponent(0)][random() as usize % 4],
         };
         let least = if self.least { -scale * most * factor } else { 0.0 };
@@ -362,8 +363,8 @@ impl Encoder for Block {
         Ok(())
     }
 
-    /// A whole step, where the largest weight has an equal of the other sign, or half a step; the
-    /// rounding of scale and least element, which is absolute where they are subnormal.
+    /// A whole step, in case a weight of the other sign is as large as the largest, and the
+    /// rounding of scale and least element, which is absolute if they are subnormal.
     fn step(&self, block: &[&[u8]]) -> f64 {
         let numbers = self.numbers(block);
         let [scale, least] = [numbers.scale, numbers.least].map(|x| f64::from(x).abs());

@@ -1,6 +1,6 @@
 //! GGUF's K-quants: 256 elements to a block, in sub-blocks of 16 or 32 with scales of a few bits
-//! each, under one scale in f16. Where minima are subtracted, a second one in f16 is theirs. They
-//! are read and multiplied with, not made.
+//! each, under one scale in f16. If minima are subtracted, they have a second scale in f16.
+//! K-quants are read and multiplied with, not made.
 
 use super::format::{Codec, FormatDef, Plane, Stored, of_finite};
 use crate::convert;
@@ -9,7 +9,8 @@ use half::f16;
 
 const BLOCK: usize = 256;
 
-/// GGUF's K-quants. Blocks of whole words stay whole. In others the scale is a separate plane.
+/// GGUF's K-quants. Blocks of whole words stay whole. In other blocks the scale is a separate
+/// plane.
 pub static FORMATS: &[FormatDef] = &[
     row("q4_k", 12, "k45", &[words("blocks", 144)], &[("X_HIGH", 0)], &Q4K { high: false }),
     row("q5_k", 13, "k45", &[words("blocks", 176)], &[("X_HIGH", 1)], &Q4K { high: true }),
@@ -165,7 +166,8 @@ impl KQuant for Q2K {
 struct Q3K;
 
 impl Q3K {
-    /// Low four bits in bytes 0 to 7, those of scales 8 to 15 above; high two in bytes 8 to 11.
+    /// Scale i. Bytes 0 to 7 have the low four bits of scales 0 to 7, and above them those of
+    /// scales 8 to 15. Bytes 8 to 11 have the high two bits.
     fn scale(scales: &[u8], i: usize) -> i32 {
         let low = scales[i % 8] >> (i / 8 * 4) & 15;
         let high = scales[8 + i % 4] >> (i / 4 * 2) & 3;
@@ -192,7 +194,7 @@ impl KQuant for Q3K {
 
     fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]) {
         block[0].fill(0);
-        // All scales are 33.
+        // All scales are 1, which is stored as 33.
         block[0][96..104].fill(0x11);
         block[0][104..].fill(0xaa);
         for i in 0..BLOCK {

@@ -5,7 +5,7 @@ use crate::convert;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// A quantized matrix `[n, k]`. Made by [`quantize`] or [`Quantized::from_planes`], which see to it
+/// A quantized matrix `[n, k]`. [`quantize`] and [`Quantized::from_planes`] make it, and see to it
 /// that the lengths agree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {
@@ -100,8 +100,8 @@ impl Quantized {
         Ok(blocks)
     }
 
-    /// Random codes `[n, k]`, with scales that keep the weights about as large as 1; as `random`
-    /// gives them, which is called for 32 bits at a time.
+    /// Random codes `[n, k]`, with scales that keep the weights about as large as 1. `random` gives
+    /// 32 bits at a time.
     ///
     /// # Errors
     /// As [`QuantFormat::sizes`].

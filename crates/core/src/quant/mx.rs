@@ -163,7 +163,7 @@ impl Mx {
         let byte = self.scale.encode(wanted);
         let scale = self.scale.decode(byte);
         let code = |&w: &f32| {
-            // Under a scale that was rounded to zero every weight is.
+            // Every weight is zero under a scale that was rounded to zero.
             let x = if scale == 0.0 { 0.0 } else { w / scale * inverse };
             u32::from(self.codes.encode(x))
         };
@@ -249,7 +249,7 @@ impl Encoder for Mx {
         self.fit(weights, inverse, block)
     }
 
-    /// Half the gap below the largest code, or twice that beyond it; of nvfp4 also the rounding of
+    /// Half the gap below the largest code, or twice that beyond it; for nvfp4 also the rounding of
     /// a scale that is subnormal in e4m3.
     fn step(&self, block: &[&[u8]]) -> f64 {
         let scale = f64::from(self.scale.decode(block[1][0]));

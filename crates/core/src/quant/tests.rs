@@ -192,7 +192,7 @@ fn weight_error_covers_fused_and_exact_arithmetic() {
 
 #[test]
 fn weight_error_covers_scales_read_as_zero() {
-    // Scales may be subnormal in f16; that of mxfp4 is, in f32, where its byte is 0.
+    // Scales may be subnormal: in f16, and, for mxfp4, in f32 if the byte is 0.
     for (name, power) in [
         ("affine-4bit-g64-f16", -20),
         ("affine-8bit-g32-f16", -20),
@@ -273,7 +273,7 @@ fn pitches() {
         ("q8_0", 1024, 1024 + 32),
         ("q4_k", 2048, 2048),
         ("q8_0", 0, 0),
-        // No matrix has such rows, which its sizes say.
+        // No matrix has such rows: `sizes` refuses them.
         ("q8_0", 1025, 1025),
         ("q8_0", u64::MAX / 1024 * 1024, u64::MAX / 1024 * 1024 + 32),
     ] {

@@ -90,7 +90,7 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
     match terms.residual {
         Some((_, gate_error)) if epilogue.gated => {
             let (gate, off) = (value, lipschitz * gate_error + activation_error);
-            // Zero times infinity is neither, and who can tell that it is zero?
+            // Zero times infinity is NaN, and a factor within its error of zero may be zero.
             undecided =
                 gate.is_infinite() && x.abs() <= error || x.is_infinite() && gate.abs() <= off;
             let product = (x.abs() + error) * (gate.abs() + off);

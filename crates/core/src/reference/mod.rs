@@ -17,21 +17,22 @@
 //!
 //! bf16 on matrix units of f16: a line along K, a row of A or a column of B, is divided by the
 //! power of two that brings its largest number between 2¹⁵ and 2¹⁶. (If that is an infinity or a
-//! NaN, so are all sums.) Numbers below 2⁻¹⁴ then are subnormal in f16: a device may take them for
-//! zero, and else they are cut to a multiple of 2⁻²⁴ that is not zero. All others keep their value,
-//! since bf16 has fewer digits than f16.
+//! NaN, so are all sums.) Numbers that are then below 2⁻¹⁴ are subnormal in f16. A device may take
+//! them for zero; otherwise they are cut to a multiple of 2⁻²⁴ that is not zero. All others keep
+//! their value, since bf16 has fewer digits than f16.
 //!
-//! Quantized weights: a kernel may round 32 elements of a row of A to whole numbers of 24 bits
-//! times one power of two; of 16 bits or 8 by permission ([`Problem::activation_bytes`]). An
-//! element is then off by half of the last bit at most. The largest of the 32 is at least 63.75
-//! last bits of 8, 16,319.75 of 16 and 4,177,855.75 of 24, since it would be rounded beyond three
-//! signed bytes, two or one if it were twice that. So half of the last bit is at most 1/127.5 of
-//! the largest, 1/32,639.5 and 1/8,355,711.5, some 2⁻⁷, 2⁻¹⁵ and 2⁻²³. Of 24 bits, elements of f16
-//! down to 2⁻¹² of the largest, and of bf16 down to 2⁻¹⁵, are exact.
+//! Quantized weights: a kernel may round 32 elements of a row of A to whole numbers times one power
+//! of two. The numbers have 24 bits, or by permission 16 or 8 ([`Problem::activation_bytes`]). An
+//! element is then off by half of the last bit at most. The kernel takes the smallest power of two
+//! under which the largest of the 32 fits: twice the largest would be rounded beyond three signed
+//! bytes, two or one. So the largest is at least 4,177,855.75 last bits, 16,319.75 or 63.75, and
+//! half of the last bit is at most 1/8,355,711.5 of it, 1/32,639.5 or 1/127.5: some 2⁻²³, 2⁻¹⁵ or
+//! 2⁻⁷. With 24 bits, elements of f16 down to 2⁻¹² of the largest, and of bf16 down to 2⁻¹⁵, are
+//! exact.
 //! - Products of whole numbers and codes, and their sums, are exact integers. The kernel makes f32
-//!   of them in two steps, the sum with the highest bytes, which is exact, and the rest, which
-//!   codes of 8 bits round: by 2u of 1.01·Σ|code·number| at most, as the rest of a number is at
-//!   most 1.01 of it. It adds the two, which rounds by u.
+//!   of them in two parts. The sum with the highest bytes is exact. The rest is rounded with codes
+//!   of 8 bits: by 2u of 1.01·Σ|code·number| at most, as the rest of a number is at most 1.01 of
+//!   it. Adding the two rounds by u.
 //! - It rounds the sum of the elements by 2u. Powers of two round nothing. Scale and bias are
 //!   multiplied and added at once.
 //! - So each term of a sum is off by at most 3.1u, and a group of 32 takes two additions along K. γ
@@ -49,7 +50,7 @@
 //! - l·l' is within 2⁻²²·|x·y| where both are at least 2⁻¹³. Where x is smaller, |l·l'| ≤
 //!   2⁻²⁴·max(2⁻¹¹·|y|, 2⁻²⁴). The error e has room for that, since r takes a quarter of it at
 //!   most.
-//! - Three products stand for one. Their magnitudes add up to (1 + 2⁻⁹)·|x·y| at most, but for
+//! - Three products stand for one. Their magnitudes add up to (1 + 2⁻⁹)·|x·y| at most, except for
 //!   small numbers, whose errors hold the difference.
 //! - The matrix unit must multiply subnormal numbers of f16. The suite fails on one that takes them
 //!   for zero.
@@ -165,8 +166,8 @@ fn overflows(dtype: DType, got: f64, expected: f64, bound: f64) -> bool {
 ///
 /// # Panics
 ///
-/// When an input is shorter than its operand reaches, or missing: [`plan`](crate::plan()) the
-/// problem first, and hold what it says.
+/// When an input is missing, or shorter than its operand reaches. [`plan`](crate::plan()) checks
+/// what a problem says of its operands' lengths.
 pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
     let len = problem.c.len as usize;
     let mut value = inputs.c.to_vec();
@@ -176,7 +177,7 @@ pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
     result
 }
 
-/// Writes what a problem writes.
+/// Writes the results of a problem.
 fn add(problem: &Problem, inputs: &Inputs<'_>, result: &mut Reference) {
     let Problem { m, k, batch, grouping, .. } = *problem;
     if grouping.is_listed() {

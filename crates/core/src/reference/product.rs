@@ -26,8 +26,8 @@ pub(super) struct Dot {
     pub(super) magnitude: f64,
     /// How much the sum may change by errors admitted in the elements themselves.
     pub(super) input_error: f64,
-    /// Where the sum or its errors are not finite: Σ |a·b| of the products that are, with their
-    /// admitted errors. Infinite where an error is admitted that is. Otherwise 0.
+    /// If the sum or its errors are not finite: Σ |a·b| of the products that are, with their
+    /// admitted errors; infinite if an admitted error is. Otherwise 0.
     pub(super) finite: f64,
     /// Whether a and b are both constant along K: the rounding errors of such a sum do not cancel.
     pub(super) constant: bool,
@@ -63,7 +63,7 @@ impl Dot {
 pub(super) struct Side<'a> {
     /// Content of its storage.
     pub(super) values: &'a [f64],
-    /// The row of its matrix that each line is, by a storage of indices. None if lines are rows.
+    /// Indices that give the row of the matrix for each line. None if lines are rows.
     pub(super) indices: Option<(&'a [u32], Gathered)>,
     /// Errors admitted in the elements of its storage.
     pub(super) errors: Option<&'a [f64]>,
@@ -71,7 +71,7 @@ pub(super) struct Side<'a> {
     pub(super) operand: Operand,
     /// The changes that a kernel may make to its lines.
     pub(super) admits: Admits,
-    /// In how many bytes a kernel may multiply its elements as whole numbers
+    /// Signed bytes in which a kernel may multiply its elements as whole numbers
     /// ([`Problem::activation_bytes`](crate::Problem::activation_bytes)).
     pub(super) counted: Option<u32>,
 }
@@ -145,15 +145,15 @@ impl Side<'_> {
     }
 }
 
-/// Admits the errors of dividing a line by a power of two and rounding it to f16, or to two of
-/// them: whether there are any.
+/// Admits the errors of dividing a line by a power of two and rounding it to f16, or to two f16.
+/// Returns whether there are any.
 fn admit(admits: Admits, line: &[f64], errors: &mut [f64]) -> bool {
     let finite = line.iter().map(|value| value.abs()).filter(|value| value.is_finite());
     let largest = finite.fold(0.0, f64::max);
     if largest == 0.0 {
         return false;
     }
-    // The numbers that become 1.
+    // The numbers that become 1 when they are divided.
     let exponent = (largest.to_bits() >> 52) as i32 - 1023;
     if admits == Admits::Splitting {
         let one = 2f64.powi(exponent - 14);
@@ -175,10 +175,10 @@ fn admit(admits: Admits, line: &[f64], errors: &mut [f64]) -> bool {
 }
 
 /// Admits the errors of taking a line's elements for whole numbers of three signed bytes or fewer
-/// times a power of two, 32 elements at a time: whether there are any.
+/// times a power of two, 32 elements at a time. Returns whether there are any.
 pub(super) fn admit_counting(bytes: u32, line: &[f64], errors: &mut [f64]) -> bool {
-    // Kernels do the same: they take fractions of f32 that are rounded to no more than 127, 127·257
-    // and 127·65793.
+    // Kernels do the same. Added to the bits of the largest number, this carries into the exponent
+    // if the fraction would be rounded beyond 127, 127·257 or 127·65793.
     let beyond = [0x10000, 0x10100, 0x10101][bytes as usize - 1];
     let mut erroneous = false;
     for (group, errors) in line.chunks(32).zip(errors.chunks_mut(32)) {
@@ -308,8 +308,8 @@ fn dot(rows: &Lines, i: usize, columns: &Lines, j: usize, k: usize) -> Dot {
     Dot { sum: sums.iter().sum(), magnitude, input_error, finite, constant }
 }
 
-/// [`Dot::finite`]. Errors that an infinite number is multiplied with are left out: the product is
-/// infinite.
+/// Computes [`Dot::finite`]. Errors that an infinite number is multiplied with are left out: the
+/// product is infinite.
 fn finite_part(a: &[f64], b: &[f64], errors: [Option<&[f64]>; 2]) -> f64 {
     let mut sum = 0.0;
     for (l, (a, b)) in a.iter().zip(b).enumerate() {

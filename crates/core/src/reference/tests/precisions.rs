@@ -112,8 +112,8 @@ fn activations_in_bytes() {
     }
 }
 
-/// The bound admits the loss of an f32 in two f16 terms where that is permitted, and no more:
-/// beside its own digits, multiples of 2^-37 of what its line's largest has as its leading digit.
+/// The bound admits the loss of an f32 in two f16 terms if that is permitted, and no more: 2^-37 of
+/// the power of two of the line's largest, or, of a large number, a share of itself.
 #[test]
 fn numbers_in_two_terms() {
     let problem =
