@@ -9,7 +9,7 @@ const COLUMNS: [usize; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
 /// The nibble of each column.
 const NIBBLES: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
 
-/// Bits and K.
+/// Bits of a code, and K.
 pub(crate) fn shape(
     rows: usize,
     columns: usize,

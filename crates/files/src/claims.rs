@@ -34,28 +34,28 @@ impl From<QuantFormat> for Expected {
 }
 
 impl Expected {
-    /// With this format.
+    /// Expects this format.
     #[must_use]
     pub fn format(mut self, format: QuantFormat) -> Self {
         self.format = Some(format);
         self
     }
 
-    /// With codes of so many bits.
+    /// Expects codes of `bits` bits.
     #[must_use]
     pub fn bits(mut self, bits: u32) -> Self {
         self.bits = Some(bits);
         self
     }
 
-    /// With so many elements along K that share a scale.
+    /// Expects `group` elements along K to share a scale.
     #[must_use]
     pub fn group(mut self, group: u32) -> Self {
         self.group = Some(group);
         self
     }
 
-    /// With this [`mode`](Self::mode).
+    /// Expects this [`mode`](Self::mode).
     #[must_use]
     pub fn mode(mut self, mode: impl Into<String>) -> Self {
         self.mode = Some(mode.into());
@@ -75,7 +75,7 @@ impl Expected {
         format.gguf().is_none().then_some(words)
     }
 
-    /// Whether it says nothing.
+    /// Whether it expects nothing.
     pub fn is_empty(&self) -> bool {
         *self == Expected::default()
     }
@@ -83,13 +83,13 @@ impl Expected {
     /// Fails if no file could be as expected.
     pub(crate) fn check(&self) -> Result<()> {
         let possible = match self.method() {
-            // Their codes have 4 or 8 bits, and groups of any size.
+            // Methods allow some numbers of bits, and groups of any size.
             Some((method, _)) => {
                 self.bits.is_none_or(|bits| method.bits().contains(&bits))
                     && self.format.is_none_or(|format| mode_of(format) == "affine")
             }
             None => {
-                // The size of groups is GPTQ's, too.
+                // GPTQ has groups of that size, whatever it is.
                 let formats = Expected { group: None, ..self.clone() };
                 QuantFormat::all().any(|format| formats.admits(format))
             }
@@ -129,7 +129,7 @@ impl Expected {
             && self.mode.as_deref().is_none_or(|mode| mode.eq_ignore_ascii_case(mode_of(format)))
     }
 
-    /// Whether no format could be both.
+    /// Whether no format could be as both claims say.
     fn contradicts(&self, other: &Expected) -> bool {
         !QuantFormat::all().any(|format| self.admits(format) && other.admits(format))
             // A claim that no format fulfils contradicts no other.

@@ -77,7 +77,7 @@ impl Config {
         let own_method = |inner: &Map<String, Value>| inner.contains_key("quant_method");
         let import = match other {
             Some(inner) if own_method(&inner) => read_import(file, &inner)?,
-            // MLX writes its own under both names.
+            // MLX writes its own entries under both keys.
             Some(inner) => {
                 mlx.get_or_insert(inner);
                 Import::default()
@@ -159,7 +159,7 @@ fn read_import(file: &str, map: &Map<String, Value>) -> Result<Import> {
     if method == Method::Awq && !matches!(&*layout, "" | "gemm") {
         return Err(bad(file, format!("AWQ's layout {layout:?} is not read; \"gemm\" is")));
     }
-    // GPTQModel's exceptions go by regular expression. Then only the shapes tell.
+    // GPTQModel makes exceptions by regular expression. Then only the shapes tell.
     if map.get("dynamic").is_some_and(|dynamic| !dynamic.is_null()) {
         return Ok(Import { method: Some(method), second_version: second_version(map), ..unsaid });
     }

@@ -4,17 +4,17 @@ use std::fmt::Display;
 use std::path::Path;
 use tilewise_core::Error;
 
-/// The file is malformed.
+/// The error of a malformed file.
 pub(crate) fn bad(file: &str, why: impl Display) -> Error {
     Error::Malformed(format!("{file}: {why}"))
 }
 
-/// The system refuses.
+/// The error of a system that refuses.
 pub(crate) fn refused(path: &Path, why: std::io::Error) -> Error {
     Error::file(format!("{}: {why}", path.display()), why)
 }
 
-/// The file is not one that can be used.
+/// The error of a file that cannot be used.
 pub(crate) fn unfit(path: &Path, why: impl Display) -> Error {
     Error::File { text: format!("{}: {why}", path.display()), source: None }
 }

@@ -2,7 +2,7 @@
 //! zeros in words along N, `qzeros` `[G, N · bits / 32]`; and, for columns in any order, `g_idx`
 //! `[K]`, the group of each.
 //!
-//! The first version stores a zero less 1. Adding it gives up to 16 for 4 bits, as in AutoGPTQ.
+//! The first version stores a zero less 1. Adding the 1 gives up to 16 for 4 bits, as in AutoGPTQ.
 
 use crate::import::word;
 use std::ops::Range;
@@ -13,7 +13,7 @@ pub(crate) struct Order {
     pub(crate) columns: Vec<u32>,
 }
 
-/// Bits and K.
+/// Bits of a code, and K.
 pub(crate) fn shape(rows: usize, n: usize, zero_columns: usize) -> Result<(u32, usize), String> {
     let bits = zero_columns as u128 * 32 / n as u128;
     if !matches!(bits, 4 | 8) || n as u128 * bits != zero_columns as u128 * 32 {
@@ -81,7 +81,7 @@ pub(crate) fn transpose(qweight: &[u8], n: usize, rows: Range<usize>, out: &mut 
     }
 }
 
-/// The same, with the columns of W in this order.
+/// Like [`transpose`], with the columns of W in this `order`.
 pub(crate) fn gather(
     qweight: &[u8],
     n: usize,

@@ -10,7 +10,7 @@ use tilewise_core::{DType, QuantFormat};
 /// A tensor as a model lists it: one of a file, or several that belong together.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
-    /// Its prefix where it is quantized, else its name.
+    /// The prefix of a quantized matrix; the name of any other tensor.
     pub(crate) name: String,
     pub(crate) members: Members,
     /// The tensor with the order of the columns.
@@ -47,8 +47,8 @@ pub(crate) struct Packed {
 pub(crate) enum Factor {
     /// The tensor holds the factor.
     Plain(usize),
-    /// MLX's `global_scale`: the largest weight. The factor is its share of the format's largest
-    /// number.
+    /// MLX's `global_scale`: the largest weight. Divided by the format's largest number, it gives
+    /// the factor.
     Largest(usize),
 }
 
@@ -150,8 +150,8 @@ fn model_opt(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Membe
 fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members> {
     let there: BTreeMap<&'static str, usize> =
         leaves().iter().filter_map(|leaf| Some((*leaf, own(leaf)?))).collect();
-    // Other programs put scales beside dense weights, so the type of the codes decides. Of scales,
-    // the error names a wrong type.
+    // Other programs put scales beside dense weights, so the type of the codes decides. If scales
+    // have a wrong type, an error says so later.
     let fits = |format: QuantFormat| {
         let words = |plane: &&Plane| plane.of == Stored::Words;
         let codes = if format.planes().iter().any(|plane| words(&plane)) {
@@ -168,8 +168,8 @@ fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members>
     QuantFormat::all().any(fits).then_some(Members::Planes(there))
 }
 
-/// For errors: which tensors there are under a prefix, and which ones a matrix needs.
-/// Empty where there are none.
+/// Text for errors: which tensors there are under a prefix, and which ones a matrix needs. Empty if
+/// there are none.
 pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
     let of = |leaf: &str| {
         let name = joined(prefix, leaf);
@@ -177,7 +177,7 @@ pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
     };
     let there = leaves().iter().chain(&PACKED).filter_map(|leaf| Some((*leaf, of(leaf)?)));
     let there: BTreeMap<&str, &Element> = there.collect();
-    // Numbers alone are a dense tensor that has another name.
+    // If all are numbers, this is a dense tensor that has another name.
     let is_number =
         |element: &&&Element| matches!(element, Element::Dense(kind) if kind.is_float());
     if there.values().all(|element| is_number(&element)) {
@@ -192,7 +192,7 @@ pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
     let packed = ["qweight", "qzeros", "scales"]
         .map(|leaf| (leaf, there.get(leaf).copied().unwrap_or("any type")));
     let formats = formats.chain([("gptq or awq".to_owned(), packed.to_vec())]);
-    // The first format of those of which the most tensors are there.
+    // The format of which most tensors are there; of several, the first.
     let near = formats.min_by_key(|(_, planes)| {
         let held = planes.iter().filter(|(leaf, _)| there.contains_key(leaf)).count();
         let right = planes.iter().filter(|(leaf, kind)| there.get(leaf) == Some(kind)).count();

@@ -15,7 +15,7 @@ use tilewise_core::{DType, Result};
 
 /// Bytes before the header: its length as a u64.
 const PREFIX: usize = 8;
-/// The format's own limit.
+/// Bytes of a header, at most: the format's own limit.
 pub(crate) const MOST: u64 = 100_000_000;
 
 /// How an `.npy` file begins.

@@ -101,7 +101,7 @@ fn misfit(prefix: &str, claims: &[Claim], planes: &Planes<'_>, fitting: &[Found]
     let is_there = |plane: &&Plane| {
         planes.get(plane.name).is_some_and(|raw| raw.element.name() == element_of(plane))
     };
-    // Formats whose codes these are; if there are none, of other codes too.
+    // The formats whose codes are there; if there are none, all that are admitted.
     let codes = |plane: &Plane| plane.of == Stored::Words && there.contains(plane.name);
     let own = |format: &&QuantFormat| format.planes().iter().any(codes);
     let formats: Vec<&QuantFormat> = match admitted.iter().any(|format| own(&format)) {

@@ -26,7 +26,7 @@ pub(crate) struct Import {
     pub(crate) format: QuantFormat,
 }
 
-/// Words of AWQ hold codes of as many rows.
+/// Codes in a word of AWQ, and thus rows.
 pub(crate) const EIGHT: usize = 8;
 
 /// The tensors of the file.
@@ -164,7 +164,7 @@ impl Import {
     ) -> Result<()> {
         let block = self.format.block() as usize;
         let (codes_row, numbers_row) = (self.k / 8 * self.bits as usize, self.k / block * 4);
-        // Rows are read across the file's: fewer stay in the processor's caches.
+        // Rows of W run across those of the file: so few at a time stay in the processor's caches.
         let rows = (CHUNK / 4 / codes_row).max(1).next_multiple_of(EIGHT).min(wanted.len());
         let mut codes = room(rows, codes_row)?;
         let (mut scales, mut biases) = (room(rows, numbers_row)?, room(rows, numbers_row)?);

@@ -5,7 +5,7 @@ use crate::source::Source;
 use serde_json::{Map, Value};
 use tilewise_core::Result;
 
-/// Real ones take a few MB. The parsed form is several times as large.
+/// Bytes of a file, at most. Real ones take a few MB. The parsed form is several times as large.
 const MOST: usize = 32 << 20;
 
 /// The object that a file holds.

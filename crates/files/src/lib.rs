@@ -3,9 +3,8 @@
 //!
 //! [`Model::open`] reads the files of a model and lists its tensors; [`Model::map`] maps them. A
 //! quantized matrix is one [`Tensor`], however many tensors of the file hold its planes.
-//! [`Tensor::stream`] gives the bytes of its planes in chunks of a few MiB, so that of a mapped
-//! file little memory is needed, whatever its size. [`write()`] makes a `.safetensors` file of such
-//! streams.
+//! [`Tensor::stream`] gives the bytes of its planes in chunks of a few MiB: a mapped file needs
+//! little memory, whatever its size. [`write()`] makes a `.safetensors` file of such streams.
 //!
 //! Files are untrusted. Every count, size and offset is checked before it is used. An error names
 //! the file, the tensor, the numbers, and the offset in bytes where there is one.

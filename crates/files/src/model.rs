@@ -37,18 +37,18 @@ impl Model {
     /// split one, or a folder that holds one of these. `config.json` beside a
     /// `.safetensors` file is read for its entries on quantization.
     ///
-    /// In a folder, `model.safetensors.index.json` stands for all `.safetensors` files, else
-    /// `model.safetensors`, else the only index. If several models are left, GGUF included, one of
-    /// their files is to be opened by its name. Shards without an index are an error there. A shard
-    /// that is opened by its own name is opened alone: [`shard`](Self::shard).
+    /// In a folder, `model.safetensors.index.json` stands for all `.safetensors` files; without it,
+    /// `model.safetensors` does, or the only index. If several models are left, GGUF included, one
+    /// of their files is to be opened by its name. Shards without an index are an error there. A
+    /// shard that is opened by its own name is opened alone: [`shard`](Self::shard).
     ///
     /// The files are read as a whole. [`map`](Self::map) opens models that are large beside the
     /// machine's memory.
     ///
     /// # Errors
-    /// `File` when a file cannot be opened, `Malformed` when it is malformed; of a folder
-    /// `NotFound` when no model is in it, or shards without their index, `Ambiguous` when several
-    /// are; `OutOfMemory` when memory cannot hold the files.
+    /// `File` when a file cannot be opened, `Malformed` when it is malformed; `NotFound` when a
+    /// folder holds no model, or shards without their index; `Ambiguous` when it holds several;
+    /// `OutOfMemory` when memory cannot hold the files.
     pub fn open(path: impl AsRef<Path>) -> Result<Model> {
         Self::open_path(path.as_ref(), false)
     }
@@ -129,7 +129,7 @@ impl Model {
         Ok(self.tensor(i, Cow::Borrowed(&self.entries[i])))
     }
 
-    /// The same, in the format that is expected.
+    /// Like [`get`](Self::get), in the format that is expected.
     ///
     /// # Errors
     /// As [`get`](Self::get); `InvalidValue` when nothing can be as expected; `Contradiction` when
@@ -165,7 +165,7 @@ impl Model {
         self.opened.shard.as_ref().map(|shard| (shard.number, shard.count))
     }
 
-    /// The version of GGUF, if it is that.
+    /// The version of GGUF, if the files are GGUF.
     pub fn gguf_version(&self) -> Option<u32> {
         self.opened.gguf.first().map(|gguf| gguf.version)
     }
@@ -321,7 +321,7 @@ impl Model {
             let name = joined(prefix, leaf);
             let why = match shard.elsewhere(&name) {
                 Ok(None) => continue,
-                // Only this library writes it, into the file of the weights.
+                // Only this library writes an order, and into the file of the weights.
                 Err(Unknown) if *leaf == ORDER => continue,
                 Ok(Some(file)) => format!("{name} lies in {file}"),
                 Err(Unknown) => {
@@ -422,7 +422,7 @@ impl Model {
                     let by = format!("the metadata of {}", self.file(file));
                     claims.push(Claim { by, says: format.into() });
                 }
-                // Another program's name for it, under the same key.
+                // The entry is another program's, under the same key.
                 Some(Err(_)) if !claims.is_empty() || config.is_some() => {}
                 Some(Err(error)) => return Err(error),
                 None => {}

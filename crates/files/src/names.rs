@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use tilewise_core::quant::nearest;
 
-/// The order of names in which numbers count as such: `layers.2` before `layers.10`.
+/// The order of names in which digits count as numbers: `layers.2` before `layers.10`.
 pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     let (mut a_rest, mut b_rest) = (a.as_bytes(), b.as_bytes());
     loop {
@@ -35,7 +35,7 @@ fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 
 /// Says that there is no such name, and lists the nearest.
 pub(crate) fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
-    /// Comparing takes time: longer ones are not compared.
+    /// Characters of a name, at most, that is compared: comparing takes time.
     const LONGEST: usize = 256;
     let (mut count, mut others) = (0, Vec::new());
     for other in names {

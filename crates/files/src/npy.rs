@@ -91,13 +91,13 @@ impl Npy {
     /// the file does not hold.
     ///
     /// # Errors
-    /// `Malformed` for a file that is none, is cut short or too long, and for other types.
+    /// `Malformed` for a file that is not `.npy`, is cut short or too long, and for other types.
     pub fn read(file: impl Read, len: u64) -> Result<Npy> {
         read(file, len).map_err(Error::Malformed)
     }
 
-    /// The bytes that precede the elements of a row-major array. `None` for a type that numpy has
-    /// not (bf16).
+    /// The bytes that precede the elements of a row-major array. `None` for a type that numpy lacks
+    /// (bf16).
     pub fn header(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
         header(dtype, shape)
     }

@@ -22,7 +22,7 @@ pub(crate) struct Opened {
     /// GGUF files, by the file's number.
     pub(crate) gguf: Vec<Gguf>,
     pub(crate) config: Config,
-    /// If one shard was opened without the others.
+    /// The shard, if one was opened without the others.
     pub(crate) shard: Option<Shard>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn entry(files: &Store) -> Result<String> {
         [only] => Ok(only.clone()),
         [] => Err(Error::NotFound(format!("{shown}: no .safetensors or .gguf file is there"))),
         _ => {
-            // Shards are of the index.
+            // Shards belong to the index.
             let whole = safetensors.into_iter().filter(|name| !is_shard(name));
             let all: Vec<String> = whole.chain(gguf).collect();
             let more = match all.len().saturating_sub(SHOWN) {
@@ -115,7 +115,7 @@ impl Opened {
         Ok(())
     }
 
-    /// The shards that an index names, with the tensors that they hold.
+    /// Adds the shards that an index names, with the tensors that they hold.
     fn add_shards(&mut self, files: &mut Store, index: &Source) -> Result<()> {
         let map = weight_map(index)?;
         let shards: BTreeSet<&str> = map.values().map(String::as_str).collect();
@@ -144,7 +144,7 @@ impl Opened {
                 format!("tensor {name:?} is said to be in {shard:?}, which does not hold it"),
             ));
         }
-        // A tensor that two shards hold is the one that the index says.
+        // If two shards hold a tensor, the one that the index says counts.
         let raws = std::mem::take(&mut self.raws);
         self.raws = raws
             .into_iter()
@@ -153,7 +153,7 @@ impl Opened {
         self.distinct()
     }
 
-    /// The part of a GGUF model that was named, and the others.
+    /// Adds the part of a GGUF model that was named, and the others.
     fn add_split(&mut self, files: &mut Store, entry: &str, source: Source) -> Result<()> {
         let first = Gguf::read(0, &source.name, &source.bytes)?;
         let number =
@@ -213,7 +213,7 @@ impl Opened {
         Ok(())
     }
 
-    /// An error where two files hold a tensor of the same name.
+    /// Fails if two files hold a tensor of the same name.
     fn distinct(&self) -> Result<()> {
         let mut known: HashMap<&str, usize> = HashMap::new();
         for raw in &self.raws {

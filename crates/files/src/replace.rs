@@ -5,9 +5,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use tilewise_core::{Error, Result};
 
-/// Replaces the file at `path` by a new one. `fill` writes it under another name beside it; it
-/// takes the name when it is whole. A link stays, and leads to the new file. The new file has the
-/// permissions of the old one, if there is one.
+/// Replaces the file at `path` by a new one. `fill` writes the new file beside it, under another
+/// name. When it is whole, it takes the name of the old one. A link stays, and leads to the new
+/// file. The new file has the permissions of the old one, if there is one.
 ///
 /// # Errors
 /// `File` when the system refuses, and for a device or a pipe; every error of `fill`.
@@ -40,7 +40,7 @@ pub fn replace(path: impl AsRef<Path>, fill: impl FnOnce(&mut File) -> Result<()
 
 /// The file that a path leads to through links, whether it exists or not.
 fn target(path: &Path) -> Result<PathBuf> {
-    /// Linux follows as many links.
+    /// Links that are followed, at most, as in Linux.
     const LINKS: usize = 40;
     let mut target = path.to_owned();
     for _ in 0..LINKS {

@@ -27,7 +27,7 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// The shard that the file of this name is, unless it is a whole model.
+    /// Opens the shard that the file of this name is; none if it is a whole model.
     pub(crate) fn open(files: &mut Store, file: &str) -> Result<Option<Self>> {
         let Some((prefix, number, count)) = several(file) else { return Ok(None) };
         let index = files.open_optional(&format!("{prefix}{INDEX}"))?;
@@ -46,7 +46,7 @@ impl Shard {
     }
 }
 
-/// There is no index beside the shard.
+/// The error that no index lies beside the shard.
 #[derive(Debug)]
 pub(crate) struct Unknown;
 

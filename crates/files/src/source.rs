@@ -43,7 +43,7 @@ impl std::ops::Deref for Bytes {
 
 /// Reads a file, or maps it into memory.
 fn bytes(path: &Path, mapped: bool) -> Result<Bytes> {
-    // Asked first: opening a pipe would wait for its other end.
+    // The kind of file is asked first: opening a pipe would wait for its other end.
     let described = std::fs::metadata(path).map_err(|why| refused(path, why))?;
     if !described.is_file() {
         return Err(unfit(path, "is not a regular file"));

@@ -1,7 +1,7 @@
 //! Models in several files: `NAME-00001-of-00003.gguf` and so on.
 
-/// Takes such a name with this ending apart: the text before the numbers, the number of the part,
-/// from 1 on, and the number of parts.
+/// Takes the name of a part, with this ending, apart: the text before the numbers, the number of
+/// the part, from 1 on, and the number of parts.
 pub(crate) fn parse<'a>(name: &'a str, ending: &str) -> Option<(&'a str, u64, u64)> {
     let (rest, count) = name.strip_suffix(ending)?.rsplit_once("-of-")?;
     let (prefix, number) = rest.rsplit_once('-')?;

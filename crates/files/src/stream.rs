@@ -2,13 +2,14 @@
 
 use tilewise_core::{Error, QuantFormat, Result};
 
-/// Bytes of a chunk, at most; but a row of a matrix is never cut where its layout is changed.
+/// Bytes of a chunk, at most. A row is never cut if its layout is changed; a chunk may then be
+/// longer.
 pub const CHUNK: usize = 16 << 20;
 
 /// Some of a tensor's bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chunk<'a> {
-    /// Number of the plane, in the order of [`QuantFormat::planes`]; 0 where a tensor is dense.
+    /// Number of the plane, in the order of [`QuantFormat::planes`]; 0 if the tensor is dense.
     pub plane: usize,
     /// Bytes of the plane before it. The chunks of a plane follow each other without a gap.
     pub offset: u64,

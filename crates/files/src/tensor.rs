@@ -48,7 +48,7 @@ pub struct Tensor<'m> {
     pub(crate) entry: std::borrow::Cow<'m, Entry>,
 }
 
-/// Its description.
+/// The description of a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
@@ -60,7 +60,7 @@ pub(crate) struct Entry {
     pub(crate) factor: Option<f32>,
 }
 
-/// How it lies in the file.
+/// How a tensor lies in the file.
 #[derive(Clone, Debug)]
 pub(crate) enum Held {
     /// One tensor.
@@ -73,8 +73,8 @@ pub(crate) enum Held {
 }
 
 impl<'m> Tensor<'m> {
-    /// Its prefix where it is quantized, such as `model.layers.0.mlp.up_proj`; else its name in the
-    /// file.
+    /// The prefix of a quantized matrix, such as `model.layers.0.mlp.up_proj`; the name in the file
+    /// of any other tensor.
     pub fn name(&self) -> &'m str {
         self.name
     }
@@ -316,7 +316,7 @@ impl<'m> Tensor<'m> {
         }
     }
 
-    /// Elements of a type that is none of ours.
+    /// The error of elements of a type that is none of ours.
     fn unread(&self) -> Error {
         let raw = self.first();
         let why = unread(raw, self.model.is_gguf());
@@ -344,7 +344,7 @@ impl<'m> Tensor<'m> {
         }
     }
 
-    /// The number that all weights are multiplied with, where the file has one.
+    /// The number that all weights are multiplied with, if the file has one.
     pub fn factor(&self) -> Option<f32> {
         self.entry.factor
     }
@@ -353,7 +353,8 @@ impl<'m> Tensor<'m> {
     /// `order[i]` of W. A product takes its activations in this order.
     ///
     /// # Errors
-    /// `Malformed` when the file's order is none of all columns; the error of [`Kind::Unclear`].
+    /// `Malformed` when the file's order does not name every column once; the error of
+    /// [`Kind::Unclear`].
     pub fn order(&self) -> Result<Option<Vec<u32>>> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
@@ -394,7 +395,7 @@ impl<'m> Tensor<'m> {
     }
 }
 
-/// Rows and columns, where all dimensions but the last are one.
+/// Rows and columns, with all dimensions but the last taken together as rows.
 pub(crate) fn matrix(shape: &[usize]) -> Result<(usize, usize)> {
     let (k, rows) = shape.split_last().map_or((1, &[][..]), |(&k, rows)| (k, rows));
     let n = elements(rows)

@@ -93,13 +93,13 @@ impl<'a> Output<'a> {
         Ok(Output { order: tensor.order()?, factor: tensor.factor(), size, ..made })
     }
 
-    /// The same, with the order of its columns: column i is column `order[i]` of W.
+    /// This tensor with the order of its columns: column i is column `order[i]` of W.
     #[must_use]
     pub fn with_order(self, order: Vec<u32>) -> Self {
         Output { order: Some(order), ..self }
     }
 
-    /// The same, with a number that all weights are multiplied with.
+    /// This tensor with a number that all weights are multiplied with.
     #[must_use]
     pub fn with_factor(self, factor: f32) -> Self {
         Output { factor: Some(factor), ..self }
@@ -206,7 +206,7 @@ struct Planned {
     element: String,
     shape: Vec<usize>,
     size: u64,
-    /// Its offset is a multiple of this.
+    /// A divisor of its offset.
     alignment: u64,
     /// Bytes of the file before it.
     offset: u64,
@@ -333,8 +333,8 @@ pub fn write_to<W: Write + Seek>(
     }
 }
 
-/// Adds the format: one entry if all matrices share it, else one per matrix. Older entries that
-/// name formats go: they are of other files.
+/// Adds the format: one entry if all matrices share it, otherwise one per matrix. Older entries
+/// that name formats go: they are of other files.
 fn named(outputs: &[Output<'_>], metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let stale = |key: &str| key.rsplit('.').next() == Some(FORMAT);
     let kept = metadata.iter().filter(|(key, _)| !stale(key));
@@ -359,7 +359,7 @@ fn named(outputs: &[Output<'_>], metadata: &BTreeMap<String, String>) -> BTreeMa
 /// Gives each tensor its place, and returns the bytes before them all.
 fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Result<Vec<u8>> {
     let mut order: Vec<usize> = (0..planned.len()).collect();
-    // The widest first, so that all are aligned.
+    // The widest come first, so that all are aligned.
     order.sort_by_key(|&i| std::cmp::Reverse(planned[i].alignment));
     let mut header = Map::new();
     if !metadata.is_empty() {

@@ -7,12 +7,12 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// `at` lies in the bytes, or at their end.
+    /// A cursor at byte `at`, which lies in the bytes or at their end.
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
         Cursor { bytes, at }
     }
 
-    /// A second one at the same place.
+    /// A second cursor at the same place.
     pub(super) fn fork(&self) -> Cursor<'a> {
         Cursor { ..*self }
     }
@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// How many of something follow. Each takes bytes, so that a lie ends at the end of the file.
+    /// The count of things that follow. Each takes bytes, so reading too many ends with the file.
     pub(super) fn count(&mut self, what: &str, most: u64) -> Result<u64, String> {
         let at = self.at;
         let count = self.u64()?;

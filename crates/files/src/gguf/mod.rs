@@ -28,7 +28,7 @@ const MOST: u64 = 1 << 20;
 const MOST_DIMENSIONS: u32 = 4;
 /// Bytes of a key, in the specification. Names of tensors are shorter.
 const MOST_NAME: u64 = 65_535;
-/// Where tensors begin, if the metadata says nothing.
+/// The multiple at which tensors begin, if the metadata says nothing.
 const ALIGNMENT: u64 = 32;
 
 /// The header of a file.
@@ -173,7 +173,7 @@ fn read_rows(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Finds the bytes of the tensors. They are aligned, in the file, and apart.
+/// Finds the bytes of the tensors, and checks that they are aligned, in the file, and apart.
 fn place(
     file: usize,
     rows: Vec<Row>,
@@ -223,7 +223,7 @@ fn place(
     starts.sort_unstable();
     let tensor = |(row, span): (Row, Option<(u64, u64)>)| {
         let (begin, end) = span.unwrap_or_else(|| {
-            // The size of its type is not known: it ends where the next begins.
+            // The size of its type is not known: the tensor ends where the next begins.
             let begin = start.saturating_add(row.offset).min(length);
             let next = starts.get(starts.partition_point(|&other| other <= begin));
             (begin, next.map_or(length, |&next| next.min(length)))
@@ -234,7 +234,7 @@ fn place(
     Ok(rows.into_iter().zip(spans).map(tensor).collect())
 }
 
-/// An error where two tensors share a byte.
+/// Fails if two tensors share a byte.
 fn apart(rows: &[Row], spans: &[Option<(u64, u64)>]) -> Result<(), String> {
     let mut order: Vec<(u64, u64, &str)> = rows
         .iter()

@@ -228,7 +228,7 @@ fn folders_hold_one_model() {
     put("z.gguf", &part("a", &[]));
     assert!(refused().ends_with("name one: x.safetensors, y.safetensors, z.gguf"));
     put("model.safetensors", &file(&[tensor("n", F32, &[3])], &[]));
-    // One of these would be taken, but for the other format.
+    // Without the GGUF file, `model.safetensors` would be taken.
     assert!(
         refused().ends_with("name one: model.safetensors, x.safetensors, y.safetensors, z.gguf")
     );
@@ -314,8 +314,8 @@ fn split_files_are_opened_together() {
     );
 }
 
-/// The tensors of a matrix that cannot be put together are named with their types, and so is what
-/// lacks.
+/// The tensors of a matrix that cannot be put together are named with their types, and so are those
+/// that it lacks.
 #[test]
 fn a_matrix_that_lacks_a_tensor() {
     let file = file(

@@ -162,7 +162,7 @@ fn gptq_of_one_group() {
     }
 }
 
-/// Both have the same shapes, and zeros that differ by 1.
+/// Both versions have the same shapes, and zeros that differ by 1.
 #[test]
 fn without_a_config_the_version_of_gptq_is_asked_for() {
     for (mode, short, other) in [("gptq", 1, "gptq_v2"), ("GPTQ_v2", 0, "gptq")] {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Runs a target on its inputs. They are to reach as far as reading matrices that are stored so.
+/// Runs a target on its inputs. They must reach as far as reading matrices that are stored as
+/// `reached`.
 fn replay(name: &str, target: impl Fn(&[u8]) -> BTreeSet<&'static str>, reached: &[&str]) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let inputs = std::fs::read_dir(corpus)

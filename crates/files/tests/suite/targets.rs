@@ -16,8 +16,9 @@ pub(crate) fn gguf(bytes: &[u8]) -> Read {
     examine(&Model::from_bytes("f.gguf", bytes.to_vec()))
 }
 
-/// `config.json`, an index, and two shards with tensors of any shapes, whose headers are true: what
-/// is said of formats, and the imports. If there is an index, the first shard is opened alone too.
+/// `config.json`, an index, and two shards with tensors of any shapes, whose headers are true. This
+/// tests what is said of formats, and the imports. If there is an index, the first shard is opened
+/// alone too.
 pub(crate) fn config(bytes: &[u8]) -> Read {
     let mut rest = bytes;
     let (config, index) = (text(&mut rest), text(&mut rest));
@@ -81,7 +82,7 @@ fn shards(rest: &mut &[u8]) -> [Vec<u8>; 2] {
         ("F8_E4M3", 1),
         ("I64", 8),
     ];
-    /// Larger ones find nothing that small ones do not.
+    /// Bytes of the tensors of a shard, at most. Larger shards find nothing that small ones do not.
     const MOST: usize = 1 << 14;
     let mut shards = [(); 2].map(|()| (Vec::new(), 0));
     for _ in 0..byte(rest) % 12 {
@@ -133,7 +134,7 @@ fn examine(model: &Result<Model>) -> Read {
             assert_eq!(Some(&order.len()), tensor.shape().last());
         }
         let Ok(sizes) = tensor.sizes() else { continue };
-        // Imports give up to some bytes for one of the file; all others as many.
+        // Imports give up to 64 bytes for one of the file, all others one.
         let made: usize = sizes.iter().sum();
         assert!(made as u64 <= tensor.stored_bytes() * 64, "{tensor:?}: {sizes:?}");
         let mut done = vec![0; sizes.len()];
