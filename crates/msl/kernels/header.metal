@@ -14,12 +14,12 @@
 #define SHARED(type, name, count) alignas(16) threadgroup type name[count]
 #endif
 
-// Arguments by reference, such as arrays of matrices, lie in memory where a call is left.
+// If a call is not inlined, its arguments by reference, such as arrays of matrices, lie in memory.
 #ifndef INLINE
 #define INLINE inline __attribute__((always_inline))
 #endif
 
-// An array whose index is known only when a kernel runs lies in memory too.
+// An array lies in memory, too, if its index is known only when a kernel runs: loops are unrolled.
 #define UNROLL _Pragma("clang loop unroll(full)")
 
 // Without a limit the compiler shares out registers as for 1,024 threads. A limit of exactly one

@@ -8,7 +8,7 @@ use tilewise_core::{Caps, Format, Problem};
 /// Threads of a simdgroup.
 const SIMD: u32 = 32;
 
-/// No software device compiles MSL.
+/// Seconds of compiling: none, as no software device compiles MSL.
 const COMPILING: [f64; 2] = [0.0; 2];
 
 /// Every mainloop.
@@ -127,7 +127,8 @@ const DIRECT: &[Variant] = &[Variant {
         shares: AppleShares { f32: 0.52, half: 0.54, along_k: 0.52, large: 0.52, late: 0.76 },
         // A core of the late generation finds in its own cache what its only simdgroup reads again.
         late_passed: 0.2,
-        // Element by element through threadgroup memory, with two barriers. An assumption.
+        // A partial step goes element by element through threadgroup memory, with two barriers. An
+        // assumption.
         partial: 5.0,
     },
 }];
@@ -148,7 +149,7 @@ const GEMV: &[Variant] = &[
     gemv("16x16t", [16, 16], Role::A, 2),
 ];
 
-/// Against an operand along K, of which each simdgroup has `lines`.
+/// A variant against an operand along K. Each simdgroup has `lines` of its lines.
 const fn gemv(name: &'static str, [bm, bn]: [u32; 2], role: Role, lines: u32) -> Variant {
     let streamed = Streamed { role, along_k: true };
     let [few, many] = streamed.few_and_many([bm, bn]);
@@ -179,7 +180,7 @@ const GEVM: &[Variant] = &[
     gevm("64x4", [64, 4], Role::A, 8),
 ];
 
-/// Against an operand across K, whose lines lie beside each other: each thread has eight.
+/// A variant against an operand across K, whose lines lie beside each other: each thread has eight.
 const fn gevm(name: &'static str, [bm, bn]: [u32; 2], role: Role, simdgroups: u32) -> Variant {
     let streamed = Streamed { role, along_k: false };
     let [few, many] = streamed.few_and_many([bm, bn]);
@@ -218,8 +219,7 @@ fn streamed(variant: &Variant) -> Streamed {
     }
 }
 
-/// A slice of each operand; eight rows of sums per simdgroup come later to the same place, and need
-/// less.
+/// Bytes of a slice of each operand. The same memory later holds the sums, which are smaller.
 fn gemm_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
     let Variant { bm, bn, bk, .. } = *variant;
     let staged = staged(problem, caps).bytes() as u32;
@@ -230,7 +230,7 @@ fn gemm_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
     panel(bm, !problem.a.transposed) + panel(bn, problem.b.transposed)
 }
 
-/// A matrix, and eight rows of sums.
+/// Bytes of a matrix, and of eight rows of sums.
 fn direct_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
     64 * staged(problem, caps).bytes() as u32 + 8 * variant.bn * 4
 }

@@ -96,8 +96,8 @@ fn is_affine(format: Format, caps: &Caps) -> bool {
     format.is_of("affine") && (has_bf16(caps) || !format.planes().iter().any(in_bf16))
 }
 
-/// Whether Metal's language has bf16, as it does from 3.1 on. Where the version is not known, the
-/// compiler will say.
+/// Whether Metal's language has bf16, as it does from 3.1 on. If the version is not known, it is
+/// tried: the compiler will say.
 fn has_bf16(caps: &Caps) -> bool {
     caps.msl_version.is_none_or(|version| version >= 310)
 }

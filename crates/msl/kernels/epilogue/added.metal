@@ -3,7 +3,7 @@
 // provides: ended
 // constants: USE_RESIDUAL
 
-// With the residual's element `at`.
+// Ends with the residual's element `at`.
 INLINE float ended(thread const RESIDUAL_Format &residual, uint at, float y) {
     y = activation(y);
     return USE_RESIDUAL ? y + residual.load(at) : y;

@@ -2,7 +2,7 @@
 // needs: INLINE RESIDUAL_Format activation
 // provides: ended
 
-// With the gate's element `at`.
+// Ends with the gate's element `at`.
 INLINE float ended(thread const RESIDUAL_Format &gate, uint at, float y) {
     return y * activation(gate.load(at));
 }

@@ -13,8 +13,8 @@ INLINE float sum_k_splits(constant Params &params, device const float *sums, uin
     const uint first = (batch * params.m + row) * ld + col;
     float sum = 0;
     for (uint split = 0; split < params.scratch_splits; split += AHEAD) {
-        // Read at once: one after the other, each would wait for memory. Beyond the last split it
-        // is read again, and left out below.
+        // AHEAD sums are read at once: one after the other, each would wait for memory. Beyond the
+        // last split, its sum is read again, and left out below.
         float ahead[AHEAD];
         UNROLL
         for (uint i = 0; i < AHEAD; i += 1) {

@@ -1,5 +1,5 @@
-// Epilogue: alpha · x + beta · C + bias, and its end: added.metal or gated.metal. C is read only
-// when beta is not 0, which the device may be the first to know.
+// Epilogue: alpha · x + beta · C + bias, and its end: added.metal or gated.metal. C is read only if
+// beta is not 0, which may be known on the device alone.
 // needs: BIAS_Format C_Element INLINE Params RESIDUAL_Format ended
 // provides: Epilogue
 // constants: BIAS_ALONG_M USE_BETA USE_BIAS

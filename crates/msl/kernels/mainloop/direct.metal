@@ -1,8 +1,9 @@
-// Mainloop: a BM×BN tile of C per threadgroup, which is one simdgroup, as 8×8 matrices straight
-// from device memory: no barriers between simdgroups, and caches large enough on Apple's GPUs from
-// the third generation on. A matrix that would reach over an edge of C begins so far inward that
-// all of it exists, and its sums of other tiles are dropped. A matrix that reaches beyond K, or
-// whose elements are stored otherwise than they are multiplied, passes through threadgroup memory.
+// Mainloop: a threadgroup is one simdgroup and computes a BM×BN tile of C, as 8×8 matrices straight
+// from device memory. It needs no barriers between simdgroups, and the caches of Apple's GPUs are
+// large enough for it from the third generation on. A matrix that would reach over an edge of C
+// begins farther inward, where all of it exists; sums that it shares with other tiles are dropped.
+// A matrix that reaches beyond K, or whose elements are stored otherwise than they are multiplied,
+// passes through threadgroup memory.
 // needs: A_ARGUMENTS A_Format A_NEIGHBOURS A_OPERAND A_Operand B_ARGUMENTS B_Format B_NEIGHBOURS
 //        B_OPERAND B_Operand Dense END END_ARGUMENTS INLINE KERNEL SCHEDULE_VALUES SHARED SIMD
 //        Stored Tile UNROLL lane linear_id multiply params schedule threadgroup_at
@@ -27,8 +28,8 @@ struct Lies<Dense<Staged, Width>> {
 constexpr constant bool READY =
     Lies<A_Format>::READY && Lies<B_Format>::READY && A_NEIGHBOURS && B_NEIGHBOURS;
 
-// Where the eight lines of a matrix begin that would begin at x: at an edge, so far before it that
-// all of them exist. If there are fewer than eight in all, the difference wraps, and x it is.
+// The first of the eight lines of a matrix that would begin at x. At an edge it lies so far before
+// x that all eight exist. If there are fewer than eight in all, the difference wraps, and x it is.
 INLINE uint inward(uint x, uint x_end) {
     return min(x, x_end - 8);
 }
@@ -91,7 +92,7 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
         }
     }
     uint k = tile.k;
-    // Without a test in the way of every load, which would make each wait for the one before.
+    // This loop has no test in the way of a load, which would make each wait for the one before.
     if (READY && tile.row_end >= 8 && params.n >= 8) {
         for (; k + 8 <= tile.k_end; k += 8) {
             UNROLL
@@ -125,7 +126,7 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
             simdgroup_store(sums[i][j], shown + j * 8, BN);
         }
         simdgroup_barrier(mem_flags::mem_threadgroup);
-        // Each sum once: those before a matrix's own place are of another.
+        // Each sum is stored once: those before a matrix's own place are another matrix's.
         const uint own_row = tile.row + i * 8;
         for (uint at = lane; at < 8 * BN; at += SIMD) {
             const uint own_col = tile.col + at % BN / 8 * 8;

@@ -16,8 +16,8 @@ constexpr constant uint MATRICES_N = BN / SIMDGROUPS_N / 8;
 constexpr constant uint COLUMNS = MATRICES_N * 8;
 
 // A slice of an operand in threadgroup memory, X_TILE long and BK deep. It keeps the direction of
-// the storage: lines along K or along the tile, 16 bytes apart more than they are long, so that the
-// rows of a matrix lie in different banks.
+// the storage: lines along K or along the tile. Lines begin 16 bytes farther apart than they are
+// long, so that the rows of a matrix lie in different banks.
 
 template <typename Operand, typename Staged, uint TILE>
 struct Panel {
@@ -29,8 +29,8 @@ struct Panel {
     static constexpr constant uint WIDTH = Operand::Format::WIDTH;
     static constexpr constant uint LOADS = LENGTH / WIDTH;
 
-    // The slice that starts at (x, k), which is whole, or what there is of it: what lies at or
-    // beyond x_end or k_end is 0 and never read.
+    // Fills the slice that starts at (x, k). Unless it is whole, elements at or beyond x_end or
+    // k_end are 0 and never read.
     template <bool Whole>
     INLINE static void fill(threadgroup Staged *panel, thread const Operand &operand, uint x,
         uint x_end, uint k, uint k_end, uint thread_index) {
@@ -71,8 +71,8 @@ using Staged = Stored<STAGED>::Type;
 using A_Panel = Panel<A_Operand, Staged, BM>;
 using B_Panel = Panel<B_Operand, Staged, BN>;
 
-// Floats of threadgroup memory: the two slices, and in their place, when they are done with, eight
-// rows of sums per simdgroup, as matrices give no access to their elements.
+// Floats of threadgroup memory. It holds the two slices; later the same memory holds eight rows of
+// sums per simdgroup, because matrices give no access to their elements.
 constexpr constant uint SHARED_FLOATS =
     (A_Panel::SIZE + B_Panel::SIZE) * sizeof(Staged) / sizeof(float);
 static_assert(SIMDGROUPS * 8 * COLUMNS <= SHARED_FLOATS,

@@ -1,13 +1,13 @@
-// Mainloop for few rows, or few columns, against an operand that is stored along K: bound by
-// reading that operand once. Each simdgroup has LINES of its lines and all FEW of the others; its
-// lanes lie along K, with a SPAN of elements each, and their sums meet in simd_sum.
+// Mainloop for few rows, or few columns, against an operand that is stored along K. Its time is
+// that of reading that operand once. Each simdgroup has LINES lines of the operand and all FEW of
+// the other. Its lanes lie along K, with a SPAN of elements each, and their sums meet in simd_sum.
 // needs: A_ARGUMENTS A_Format A_OPERAND A_Operand B_ARGUMENTS B_Format B_OPERAND B_Operand END
 //        END_ARGUMENTS INLINE KERNEL SCHEDULE_VALUES SIMD Tile UNROLL lane linear_id params
 //        schedule simdgroup threadgroup_at
 // provides: Range SUMS accumulate step
 // constants: FEW LINES MANY_ROWS
 
-// LINES × SIMDGROUPS and FEW are the tile: along N and M, or along M and N where MANY_ROWS says so.
+// LINES × SIMDGROUPS and FEW are the tile: along N and M, or along M and N if MANY_ROWS.
 constexpr constant uint SUMS = LINES * FEW;
 static_assert(SUMS <= SIMD, "a lane for each sum");
 

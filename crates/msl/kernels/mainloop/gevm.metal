@@ -1,6 +1,6 @@
-// Mainloop for few rows, or few columns, against an operand that is stored across K: bound by
-// reading that operand once. A lane has eight neighbouring lines of it, eight lanes lie side by
-// side, and all others along K; their sums meet first within simdgroups, then in threadgroup
+// Mainloop for few rows, or few columns, against an operand that is stored across K. Its time is
+// that of reading that operand once. A lane has eight neighbouring lines of it. Eight lanes lie
+// side by side, all others along K; their sums meet first within simdgroups, then in threadgroup
 // memory.
 // needs: A_ARGUMENTS A_OPERAND A_Operand B_ARGUMENTS B_OPERAND B_Operand END END_ARGUMENTS Eight
 //        INLINE KERNEL SCHEDULE_VALUES SHARED SIMD Tile UNROLL lane linear_id params schedule
@@ -8,7 +8,7 @@
 // provides: ABREAST AHEAD STRIPES THREADS WIDTH accumulate step
 // constants: FEW MANY_ROWS SIMDGROUPS
 
-// WIDTH and FEW are the tile: along N and M, or along M and N where MANY_ROWS says so.
+// WIDTH and FEW are the tile: along N and M, or along M and N if MANY_ROWS.
 constexpr constant uint ABREAST = 8;
 constexpr constant uint WIDTH = ABREAST * 8;
 constexpr constant uint STRIPES = SIMD / ABREAST * SIMDGROUPS;
@@ -33,7 +33,7 @@ INLINE void step(thread const Many &many, uint line, uint n, thread const Few &f
         const uint at = k + s * STRIPES;
         UNROLL
         for (uint j = 0; j < FEW; j += 1) {
-            // Nothing times an infinity would be no number.
+            // Beyond K both factors are 0: an infinity in one would make NaN of 0 in the other.
             const float x =
                 Whole || at < k_end ? few.load(min(other + j, other_end - 1), at) : 0.0f;
             UNROLL

@@ -115,7 +115,7 @@ struct X_Format {
         for (uint h = 0; h < HALVES; h += 1) {
             UNROLL
             for (uint j = 0; j < HALF; j += 1) {
-                // A power of two, divided by which nothing is rounded.
+                // Dividing by a power of two rounds nothing.
                 const float place = 1.0f / float(1 << (j * X_BITS));
                 spread.at[h * HALF + j] = x.at[h * HALF + j] * place;
                 spread.sum += x.at[h * HALF + j];

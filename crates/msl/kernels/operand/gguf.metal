@@ -20,7 +20,7 @@ struct X_Codes {
         return float(reinterpret_cast<device const half *>(scales)[j]);
     }
 
-    // The scale of a block; of exponents 2^(byte - 128), or 0 where that is subnormal.
+    // The scale of a block. Exponents stand for 2^(byte - 128), or for 0 if that is subnormal.
     INLINE float scale(uint block) const thread {
         if (X_TABLE == 3) {
             return as_type<float>((max(uint(scales[block]), 1u) - 1) << 23);

@@ -29,7 +29,7 @@ struct X_Codes {
         return as_type<float>(magnitude | nan | (code & 0x80) << 24);
     }
 
-    // The scale of the block that holds element i; of e8m0 2^(byte - 127), or 0 where that is
+    // The scale of the block that holds element i. In e8m0 it is 2^(byte - 127), or 0 if that is
     // subnormal.
     INLINE float scale(uint i) const thread {
         const uint byte = scales[i / X_BLOCK];

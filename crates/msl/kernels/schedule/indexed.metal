@@ -3,8 +3,8 @@
 // whatever the buffer holds.
 //
 // Tiles of the same columns follow one another, row by row. So rows that name one entry read its
-// columns together, from the cache. A pass may compute a range of the rows only; its rows count
-// from there, the indices in the buffer do not.
+// columns together, from the cache. A pass may compute only a range of the rows. Its rows count
+// from the start of the range, the indices in the buffer from that of the whole.
 // needs: INLINE Params Tile
 // provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries entry_indices schedule
 // constants: BN OFFSETS_SLOT

@@ -1,13 +1,13 @@
 // Schedule: rows of A and C in segments, one per entry of B, with the segments' ends on the device.
 //
-// Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles,
-// which is never too few, since each segment wastes less than one; and at most M, since none is
+// Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles.
+// These are never too few, since each segment wastes less than one; and at most M, since none is
 // without a row. A threadgroup walks the ends until it finds its own; those left over have nothing
-// to do. All of it is there once per K split. An end below its start or beyond M is clamped, so
-// that no row outside C is touched whatever the buffer holds.
+// to do. All rows of tiles are there once per K split. An end below its start or beyond M is
+// clamped, so that no row outside C is touched whatever the buffer holds.
 //
-// A pass may compute a range of the rows and of the groups only; its rows and groups count from
-// there, the ends in the buffer do not.
+// A pass may compute only a range of the rows and of the groups. Its rows and groups count from the
+// start of the range, the ends in the buffer from that of the whole.
 // needs: INLINE Params Tile
 // provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries group_ends schedule
 // constants: BM BN OFFSETS_SLOT

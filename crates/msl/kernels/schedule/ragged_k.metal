@@ -2,7 +2,8 @@
 // end below its start or beyond K is clamped, so that no element outside A and B is touched
 // whatever the buffer holds.
 //
-// A pass may compute a range of the entries only, which count from there; the ends do not.
+// A pass may compute only a range of the entries. Its entries count from the start of the range,
+// the ends in the buffer from that of the whole.
 // needs: INLINE Params Tile banded
 // provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries k_ends schedule
 // constants: BM BN OFFSETS_SLOT
