@@ -5,9 +5,9 @@
 //! 2. In a line `const NAME: type = value; //param` the value is replaced.
 //! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by
 //!    the operand's name.
-//! 4. A loop marked `//unroll` is repeated in blocks with a constant index, where the pass says so:
+//! 4. A loop marked `//unroll` is repeated in blocks with a constant index, if the pass says so:
 //!    see `unroll.rs`.
-//! 5. Where the pass strides, a workgroup runs the body of `main` for its own tile, then for the
+//! 5. If the pass strides, a workgroup runs the body of `main` for its own tile, then for the
 //!    one that is as many tiles further as there are workgroups, and so on, until it returns. Such
 //!    a mainloop ends with a barrier.
 //! 6. Aliases are expanded: see `aliases.rs`.

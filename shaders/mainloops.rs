@@ -136,8 +136,8 @@ const GEMV: &[Variant] = &[
     gemv("16x32", [16, 8], 4, 32),
 ];
 
-/// Each of `lanes` invocations side by side has all rows and `cols` columns of the tile, and there
-/// are `stripes` along K.
+/// A variant with `lanes` invocations side by side and `stripes` along K. Each has all rows and
+/// `cols` columns of the tile.
 const fn gemv(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u32) -> Variant {
     let threads = lanes * stripes;
     Variant {
@@ -195,8 +195,8 @@ const DOT: &[Variant] = &[
     dot("2x64x32", 2, 16, 32, 1, [0.90, 3.0, 4.0, 1.15]),
 ];
 
-/// `lanes` groups of `stripes` invocations, side by side, have four columns each, and after them as
-/// many others: `turns` times in all.
+/// A variant with `lanes` groups of `stripes` invocations side by side. Each group has four columns
+/// at a time, `turns` times.
 const fn dot(
     name: &'static str,
     rows: u32,
@@ -244,7 +244,7 @@ const fn staged_bytes(rows: u32, threads: u32, turns: u32, bytes: u32, chunk: u3
     groups * 12 + if digits > sums { digits } else { sums }
 }
 
-/// Groups of columns side by side, and how often.
+/// Groups of columns side by side, and the turns of each.
 fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
     let Access::Bytes { stripes, .. } = variant.access else {
         unreachable!("{}: {:?}", variant.name, variant.access);
@@ -253,8 +253,9 @@ fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
     [lanes, variant.bn / (variant.sums[1] * lanes)]
 }
 
-/// Elements of each row in workgroup memory at a time, and whether that is a whole row, if it is
-/// long and of whole steps. Rows that are not share the texts of powers of two.
+/// Elements of each row in workgroup memory at a time, and whether that is the whole row: if it is
+/// long enough, fits, and has whole steps. Other lengths are powers of two, so that they share
+/// texts.
 fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> (u32, bool) {
     let Access::Bytes { stripes, groups } = variant.access else { return (SHORTEST, false) };
     let most = caps.max_workgroup_bytes.saturating_sub(KIT.schedule_bytes(problem.grouping));
@@ -318,7 +319,8 @@ const ROWS: &[Variant] = &[
     rows("4x8x64", [4, 8], 1, 64),
 ];
 
-/// `lanes` groups of `stripes` invocations, side by side, have `cols` columns each.
+/// A variant with `lanes` groups of `stripes` invocations side by side, which have `cols` columns
+/// each.
 const fn rows(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u32) -> Variant {
     let threads = lanes * stripes;
     Variant {
@@ -369,7 +371,7 @@ const SIMT: &[Variant] = &[
     simt("32x32x32", [32, 32, 32], [4, 4]),
 ];
 
-/// TM×TN of the tile per invocation.
+/// A variant with TM×TN of the tile per invocation.
 const fn simt(name: &'static str, [bm, bn, bk]: [u32; 3], [tm, tn]: [u32; 2]) -> Variant {
     let threads = (bm / tm) * (bn / tn);
     Variant {

@@ -171,7 +171,7 @@ const OPERANDS: &[OperandDef] = &[
     }),
 ];
 
-/// Whether it is an affine format of so many bits.
+/// Whether it is an affine format of `bits` bits.
 fn is_affine_of(format: Format, bits: &str) -> bool {
     is_one_of(format, |name| {
         let bits_and_more = name.strip_prefix("affine-").and_then(|rest| rest.strip_prefix(bits));
@@ -183,8 +183,9 @@ fn is_one_of(format: Format, names: impl Fn(&str) -> bool) -> bool {
     if let Format::Quantized(format) = format { names(format.name()) } else { false }
 }
 
-/// Operations of decoding, as measured on an H200: 0.3 ps of 4-bit weights. On the way into panels,
-/// those of bytes are from 128 to 1,024 rows, those of fours from 16 rows alone.
+/// Operations of decoding a weight, as measured on an H200: 0.3 ps for 4 bits. Those into panels
+/// were measured from 128 to 1,024 rows for loaders of bytes, with 16 rows alone for loaders of
+/// fours.
 const DECODE: f64 = 18.0;
 
 /// A loader of 32 codes at a time, as bytes, and its operations of decoding, in f32 and into
@@ -390,7 +391,8 @@ const ALL_ROWS: &str = "schedule/all_rows.wgsl";
 
 const COUNTED_ROWS: &str = "schedule/masked_rows.wgsl";
 
-/// They walk over the ends: no pass reads the table while it writes other packed memory.
+/// Ranges of K by walking over the ends: no pass reads the table while it writes other packed
+/// memory.
 const RANGES_OF_K: &[&str] = &["schedule/ragged_k.wgsl", "mainloop/range_of_k.wgsl"];
 
 const BATCHED: ScheduleDef = ScheduleDef {

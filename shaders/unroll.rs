@@ -12,8 +12,8 @@ use std::collections::HashMap;
 /// The expressions of names that a bound may have.
 type Constants<'a> = HashMap<&'a str, Cow<'a, str>>;
 
-/// A loop is repeated at most so often: none of ours needs more, and a bound with a mistake in it
-/// must not fill the memory.
+/// Repetitions of a loop, at most: none of ours needs more, and a bound with a mistake in it must
+/// not fill the memory.
 const MOST_REPETITIONS: u32 = 256;
 
 /// The text with every marked loop repeated.
@@ -84,7 +84,7 @@ fn closing(lines: &[&str]) -> Result<usize, String> {
     Err(format!("a loop to unroll is not closed: {:?}", lines.first()))
 }
 
-/// Constants that refer to each other, at most so deep.
+/// Depth of constants that refer to each other, at most.
 const MOST_DEPTH: u32 = 16;
 
 /// Value of an expression of u32 literals, constants, `+ - * / %` and parentheses.

@@ -1,5 +1,5 @@
-// To affine codes: a scale and a bias per block, in f32, f16 or bf16. The arithmetic is that of
-// crates/core/src/quant/affine.rs, operation by operation.
+// Converts to affine codes: a scale and a bias per block, in f32, f16 or bf16. The arithmetic is
+// that of crates/core/src/quant/affine.rs, operation by operation.
 // needs: BITS BLOCK Block FLOAT_INFINITY FLOAT_SIGN float_div float_finite float_key float_level
 //        float_of_key float_rint float_sub float_to_half weight
 // provides: Fit LEVELS NUMBER SMALLEST biases code_of fit number put_second
@@ -16,13 +16,13 @@ const SMALLEST: u32 = 0x33d6bf95u;
 struct Fit {
     scale: u32,
     bias: u32,
-    // The stored elements, not converted.
+    // Scale and bias as they are stored.
     numbers: vec2<u32>,
     // Whether the format holds the block.
     holds: bool,
 }
 
-// A stored number, not converted.
+// A number of f32 as it is stored, in the type of scales and biases.
 fn number(x: u32) -> u32 {
     if NUMBER == 0u {
         return x;

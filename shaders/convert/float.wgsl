@@ -98,7 +98,8 @@ fn float_mul(a: u32, b: u32) -> u32 {
     }
     let p = float_unpack(x);
     let q = float_unpack(y);
-    // 24 bits each, in halves of 12; of the product the upper 32 bits of 48.
+    // The factors have 24 bits each, in halves of 12. The upper 32 of the product's 48 bits are
+    // kept.
     let u = vec2<u32>(p.significand >> 19u, (p.significand >> 7u) & 0xfffu);
     let v = vec2<u32>(q.significand >> 19u, (q.significand >> 7u) & 0xfffu);
     let low = u.y * v.y;
@@ -143,7 +144,7 @@ fn float_finite(x: u32) -> bool {
     return (x & FLOAT_INFINITY) != FLOAT_INFINITY;
 }
 
-// The nearest integer to |x|, where that is below 2^23, and else 0; a tie goes to the even one, or
+// The nearest integer to |x| if that is below 2^23, otherwise 0. A tie goes to the even one, or
 // away from 0.
 fn float_integer(x: u32, away: bool) -> u32 {
     let magnitude = x & ~FLOAT_SIGN;
@@ -175,7 +176,7 @@ fn float_level(x: u32, most: u32) -> u32 {
     return min(float_integer(x, false), most);
 }
 
-// Integers in the order of the numbers.
+// An integer for each number, in the order of the numbers.
 fn float_key(x: u32) -> u32 {
     return select(x | FLOAT_SIGN, ~x, x >= FLOAT_SIGN);
 }

@@ -1,5 +1,6 @@
-// To the microscaling formats: codes of e2m1 in 4 bits or e4m3 in 8, and a scale per block, a power
-// of two or in e4m3. The arithmetic is that of crates/core/src/quant/mx.rs, operation by operation.
+// Converts to the microscaling formats: codes of e2m1 in 4 bits or e4m3 in 8, and a scale per
+// block, a power of two or in e4m3. The arithmetic is that of crates/core/src/quant/mx.rs,
+// operation by operation.
 // needs: BITS BLOCK Block FLOAT_SIGN float_div float_finite float_mul float_pack float_unpack
 //        weight
 // provides: BEYOND_E4M3 E4M3_SCALE Fit LARGEST MOST code_of e2m1 e4m3 fit number_of_e4m3
@@ -8,8 +9,9 @@
 // Whether scales are in e4m3.
 const E4M3_SCALE: bool = false; //param
 
-// The largest weight under a power of two: 3.5 · 2^126 for codes of e2m1, the last number before
-// 248 · 2^120 for those of e4m3. Under a scale in e4m3, the largest scale that is wanted: 480.
+// LARGEST is the largest weight under a power of two: 3.5 · 2^126 for codes of e2m1, the last
+// number before 248 · 2^120 for those of e4m3. BEYOND_E4M3 is the largest scale that may be wanted
+// in e4m3: 480.
 const LARGEST: u32 = select(0x7f77ffffu, 0x7f600000u, BITS == 4u);
 const BEYOND_E4M3: u32 = 0x43f00000u;
 // The largest code: 6 or 448.
@@ -23,7 +25,8 @@ struct Fit {
     holds: bool,
 }
 
-// The nearest code of a finite number; ties go to the even one. Beyond the largest it is that.
+// The nearest code of a finite number; ties go to the even one. Larger numbers get the largest
+// code.
 fn e4m3(x: u32) -> u32 {
     let magnitude = x & ~FLOAT_SIGN;
     let sign = (x & FLOAT_SIGN) >> 24u;
@@ -80,7 +83,7 @@ fn fit(block: Block) -> Fit {
 }
 
 fn code_of(w: u32, fit: Fit) -> u32 {
-    // Under a scale that was rounded to zero every weight is.
+    // Every weight is zero under a scale that was rounded to zero.
     let x = select(float_div(w, fit.scale), 0u, fit.scale == 0u);
     if BITS == 4u {
         return e2m1(x);

@@ -1,5 +1,5 @@
 // Output in f32, f16 or bf16 as words, four elements at a time, rounded by integers alone. The
-// invocation that writes a word owns all of it: where only one half is C's, the other stays.
+// invocation that writes a word owns all of it: if only one half is C's, the other stays.
 // needs: float_to_half
 // provides: C_TYPE c_data c_put
 

@@ -1,11 +1,11 @@
-// To Q8_0 (GGUF): signed bytes, and a scale in f16 per block. The arithmetic is that of
+// Converts to Q8_0 (GGUF): signed bytes, and a scale in f16 per block. The arithmetic is that of
 // crates/core/src/quant/gguf.rs, operation by operation.
 // needs: BLOCK Block FLOAT_SIGN float_div float_integer float_mul float_to_half weight
 // provides: Fit code_of fit put_second
 
 struct Fit {
     inverse: u32,
-    // The stored scale, not converted.
+    // The scale as it is stored.
     numbers: vec2<u32>,
     // Whether the format holds the block.
     holds: bool,
@@ -22,7 +22,7 @@ fn fit(block: Block) -> Fit {
 }
 
 fn code_of(w: u32, fit: Fit) -> u32 {
-    // Where the inverse is infinite, all codes are 0.
+    // If the inverse is infinite, all codes are 0.
     let x = float_mul(w, fit.inverse);
     let magnitude = float_integer(x, true);
     return select(magnitude, 0u - magnitude, x >= FLOAT_SIGN) & 0xffu;

@@ -1,5 +1,5 @@
-// Activations, in f32. The arguments of tanh and exp are kept where neither overflows; beyond, the
-// result is x or vanishes in f32.
+// Activations, in f32. The arguments of tanh and exp are clamped so that neither overflows; beyond,
+// the result is x or vanishes in f32.
 // needs: nothing
 // provides: ACTIVATION activation
 

@@ -4,7 +4,7 @@
 
 const USE_RESIDUAL: bool = false; //param
 
-// For n neighbouring columns of a row.
+// Ends n neighbouring columns of a row.
 fn ended(batch: u32, row: u32, col: u32, n: u32, y: vec4<f32>) -> vec4<f32> {
     var sum = activation(y);
     if USE_RESIDUAL {

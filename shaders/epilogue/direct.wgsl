@@ -1,6 +1,6 @@
-// The end of a mainloop that stores its result: up to four neighbouring columns of a row, of which
-// those beyond the edge are dropped. The column is a multiple of 4, so an invocation owns every
-// word of C that it writes; of C_STEP, where it says so itself.
+// The end of a mainloop that stores its result: up to four neighbouring columns of a row. Columns
+// beyond the edge are dropped. The first column is a multiple of 4, or of C_STEP if the mainloop
+// stores as many. So an invocation owns every word of C that it writes.
 // needs: Tile a_summed c_index c_store4 epilogue params
 // provides: store
 

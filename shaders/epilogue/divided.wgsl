@@ -10,8 +10,8 @@ struct Scales {
     columns: array<vec4<u32>, MATRICES_N>,
 }
 
-// For an invocation whose first element has this row and column. Beyond an edge, where nothing is
-// stored, those at the edge are read.
+// The powers for an invocation whose first element has this row and column. Beyond an edge, where
+// nothing is stored, the powers at the edge are read.
 fn scales_of(tile: Tile, row: u32, col: u32) -> Scales {
     var scales: Scales;
     for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
@@ -29,8 +29,8 @@ fn scales_of(tile: Tile, row: u32, col: u32) -> Scales {
     return scales;
 }
 
-// The sums of a part of matrix (i, j), of the operands as they were before. Both factors of a power
-// are about its root, so that f32 has what lies between where it has the result.
+// The sums of a part of matrix (i, j), as the operands gave them before they were divided. Both
+// factors of a power are about its root: if f32 has the result, it has what lies between.
 fn restored(scales: Scales, i: u32, j: u32, part: u32, sums: vec4<f32>) -> vec4<f32> {
     let row = scales.rows[i * PARTS + part];
     let columns = scales.columns[j];

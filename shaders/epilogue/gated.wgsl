@@ -4,7 +4,7 @@
 // needs: activation params residual_base residual_load4_masked
 // provides: ended
 
-// For n neighbouring columns of a row.
+// Ends n neighbouring columns of a row.
 fn ended(batch: u32, row: u32, col: u32, n: u32, y: vec4<f32>) -> vec4<f32> {
     let gate = residual_load4_masked(residual_base(batch) + row * params.residual_ld + col, n);
     return y * activation(gate);

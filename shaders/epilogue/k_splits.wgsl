@@ -13,8 +13,8 @@ fn sum_k_splits(batch: u32, row: u32, col: u32) -> vec4<f32> {
     var sum = vec4<f32>();
     for (var split = 0u; split < params.scratch_splits; split += AHEAD) {
         var sums: array<vec4<f32>, AHEAD>;
-        // Beyond the last split it is read again, and left out below: a branch would make the loads
-        // wait for one another.
+        // Beyond the last split, its sum is read again, and left out below: a branch would make the
+        // loads wait for one another.
         for (var i = 0u; i < AHEAD; i += 1u) { //unroll
             sums[i] = partial_sums[first + min(split + i, params.scratch_splits - 1u) * step];
         }

@@ -7,7 +7,7 @@ fn c_index(batch: u32, row: u32, col: u32) -> u32 {
     return c_base(batch) + row * params.c_ld + col;
 }
 
-// For n neighbouring columns of a row.
+// Ends n neighbouring columns of a row.
 fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) -> vec4<f32> {
     return ended(batch, row, col, n, x);
 }

@@ -1,5 +1,5 @@
-// Epilogue: alpha · x + beta · C + bias, and its end: added.wgsl or gated.wgsl. C is read only when
-// beta is not 0, which the device may be the first to know.
+// Epilogue: alpha · x + beta · C + bias, and its end: added.wgsl or gated.wgsl. C is read only if
+// beta is not 0, which may be known on the device alone.
 // needs: bias_base bias_load c_base c_load4_masked ended params
 // provides: BIAS_ALONG_M USE_BETA USE_BIAS c_index epilogue
 
@@ -11,7 +11,7 @@ fn c_index(batch: u32, row: u32, col: u32) -> u32 {
     return c_base(batch) + row * params.c_ld + col;
 }
 
-// For n neighbouring columns of a row; what lies beyond them is neither read nor meant.
+// Takes n neighbouring columns of a row; components beyond them are not read and mean nothing.
 fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) -> vec4<f32> {
     var y = params.alpha * x;
     if USE_BETA && params.beta != 0.0 {

@@ -3,8 +3,8 @@
 // needs: nothing
 // provides: C_STEP c_data c_load c_store4
 
-// Columns that are stored together where invocations can share them out: singly, neighbours store
-// neighbouring columns.
+// Columns that are stored together, if invocations can share them out. With one, neighbouring
+// invocations store neighbouring columns.
 const C_STEP: u32 = 1u;
 
 @group(0) @binding(3) var<storage, read_write> c_data: array<f16>;

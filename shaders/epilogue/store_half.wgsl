@@ -1,5 +1,5 @@
 // Output in a 16-bit type, f16 or bf16, as halves of words. The invocation that writes a word owns
-// all of it: where only one half is C's, the other is written back as it was.
+// all of it: if only one half is C's, the other is written back as it was.
 // needs: widen
 // provides: C_BF16 C_STEP c_data c_load c_store4 c_store_word narrow narrow_bf16 narrow_f16
 

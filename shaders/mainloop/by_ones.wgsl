@@ -1,5 +1,5 @@
-// Products of a group of 32 weights that a loader of bytes reads, one by one: what mainloops turn
-// to where their own way is not finite.
+// Adds the products of a group of 32 weights, which a loader of bytes reads, one by one. Mainloops
+// turn to this if their own sums are not finite.
 // needs: B_CODE_STEP B_MORE B_PAIRED B_Raw a_load8 a_widen8 b_bytes b_numbers
 // provides: GROUP by_ones code_at is_finite
 
@@ -10,7 +10,7 @@ fn is_finite(number: f32) -> bool {
     return (bitcast<u32>(number) & 0x7f800000u) != 0x7f800000u;
 }
 
-// Which of 16 codes has a byte of a word.
+// Which of 16 codes a byte of a word has.
 fn code_at(word: u32, byte: u32) -> u32 {
     return select(word * 4u + byte, word / 2u * 8u + byte * 2u + word % 2u, B_PAIRED);
 }

@@ -1,11 +1,17 @@
-// Mainloop for matrix units: a BM×BN tile of C per workgroup, and of it a subtile per subgroup, as
-// matrices that the whole subgroup holds. Slices of A and B, BK deep, pass through workgroup
-// memory; the next ones are fetched into registers while the current one is multiplied. Where tiles
-// are small, subgroups share the depth of a slice as well, and their sums are added at the end.
+// Mainloop for matrix units. A workgroup computes a BM×BN tile of C, and each of its subgroups a
+// subtile of that, as matrices of sums that the whole subgroup holds in registers.
 //
-// It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what
-// other invocations stored in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix
-// units").
+// Slices of A and B, BK deep, go from memory to registers, from there to a panel in workgroup
+// memory (panel.wgsl), and from there to matrices. While a slice is multiplied, the next ones are
+// on their way to registers. At the end the sums go through workgroup memory to C.
+//
+// Each step along K is in one slice. A subgroup multiplies all steps of a slice; in small tiles
+// several subgroups share a subtile, each takes some of the steps, and their sums are added at the
+// end. Barriers before and after each product keep a panel from being changed while it is read.
+// Lines beyond an edge give sums that are not stored; steps beyond K are zeros.
+//
+// SPIR-V does not promise, for the text that naga makes of this, that what other invocations stored
+// in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix units").
 // needs: A_FETCHES A_K_CONTIGUOUS A_Matrix A_Words B_FETCHES B_PART B_SPAN B_Words C_Matrix C_STEP
 //        Element SIZE Sum VECTOR a_base a_fetch a_matrix a_put b_base b_fetch b_fetch_all b_matrix
 //        b_put b_put_all linear_id params restored scales_of schedule store
@@ -20,26 +26,26 @@ const BK: u32 = 32u; //param
 const SUBGROUPS_M: u32 = 2u; //param
 const SUBGROUPS_N: u32 = 2u; //param
 const SUBGROUPS_K: u32 = 1u; //param
-// Places in workgroup memory for the sums of so many subgroups along K: fewer leave room for more
-// workgroups on a core.
+// Subgroups along K whose sums have places in workgroup memory at a time. Fewer places leave room
+// for more workgroups on a core.
 const PLACES: u32 = 1u; //param
 // Slices that are on their way at a time: more for small tiles, whose arithmetic does not last as
-// long as a load. A K split is a multiple of as many.
+// long as a load. A K split is a multiple of AHEAD slices.
 const AHEAD: u32 = 1u; //param
 // Elements between the lines of a slice in workgroup memory.
 const PAD: u32 = 8u; //param
-// Steps along K after which sums are added to those of the steps before, and begin anew: matrix
-// units round toward zero, so that the error grows with the length of a chain of additions. 0 where
-// one chain has all of them.
+// Steps along K after which sums are added to those of the steps before, and begin anew. Matrix
+// units round toward zero, so the error grows with the length of a chain of additions. 0 if one
+// chain has all steps.
 const CHAIN: u32 = 0u; //param
-// Whether ranges of K begin and end anywhere. Their slices then begin at whole vectors, and what
-// they hold of other ranges counts as zero, of A and of B: there may be infinities.
+// Whether ranges of K begin and end anywhere. Slices then begin at whole vectors. Elements of other
+// ranges in them count as zero, in A and in B: either may hold infinities.
 const RANGES: bool = false; //param
 // Loops over K, of which a tile takes one: groups have many tiles with few rows. Loop i multiplies
-// the first i + 1 of LOOPS equal parts of a tile, and serves tiles that have no rows beyond these.
+// the first i + 1 of LOOPS equal parts of a tile, and serves tiles that have no rows beyond them.
 const LOOPS: u32 = 1u; //param
 // Slices that are on their way at a time in loops over parts of a tile: their arithmetic is shorter
-// than a load, and fewer sums leave more registers. If K is no multiple of so many slices, tiles
+// than a load, and fewer sums leave more registers. If K is no multiple of PART_AHEAD slices, tiles
 // take the last loop.
 const PART_AHEAD: u32 = 1u; //param
 
@@ -50,8 +56,8 @@ const SUBTILES: u32 = SUBGROUPS_M * SUBGROUPS_N;
 const THREADS: u32 = SUBTILES * SUBGROUPS_K * SUBGROUP;
 // Steps along K of a slice that a subgroup takes.
 const DEPTH: u32 = BK / SUBGROUPS_K;
-// A subgroup's matrices along M and along N. Along M those of all subgroups alternate, so that each
-// has matrices in every part of a tile.
+// A subgroup's matrices along M and along N. Along M the matrices of all subgroups alternate, so
+// that each subgroup has some in every part of a tile.
 const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
 const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 // Elements of a matrix.
@@ -61,10 +67,10 @@ const TOGETHER: u32 = SUBGROUPS_K * SUBGROUP * C_STEP;
 // Parts in which a matrix is stored.
 const PARTS: u32 = (ELEMENTS + TOGETHER - 1u) / TOGETHER;
 const_assert CHAIN % (AHEAD * BK) == 0u;
-// Whether AHEAD slices share the loads of codes. Of a row a slice has 32 bytes of 4-bit codes, and
-// memory is slow at such short pieces; AHEAD slices have more. Each load then has B_PART steps of
-// every slice, so that the steps of one slice lie apart, in A too. Thus A is read in short pieces,
-// and this pays where its tile is smaller than that of B.
+// Whether AHEAD slices share the loads of codes. One slice has only 32 bytes of a row of 4-bit
+// codes, and memory is slow at pieces so short; AHEAD slices have more. Each load then has B_PART
+// steps of every slice, so the steps of one slice lie apart, in A too. A is then read in short
+// pieces: this pays if its tile is smaller than that of B.
 const SHARED: bool = B_SPAN == 32u && AHEAD > 1u && A_TILE < B_TILE && !RANGES;
 const_assert !SHARED || B_PART % VECTOR == 0u;
 // Distance along K of the first steps of two slices.
@@ -73,7 +79,7 @@ const STEP: u32 = select(BK, B_PART, SHARED);
 // Places for matrices of sums: WGSL gives no access to the elements of one in registers.
 var<workgroup> shown: array<vec4<Sum>, SUBTILES * PLACES * ELEMENTS / 4u>;
 
-// C_STEP elements from here on, and nothing that is meant after them.
+// C_STEP elements from here on; the components after them mean nothing.
 fn shown_at(at: u32) -> vec4<f32> {
     if C_STEP == 4u {
         return vec4<f32>(shown[at / 4u]);
@@ -98,7 +104,7 @@ fn step_of(at: u32) -> u32 {
     return at;
 }
 
-// A step along K, or the last vector of so many before the end of its range.
+// A step along K; beyond the end of its range, the start of the last vector in it.
 fn step_within(step: u32, k_end: u32, vector: u32) -> u32 {
     if RANGES {
         return min(step, (max(k_end, 1u) - 1u) / vector * vector);
@@ -156,8 +162,8 @@ fn main(
             b_next[s] = b_fetch(thread, b, tile.col, params.n, k + s * BK, range.y, B_FETCHES);
         }
     }
-    // The sums before the chain at hand. Of one chain alone nothing of this is left, nor of the
-    // loop around its steps.
+    // The sums before the chain at hand. With one chain alone, neither this nor the loop around its
+    // steps is left in the compiled code.
     var before: array<C_Matrix, MATRICES_M * MATRICES_N>;
     let rows_left = tile.row_end - tile.row;
     let whole_slices = (range.y - range.x) % (PART_AHEAD * BK) == 0u;
@@ -168,7 +174,7 @@ fn main(
         let live: u32 = MATRICES_M * (which + 1u) / LOOPS;
         let loads_of_a = select(A_FETCHES, (A_FETCHES * (which + 1u) + LOOPS - 1u) / LOOPS,
             A_K_CONTIGUOUS);
-        // The last loop has AHEAD.
+        // The last loop has AHEAD slices on their way.
         let slices: u32 = AHEAD + (PART_AHEAD - AHEAD) * (1u - (which + 1u) / LOOPS);
         while which == own_loop {
             for (var s = 0u; s < slices - AHEAD; s += 1u) { //unroll
@@ -272,7 +278,7 @@ fn main(
                     let at = part * TOGETHER + own;
                     if TOGETHER <= ELEMENTS || at < ELEMENTS {
                         // The places of a subtile lie SUBTILES matrices apart. (`subtile` is found
-                        // anew: else NVIDIA's driver makes 4096³ of bf16 3% slower.)
+                        // anew: otherwise NVIDIA's driver makes 4096³ of bf16 3% slower.)
                         var sum = shown_at(subgroup % SUBTILES * ELEMENTS + at);
                         for (var other = 1u; other < PLACES; other += 1u) {
                             sum += shown_at((other * SUBTILES + subtile) * ELEMENTS + at);

@@ -1,15 +1,17 @@
 // Mainloop for few rows against quantized weights, by products of bytes. 32 elements of a row of A
-// become whole numbers of 24 bits, in three signed bytes each, times a power of two that is theirs;
-// 32 weights are bytes times a scale, plus a bias. Elements of f16 within 2^12 of the largest of
-// their 32 lose nothing, nor do those of bf16 within 2^15. Sums with codes of 4 bits are exact,
-// others are rounded once more. By permission the whole numbers have 16 bits or 8.
+// become whole numbers of 24 bits (by permission 16 or 8) times one power of two; each number is
+// three signed bytes. 32 weights are bytes times a scale, plus a bias. Their product is then scale
+// · power · Σ number · byte + bias · power · Σ number. The first sum takes one product of four
+// bytes by four for each byte of the numbers. It is exact with codes of 4 bits; others are rounded
+// once more. Elements of f16 within 2^12 of the largest of their 32 lose nothing, nor do those of
+// bf16 within 2^15.
 //
-// A subgroup, or several along K, has COLS columns of each of TURNS groups, and each of its
-// invocations SPAN elements of K at a time, of which one load has the codes. A lies in workgroup
-// memory, CHUNK elements of each row.
+// A workgroup turns CHUNK elements of each row into bytes in workgroup memory, then multiplies. An
+// invocation has COLS columns at a time, TURNS times, and SPAN elements of K, whose codes are one
+// load. STRIPES invocations share columns; their sums meet in a tree whose order is fixed.
 //
-// A group with an infinity, a NaN or none but very small numbers has an infinite power. Sums that
-// are not finite in the end are added anew, product by product.
+// A group with an infinity, a NaN, or only very small numbers has an infinite power. Sums that are
+// not finite in the end are therefore added anew, product by product (by_ones.wgsl).
 // needs: B_CODE_STEP B_GROUPS B_MORE B_PAIRED B_Raw GROUP a_base a_line a_load8 a_widen8
 //        add_stripes b_base b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params
 //        schedule store
@@ -25,7 +27,7 @@ const STRIPES: u32 = 32u; //param
 const TURNS: u32 = 1u; //param
 // Signed bytes of an element of A.
 const BYTES: u32 = 3u; //param
-// A multiple of SPAN.
+// Elements of each row in workgroup memory at a time: a multiple of SPAN.
 const CHUNK: u32 = 1024u; //param
 // Whether a row is a chunk, so that the driver knows how many steps there are.
 const WHOLE: bool = false; //param
@@ -43,10 +45,10 @@ const SPANS: u32 = CHUNK / SPAN;
 const GROUPS: u32 = CHUNK / GROUP;
 // Vectors of 16 bytes that a group takes: the digits of each value, half by half.
 const DIGITS: u32 = 2u * BYTES;
-// Less than 2^23 by so much are the fractions of f32 that become too large for BYTES when they are
-// rounded: those from 127.5, 127.5 · 256 + 127 and so on.
+// Fractions of f32 from 2^23 less this on become too large for BYTES when they are rounded: that of
+// 127.5, that of 127.5 · 256 + 127, and so on.
 const BEYOND: u32 = 0x10101u - 0x10101u % (1u << (24u - 8u * BYTES));
-// Sums meet where A was.
+// Vectors of workgroup memory that hold A, and later the sums.
 const STAGED: u32 = max(ROWS * GROUPS * DIGITS, ROUND * THREADS);
 // Exponents of f32 between which the largest element of a group lies.
 const LEAST: u32 = 31u;
@@ -55,8 +57,8 @@ const LEAST_TOTAL: i32 = 16 * 32896;
 
 const_assert SUMS * COLS <= 32u;
 const_assert !WHOLE || SPANS % STRIPES == 0u;
-// Whether the first codes are on their way while elements of A become bytes: where an invocation
-// has at most two loads of codes, and these are small. Others need the registers.
+// Whether the first codes are on their way while elements of A become bytes: if an invocation has
+// at most two loads of codes, and small ones. Larger loads need the registers.
 const EARLY: bool = WHOLE && TURNS == 1u && B_GROUPS == 1u && SPANS <= 2u * STRIPES;
 
 var<workgroup> staged: array<vec4<u32>, STAGED>;
@@ -79,7 +81,7 @@ fn exponent_of(magnitude: u32) -> u32 {
     return (magnitude + BEYOND) >> 23u;
 }
 
-// Numbers times a power of two, rounded; 0 where that is 0, whatever they are.
+// Numbers times a power of two, rounded; 0 if that power is 0, whatever the numbers are.
 fn whole_numbers(numbers: vec4<f32>, by: f32) -> vec4<i32> {
     return select(vec4<i32>(), vec4<i32>(round(numbers * by)), vec4<bool>(by > 0.0));
 }
@@ -100,9 +102,9 @@ fn sum_of(numbers: vec4<i32>) -> i32 {
     return numbers.x + numbers.y + numbers.z + numbers.w;
 }
 
-// The sum of 16 whole numbers, and that of their third bytes. Offsets of codes want both: 20 bits
-// for what the third bytes leave, from 16 · -32896 to 16 · 32639, and 12 bits for these, up to 16 ·
-// 127.
+// The sum of 16 whole numbers. Offsets of codes also want the sum of their third bytes, up to 16 ·
+// 127, in the upper 12 bits. The lower 20 bits then have what the third bytes leave, from 16 ·
+// -32896 to 16 · 32639.
 fn total_of(total: i32, upper: i32) -> i32 {
     if B_MORE == 0 {
         return total;
@@ -110,8 +112,8 @@ fn total_of(total: i32, upper: i32) -> i32 {
     return (upper << 20u) | (total - upper * 65536 + LEAST_TOTAL);
 }
 
-// The sum of a group's third bytes, or 0 where nobody asks, and what these leave of the sum of its
-// numbers.
+// The sum of a group's third bytes, or 0 if codes have no offset, and what these leave of the sum
+// of its numbers.
 fn totals_at(place: u32) -> vec2<i32> {
     let first = totals[place];
     let second = totals[ROWS * GROUPS + place];
@@ -177,7 +179,7 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
     }
 }
 
-// Loads from k on of a chunk.
+// Loads of the chunk that begins at k.
 fn spans_from(k: u32, k_end: u32) -> u32 {
     if WHOLE {
         return SPANS;
@@ -185,7 +187,7 @@ fn spans_from(k: u32, k_end: u32) -> u32 {
     return min(CHUNK, k_end - k) / SPAN;
 }
 
-// The codes of a load of each of COLS columns. Beyond the last one it is read again.
+// The codes of one load of each of COLS columns. Beyond the last column, that column is read again.
 fn raw_columns(base: u32, col: u32, k: u32) -> array<B_Raw, COLS> {
     var raw: array<B_Raw, COLS>;
     for (var c = 0u; c < COLS; c += 1u) { //unroll
@@ -194,7 +196,7 @@ fn raw_columns(base: u32, col: u32, k: u32) -> array<B_Raw, COLS> {
     return raw;
 }
 
-// A number, and the products of 32 codes and the bytes of a digit.
+// A number plus the products of 32 codes with one digit of each of 32 whole numbers.
 fn dots(number: i32, codes: array<vec4<u32>, 2>, low: vec4<u32>, high: vec4<u32>) -> i32 {
     let half = number + dot4I8Packed(codes[0].x, low.x) + dot4I8Packed(codes[0].y, low.y)
         + dot4I8Packed(codes[0].z, low.z) + dot4I8Packed(codes[0].w, low.w);

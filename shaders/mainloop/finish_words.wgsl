@@ -5,7 +5,7 @@
 // provides: BM BN Element THREADS element main
 
 const THREADS: u32 = 64u; //param
-// The schedule speaks of tiles; of it, only `owner` serves here.
+// A schedule wants to know the size of tiles, though only its `owner` is called here.
 const BM: u32 = 1u;
 const BN: u32 = 1u;
 

@@ -1,6 +1,14 @@
-// Mainloop for products with few rows or few columns, which are bound by reading the large operand
-// once: K is spread over the invocations of a workgroup, each of which sums ROWS×COLS of C along
-// its own stripe; the stripes meet in a tree whose order is fixed.
+// Mainloop for products with few rows or few columns. Their time is that of reading the large
+// operand once.
+//
+// A workgroup computes ROWS rows and LANES·COLS columns of C. K is spread over its invocations:
+// each sums ROWS×COLS elements along its own stripe, eight steps of K at a time, STRIPES·8 apart.
+// Both operands go from memory straight to registers (strip.wgsl). Neighbouring invocations read
+// neighbouring memory of B, and the loop has no barrier, so many loads are under way at once.
+//
+// Each step along K belongs to one stripe, so every product is summed once. The stripes' sums meet
+// in workgroup memory, in a tree whose order is fixed (stripes.wgsl): C has the same bits in every
+// run. Elements beyond K are zeros; sums beyond an edge are not stored.
 // needs: A_EIGHTS A_Eight A_K_CONTIGUOUS A_LOADS B_ALONG_K B_Eight B_K_CONTIGUOUS B_LOADS a_base
 //        a_strip a_strip_masked a_whole a_widen8 add_stripes b_base b_strip b_strip_masked b_whole
 //        b_widen8 linear_id params schedule store
@@ -21,7 +29,7 @@ const BN: u32 = COLS * LANES;
 const A_TILE: u32 = ROWS;
 const B_TILE: u32 = COLS;
 const THREADS: u32 = LANES * STRIPES;
-// Neighbouring invocations read neighbouring memory of B: eight side by side along K where it is
+// Neighbouring invocations read neighbouring memory of B: eight side by side along K if it is
 // stored along K.
 const INNER: u32 = 1u + 7u * B_ALONG_K;
 // Elements of K in a step of an invocation, and of the workgroup.

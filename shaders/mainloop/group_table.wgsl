@@ -1,8 +1,8 @@
-// Pass before a mainloop with many groups: where the rows of each group end among this pass's rows,
-// and where its tiles of BM rows end, for a schedule to search (search.wgsl). One workgroup takes
-// THREADS groups at a time and passes what it has counted on to the next. Groups before this pass's
-// have no tiles. Behind the groups it leaves how many workgroups along x, y and z the mainloop
-// needs, whose grid is params.grid_x wide.
+// Pass before a mainloop with many groups. It makes a table for a schedule to search (search.wgsl):
+// where the rows of each group end among this pass's rows, and where its tiles of BM rows end. One
+// workgroup takes THREADS groups at a time and carries its counts on to the next. Groups before
+// this pass's have no tiles. Behind the groups the table has the number of workgroups along x, y
+// and z that the mainloop needs, whose grid is params.grid_x wide.
 // needs: columns_of params rows_of
 // provides: BM FOLLOW THREADS group_table main scanned scans
 

@@ -68,7 +68,7 @@ fn x_fetch(
     return fetched;
 }
 
-// Stores them for a slice that starts at k.
+// Stores the loads of the slice that starts at k.
 fn x_put(
     thread: u32,
     fetched: array<X_Words, X_FETCHES>,

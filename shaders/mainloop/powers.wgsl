@@ -1,12 +1,16 @@
-// For passes before a mainloop of matrix units of f16 that copy an operand of a wider range: each
-// row of A, or column of B, is divided by the power of two that brings the exponent of its largest
-// number to TOP. The powers are stored too: the mainloop multiplies its sums by those of both. All
-// of it is integer arithmetic on the bits of numbers.
+// Finds powers of two, for passes (scale.wgsl, split.wgsl) that copy an operand of a wider range
+// before a mainloop of matrix units of f16. Each row of A, or column of B, is divided by the power
+// of two that brings the exponent of its largest number to TOP. No finite number is then infinite
+// in f16. The powers are stored too: the mainloop multiplies its sums by those of both operands,
+// which gives the product of the operands as they were. All arithmetic is that of integers on the
+// bits of numbers: a power of two changes exponents, and digits of subnormal numbers only.
 //
-// A workgroup takes a strip of rows or columns twice: first it finds their largest numbers.
-// Invocations keep their first vectors for the second time. Here params.m is the operand's extent
-// along the axis that is not K, c_ld and c_batch are the strides of the copy, and tiles_m counts
-// the strips of an entry.
+// A workgroup goes over a strip of rows or columns twice. First its invocations find the largest
+// numbers, which meet in workgroup memory. Then they divide and store. They keep their first
+// vectors in registers for the second time.
+//
+// Here params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the
+// strides of the copy, and tiles_m counts the strips of an entry.
 // needs: TOP X_Eight X_K_CONTIGUOUS before_last params row_end x_apart x_at x_load8 x_widen8
 // provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP Sharing THREADS VECTOR Vector X_POWERS
 //        find_powers further inside is_unwanted largest line_of loaded loaded_from magnitude packed
@@ -63,7 +67,7 @@ fn vector_at(strip: u32, thread: u32, i: u32) -> Vector {
     return Vector(i * DOWN + down, strip + abreast * VECTOR);
 }
 
-// The vector so many steps further along K.
+// The vector that lies `steps` further along K.
 fn further(vector: Vector, steps: u32) -> Vector {
     if X_K_CONTIGUOUS {
         return Vector(vector.line, vector.at + steps);
@@ -82,7 +86,7 @@ fn is_unwanted(entry: u32, strip: u32) -> bool {
     return strip >= (row_end(entry) + 3u) / 4u * 4u;
 }
 
-// Where the copy has it.
+// The place of this vector in the copy.
 fn place_of(sharing: Sharing, vector: Vector) -> u32 {
     let place = x_at(vector.line, vector.at, x_apart(params.m, params.c_ld));
     return (sharing.to + place) / VECTOR;
@@ -179,7 +183,7 @@ fn upper_half_of(power: i32) -> u32 {
     return u32(power + 127) << 7u;
 }
 
-// Stores each power of two as two factors: f32 has these where it lacks the power.
+// Stores each power of two as two factors: f32 has them even if it lacks the power.
 fn store_powers(entry: u32, strip: u32, thread: u32) {
     let lines = (params.m + 3u) / 4u * 4u;
     if thread < STRIP && strip + thread < lines {

@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         return;
     }
     let held = params.k / BLOCK;
-    // With those in the gap behind a row, which are zeros.
+    // Blocks of a row, with those in the gap behind it, which are zeros.
     let width = params.b_ld / BLOCK;
     let blocks = params.entries * params.m * width;
     var words = vec2<u32>();

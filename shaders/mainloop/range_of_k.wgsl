@@ -1,6 +1,7 @@
-// In place of all_k.wgsl where entries are ranges of K of one matrix, whose lines lie across K:
-// each range has powers for itself, so that no number of another decides about its digits. The last
-// one has the rest of the copy, too, which is filled with zeros.
+// Replaces all_k.wgsl if entries are ranges of K of one matrix, whose lines lie across K. Each
+// range has powers of its own, so that no number of another range decides about its digits. A range
+// of the copy is the lines from its first step to its last, one after the other. The last range
+// also has the rest of the copy, which is filled with zeros.
 // needs: Sharing k_range params
 // provides: sharing_of
 

@@ -1,8 +1,15 @@
-// Mainloop for few rows against quantized weights, in f32. Each invocation keeps 32 elements of
-// each row of A in registers while COLS columns pass, with 32 codes of each. Scale and bias are
-// multiplied with sums: of element · code, and of elements.
+// Mainloop for few rows against quantized weights, in f32.
 //
-// Where such a sum is not finite, its products are added one by one.
+// A workgroup computes ROWS rows and LANES·COLS columns of C. K is spread over STRIPES of its
+// invocations. An invocation keeps 32 elements of each row of A in registers while COLS columns
+// pass, with 32 codes of each; then it takes the 32 steps of K that lie STRIPES·32 further on.
+//
+// Σ element · (scale · code + bias) is scale · Σ element · code + bias · Σ element. So scale and
+// bias are multiplied with sums, and the second sum serves all columns. If the result is not
+// finite, the 32 products are added one by one instead (by_ones.wgsl).
+//
+// Each step along K belongs to one stripe. The stripes' sums meet in workgroup memory, in two steps
+// whose order is fixed: C has the same bits in every run.
 // needs: B_CODE_STEP B_MORE B_Raw B_SIGNED GROUP a_base a_line a_load8 a_widen8 b_base b_bytes
 //        b_line b_numbers b_raw by_ones code_at counted is_finite linear_id params schedule store
 // provides: BM BN COLS LANES LESS_BY PARTIALS QUADS ROUND ROWS STRIPES SUMS THREADS codes_of main
@@ -23,8 +30,7 @@ const QUADS: u32 = COLS / 4u;
 // Vectors of sums of an invocation, and invocations that add up each.
 const ROUND: u32 = SUMS / 4u;
 const PARTIALS: u32 = THREADS / ROUND;
-// The codes' numbers are so much less than their bytes, which count from -128 on where they are
-// signed.
+// A byte less its code's number. Signed bytes are counted from -128 on.
 const LESS_BY: i32 = select(0, 128, B_SIGNED) - B_MORE;
 
 const_assert SUMS <= 32u && PARTIALS * ROUND == THREADS && PARTIALS % LANES == 0u;
@@ -107,7 +113,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         }
     }
 
-    // Stripes meet in two steps: a tree of more would wait at more barriers.
+    // Stripes meet in two steps: a tree of more steps would wait at more barriers.
     for (var i = 0u; i < ROUND; i += 1u) { //unroll
         staged[i * THREADS + stripe * LANES + lane] =
             vec4<f32>(sums[i * 4u], sums[i * 4u + 1u], sums[i * 4u + 2u], sums[i * 4u + 3u]);

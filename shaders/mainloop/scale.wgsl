@@ -18,8 +18,8 @@ fn before_last() -> u32 {
     return 0u;
 }
 
-// How the numbers of two lines are divided, in the halves of a word each: where they stay normal in
-// f16, only the exponent changes.
+// How the numbers of two lines are divided, one line in each half of a word. If numbers stay normal
+// in f16, only the exponent changes.
 struct Division {
     // Numbers taken from the magnitudes in bf16. f16 has three bits of exponent fewer.
     less: u32,
@@ -35,7 +35,7 @@ fn division_by(powers: vec2<i32>) -> Division {
     return Division(less.x | (less.y << 16u), least.x | (least.y << 16u));
 }
 
-// Four words of bf16 divided, as words of f16, where every number is zero or stays normal.
+// Four words of bf16 divided, as words of f16, if every number is zero or stays normal.
 fn moved(words: vec4<u32>, less: vec4<u32>, nonzero: vec4<u32>) -> vec4<u32> {
     let signs = words & SIGNS;
     // All bits of the halves that are not zero.
@@ -54,7 +54,7 @@ fn scaled(bits: u32, power: i32) -> u32 {
         return sign | select(0x7c00u, 0x7e00u, magnitude > INFINITE);
     }
     let own = significand_of(magnitude);
-    // In f16; below 1 for subnormal numbers, which lose digits.
+    // The exponent in f16; below 1 for subnormal numbers, which lose digits.
     let exponent = own.x - power - 112;
     let digits = own.y >> u32(clamp(14 - exponent, 13, 31));
     return sign | max(u32((max(exponent - 1, 0) << 10u) + digits), 1u);

@@ -33,8 +33,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
-    // Where an operand has fewer blocks than there are invocations, those that fetch none of A
-    // begin with B.
+    // If an operand has fewer blocks than there are invocations, those that fetch none of A begin
+    // with B.
     let b_thread = (thread + THREADS - A_BLOCKS % THREADS) % THREADS;
 
     // The first quad of rows (and of columns) that this invocation owns lies here, the next one

@@ -45,8 +45,8 @@ struct x_Lines {
     n: u32,
 }
 
-// For a slice that is whole along K. In place of what lies beyond x_end the lines and elements
-// before it are read: their sums belong to no element of C.
+// The lines of a block in a slice that is whole along K. Lines and elements before x_end are read
+// in place of those beyond: their sums belong to no element of C.
 fn x_lines(block: u32, base: u32, x: u32, x_end: u32) -> x_Lines {
     let place = x_place(block);
     let last = x_end - 1u - x;

@@ -8,9 +8,9 @@
 // 2^-17 of the largest lose digits, as their low term is subnormal in f16: all of what two terms
 // leave of a number is below 2^-23 of it or 2^-39 of the largest.
 //
-// Where the largest is an infinity or a NaN, so are all sums, and the last segment alone gives
-// them: the others are zero. That holds as a high term is zero only for a zero, so that its product
-// with an infinity is infinite.
+// If the largest is an infinity or a NaN, so are all sums, and the last segment alone gives them:
+// the others are zero. This is right because only a zero has a high term of zero, so that the
+// product of any other number with an infinity is infinite.
 // needs: AHEAD INFINITE STRIP THREADS VECTOR X_K_CONTIGUOUS find_powers further inside
 //        is_unwanted line_of linear_id loaded_from packed params place_of powers significand_of
 //        store_powers sharing_of vector_at x_base x_widen8
@@ -21,7 +21,7 @@
 const LOW_FIRST: bool = false; //param
 // The exponent of the numbers next below 2^15, in f32: a high term that is rounded up is finite.
 const TOP: i32 = 141;
-// Between the exponents of f32 and those of f16, where f32 has them.
+// Difference of the exponents of f32 and of f16, in the bits of an f32.
 const BIAS: u32 = 112u << 23u;
 
 // Steps along K from one segment to the next, whole vectors.
@@ -72,7 +72,7 @@ fn parts_of(number: f32, power: i32) -> vec2<u32> {
     let shift = shift_of(exponent);
     let high = nearest(digits, shift);
     if high == 0u {
-        // The smallest of f16, and the same less.
+        // The smallest f16 and its negative: their sum is 0, and the high term is not.
         return vec2<u32>(sign ^ 0x8001u, sign | 1u);
     }
     let rest = i32(digits) - i32(high << shift);
@@ -102,7 +102,7 @@ fn parts_of4(numbers: vec4<f32>, powers: vec4<i32>) -> array<vec4<u32>, 2> {
         let opposite = (bitcast<vec4<u32>>(rest) >> vec4<u32>(16u)) & vec4<u32>(0x8000u);
         let normal = (bitcast<vec4<u32>>(abs(rest)) + vec4<u32>(0x1000u) - vec4<u32>(BIAS))
             >> vec4<u32>(13u);
-        // Beside a half, the last digit of f32 is that of f16's subnormal numbers.
+        // Added to a half, a number ends at the last digit of f16's subnormal numbers.
         let subnormal = bitcast<vec4<u32>>(abs(rest) + vec4<f32>(0.5)) - vec4<u32>(0x3f000000u);
         let low = select(normal, subnormal, abs(rest) < vec4<f32>(0x1p-14f));
         let high = select((rounded - vec4<u32>(BIAS)) >> vec4<u32>(13u), vec4<u32>(), zero);

@@ -8,10 +8,10 @@ const X_ALONG_K: u32 = 1u; //param
 // Eights that lie side by side along the tile, where the storage does.
 const X_EIGHTS: u32 = (X_TILE + 7u) / 8u;
 const X_LOADS: u32 = X_ALONG_K * X_TILE + (1u - X_ALONG_K) * 8u * X_EIGHTS;
-// Elements wanted of each of those.
+// Elements that are wanted of each of them.
 const X_WIDTH: u32 = X_TILE / X_EIGHTS;
 
-// Whether none of it lies at or beyond x_end, or only lines that need not be looked at.
+// Whether no element of the strip, or only lines that `x_strip` repeats, lie at or beyond x_end.
 fn x_whole(x: u32, x_end: u32) -> bool {
     return X_K_CONTIGUOUS || x + X_TILE <= x_end;
 }

@@ -1,11 +1,11 @@
-// How invocations that share the sums of a tile, each along its own stripe of K, add them up: in a
-// tree whose order is fixed. They lie ROUND vectors apart by THREADS, and in each of those stripe
-// by stripe.
+// Adds up the sums of invocations that share a tile, each along its own stripe of K, in a tree
+// whose order is fixed. An invocation has ROUND vectors in workgroup memory, THREADS apart. Vectors
+// that lie within THREADS are in the order of stripes.
 // needs: LANES ROUND STRIPES THREADS stripe_at stripe_put
 // provides: add_stripes
 
-// Up to 512 stripes take three levels. They are repeated, so that the driver knows each level's
-// width: it had two divisions at run time for each, 0.4 µs of a product of one row.
+// Up to 512 stripes take three levels. Levels are repeated in the text, so that the driver knows
+// each level's width: it had two divisions at run time for each, 0.4 µs of a product of one row.
 const_assert STRIPES <= 512u;
 
 // The sums come to lie where the first stripe's were, LANES of them in each round. The invocation

@@ -1,5 +1,5 @@
 // Products of a list, for a table (group_table.wgsl): by their sizes, nine numbers from one to the
-// next, of which sizes beyond those of the pass are cut.
+// next. Sizes beyond those of the pass are cut.
 // needs: params
 // provides: BN columns_of list rows_of
 

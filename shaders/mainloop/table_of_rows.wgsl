@@ -1,6 +1,6 @@
-// Groups of rows, for a table (group_table.wgsl): by their cumulative ends where their rows follow
-// one another, else by how many rows each has. A number beyond M is clamped. Of ranges of K,
-// params.m is K, and the tiles are of no use.
+// Groups of rows, for a table (group_table.wgsl): by their cumulative ends if their rows follow one
+// another, otherwise by how many rows each has. A number beyond M is clamped. For ranges of K,
+// params.m is K, and the tile counts are not read.
 // needs: params
 // provides: columns_of group_numbers rows_of
 

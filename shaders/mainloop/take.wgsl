@@ -2,8 +2,8 @@
 // n]: all of them, or the rows and columns that indices name. Each invocation owns the four
 // elements of C from a multiple of 4 of its storage on, and with them whole words.
 //
-// A pass may have the rows of B from first_row on, bound_rows of them, and leaves the elements of
-// others unchanged. An index beyond the table gives BEYOND.
+// A pass may bind only bound_rows of the rows of B, from first_row on. It leaves elements from
+// other rows unchanged. An index beyond the table gives BEYOND.
 // needs: B_K_CONTIGUOUS b_base b_bits b_bits4 c_put column_index linear_id params row_index
 // provides: BEYOND FOURS Source THREADS main source
 

@@ -3,8 +3,8 @@
 // Sizes, offsets and strides are in blocks. An invocation copies EACH blocks, and its neighbours
 // have those beside each.
 //
-// A pass may have the rows of B from first_row on, bound_rows of them, and leaves the elements of
-// others unchanged. An index beyond the table gives BEYOND.
+// A pass may bind only bound_rows of the rows of B, from first_row on. It leaves elements from
+// other rows unchanged. An index beyond the table gives BEYOND.
 // needs: b_base linear_id params row_index
 // provides: B_BINDING BEYOND EACH THREADS b_data c_data main
 

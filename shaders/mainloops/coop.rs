@@ -64,8 +64,8 @@ pub(super) const COOP: &[Variant] = &[
 /// each workgroup takes one more than it asks for.
 const THIRD: u32 = 16 << 10;
 
-/// `depth` is BK, the steps along K of one slice; `ahead` slices are on their way at a time. Lines
-/// are padded by 16 bytes.
+/// A variant on `unit`. `depth` is BK, the steps along K of one slice; `ahead` slices are on their
+/// way at a time. Lines are padded by 16 bytes.
 const fn coop(
     name: &'static str,
     unit: &'static Unit,
@@ -153,7 +153,7 @@ const fn longest(tile: u32, depth: u32, pad: u32, unit: &Unit) -> u32 {
     slice(tile, tile > depth, depth, pad, unit)
 }
 
-/// Bytes for so many matrices of sums.
+/// Bytes of `places` matrices of sums.
 const fn shown(places: u32, unit: &Unit) -> u32 {
     places * unit.matrix.size * unit.matrix.size * unit.matrix.sums.bytes() as u32
 }
@@ -216,7 +216,8 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
         _ => 1,
     };
     let ahead = bk / depth;
-    // Codes were slower, as they take registers for their scales, and so were larger groups.
+    // With codes this was slower, as they take registers for their scales; so it was with larger
+    // groups.
     let further = loops == 4 && ahead == 1 && chain == 0 && !decoded;
     vec![
         ("BM", bm),

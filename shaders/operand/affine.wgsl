@@ -34,8 +34,8 @@ fn x_scale_bias(group: u32) -> vec2<f32> {
     return vec2<f32>(bitcast<f32>(x_scales[group]), bitcast<f32>(x_biases[group]));
 }
 
-// Code i, a multiple of 4, and those after it, from the lowest bit on: `count` at least, of as many
-// bits as a word has at most.
+// Code i and those after it, from the lowest bit of a word on: at least `count`, which must fit a
+// word. i is a multiple of 4.
 fn x_codes_from(i: u32, count: u32) -> u32 {
     if !X_STRADDLES {
         return x_codes[i / X_CODES] >> (i % X_CODES * X_BITS);

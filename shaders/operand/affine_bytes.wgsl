@@ -1,5 +1,5 @@
 // Operand in affine codes of 4 or 8 bits (MLX), 32 at a time as signed bytes: element = scale ·
-// (byte + X_MORE) + bias. Of 4 bits, the even codes of eight come before the odd ones.
+// (byte + X_MORE) + bias. With 4 bits, the even codes of eight come before the odd ones.
 // needs: widen_one
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_CODE_STEP X_F16_NUMBERS X_GROUPS
 //        X_MORE X_PAIRED X_Raw X_SCALE X_SIGNED X_VECTORS x_biases x_bytes x_codes x_numbers x_raw

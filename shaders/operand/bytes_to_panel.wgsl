@@ -5,8 +5,7 @@
 
 const X_SPAN: u32 = 32u;
 
-// The codes' numbers are so much less than their bytes, which count from -128 on where they are
-// signed.
+// A byte less its code's number. Signed bytes are counted from -128 on.
 const X_LESS_BY: i32 = select(0, 128, X_SIGNED) - X_MORE;
 
 alias X_Words = X_Raw;
@@ -19,7 +18,7 @@ fn x_words(i: u32) -> X_Words {
 // product and the sum one operation of f16, which rounds once on GPUs that have matrix units.
 fn x_four_of(bytes: u32, numbers: vec2<f32>) -> vec4<f16> {
     if X_F16_NUMBERS {
-        // f16 has 1024 and each byte.
+        // f16 has 1024 plus each byte, exactly.
         let even = unpack2x16float((bytes & 0x00ff00ffu) | 0x64006400u);
         let odd = unpack2x16float(((bytes >> 8u) & 0x00ff00ffu) | 0x64006400u);
         let codes = vec4<f16>(vec2<f16>(even), vec2<f16>(odd)) - f16(1024 + X_LESS_BY);

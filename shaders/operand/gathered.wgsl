@@ -16,7 +16,7 @@ fn x_line(x: u32) -> u32 {
     return min(x_index(x), params.table_rows - 1u);
 }
 
-// The sums of row x: 0 where the matrix has no such row.
+// The sums of row x: 0 if the matrix has no such row.
 fn x_summed(x: u32, sums: vec4<f32>) -> vec4<f32> {
     return select(vec4<f32>(), sums, x_index(x) < params.table_rows);
 }

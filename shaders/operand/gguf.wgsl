@@ -24,7 +24,7 @@ fn x_scale(block: u32) -> vec2<f32> {
         return unpack2x16float(x_scales[block]);
     }
     if X_TABLE == 3u {
-        // 2^(byte - 128), or 0 where that is subnormal.
+        // 2^(byte - 128), or 0 if that is subnormal.
         let byte = (x_scales[block / 4u] >> (block % 4u * 8u)) & 0xffu;
         return vec2<f32>(bitcast<f32>((max(byte, 1u) - 1u) << 23u), 0.0);
     }

@@ -40,7 +40,7 @@ fn x_raw(i: u32) -> X_Raw {
     for (var j = 0u; j < X_VECTORS; j += 1u) { //unroll
         codes[j] = x_codes[block * X_VECTORS + j];
     }
-    // Scales to a word.
+    // How many scales a word has.
     let count = select(select(2u, 4u, X_TABLE == 3u), 1u, X_LEAST);
     return X_Raw(codes, x_scales[block / count], block % count);
 }
@@ -61,7 +61,7 @@ fn x_numbers(raw: X_Raw, in_span: u32) -> vec2<f32> {
         return unpack2x16float(raw.scale);
     }
     if X_TABLE == 3u {
-        // 2^(byte - 128), or 0 where that is subnormal.
+        // 2^(byte - 128), or 0 if that is subnormal.
         let byte = (raw.scale >> (raw.at * 8u)) & 0xffu;
         return vec2<f32>(bitcast<f32>((max(byte, 1u) - 1u) << 23u), 0.0);
     }

@@ -15,7 +15,8 @@ fn x_load(i: u32) -> f32 {
 // Elements i .. i+7 as words; those from n on are 0 and never read. n is not 0.
 fn x_words_masked(i: u32, n: u32) -> vec4<u32> {
     let first = i / 2u;
-    // Beyond the last word it is read again: a branch would make the loads wait for one another.
+    // Beyond the last word, that word is read again: a branch would make the loads wait for one
+    // another.
     let last = (i + n - 1u) / 2u;
     var loaded: array<u32, 5>;
     for (var j = 0u; j < 5u; j += 1u) { //unroll

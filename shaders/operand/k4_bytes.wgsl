@@ -35,7 +35,7 @@ fn x_raw(i: u32) -> X_Raw {
     return X_Raw(array<vec4<u32>, 2>(x_blocks[codes], x_blocks[codes + 1u]), x_blocks[first], at);
 }
 
-// Half of a sub-block's codes: of the first one halves 0 and 1.
+// Half of a sub-block's codes: halves 0 and 1 are the first sub-block's.
 fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
     return (raw.codes[half % 2u] >> vec4<u32>((raw.at + half / 2u) % 2u * 4u))
         & vec4<u32>(0x0f0f0f0fu);

@@ -33,7 +33,7 @@ fn x_e4m3(codes: vec4<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(magnitude | sign | nan);
 }
 
-// The scale of block i; of e8m0 2^(byte - 127), or 0 where that is subnormal.
+// The scale of block i. In e8m0 it is 2^(byte - 127), or 0 if that is subnormal.
 fn x_scale(i: u32) -> f32 {
     let byte = (x_scales[i / 4u] >> (i % 4u * 8u)) & 0xffu;
     if X_E4M3_SCALE {

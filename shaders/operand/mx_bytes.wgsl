@@ -45,7 +45,7 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
     return e2m1_bytes(words, vec4<u32>(0u, 4u, 0u, 4u));
 }
 
-// 2^(byte - 127), or 0 where that is subnormal.
+// The scale: 2^(byte - 127), or 0 if that is subnormal.
 fn x_numbers(raw: X_Raw, in_span: u32) -> vec2<f32> {
     let byte = (raw.scales >> (raw.at * 8u)) & 0xffu;
     return vec2<f32>(bitcast<f32>(byte << 23u), 0.0);

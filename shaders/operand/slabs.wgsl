@@ -4,7 +4,7 @@
 // needs: nothing
 // provides: X_SLAB x_apart x_at
 
-// Steps along K of a slab; 0 where lines follow one another.
+// Steps along K of a slab; 0 if lines follow one another.
 const X_SLAB: u32 = 0u; //param
 
 // How far apart slabs of so many lines begin, or lines of `ld` elements.

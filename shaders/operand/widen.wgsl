@@ -10,12 +10,13 @@ fn widen(word: u32, bf16: bool) -> vec2<f32> {
     return unpack2x16float(word);
 }
 
-// One of them. NVIDIA's driver turns an index that is no constant into moves under conditions.
+// Element `at` of a word's two. NVIDIA's driver turns an index that is no constant into moves under
+// conditions.
 fn widen_one(word: u32, at: u32, bf16: bool) -> f32 {
     return widen(word >> (at * 16u), bf16).x;
 }
 
-// The four bytes of a word, the lowest first: f16 has 1024 and each of them, which GPUs take apart
+// The four bytes of a word, the lowest first. f16 has 1024 plus each of them, which GPUs take apart
 // several times as fast as they convert whole numbers.
 fn counted(word: u32) -> vec4<f32> {
     let even = unpack2x16float((word & 0x00ff00ffu) | 0x64006400u);
@@ -26,8 +27,8 @@ fn counted(word: u32) -> vec4<f32> {
 // The excess of the bytes of e2m1_bytes over the values of their codes.
 const E2M1_MORE: i32 = 16;
 
-// Codes of e2m1, eight to a word, of which those from a bit on that is 0 or 4: bytes with twice
-// their values, 0 1 2 3 4 6 8 12 and the negative ones, and E2M1_MORE.
+// Four of the eight codes of e2m1 in a word, as bytes: the even ones if bit is 0, the odd ones if
+// it is 4. A byte is twice its code's value (0 1 2 3 4 6 8 12, or its negative) plus E2M1_MORE.
 fn e2m1_bytes(words: vec4<u32>, bit: vec4<u32>) -> vec4<u32> {
     let ones = vec4<u32>(0x11111111u);
     let high = words >> vec4<u32>(2u);

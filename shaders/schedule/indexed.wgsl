@@ -3,14 +3,14 @@
 // whatever the buffer holds.
 //
 // Tiles of the same columns follow one another, row by row. So rows that name one entry read its
-// columns together, from the cache. A pass may compute a range of the rows only; its rows count
-// from there, the indices in the buffer do not.
+// columns together, from the cache. A pass may compute only a range of the rows. Its rows count
+// from the start of the range, the indices in the buffer from that of the whole.
 // needs: BN Owner Tile divided k_range params
 // provides: RETURNS_EARLY c_entries entry_indices entry_of owner schedule
 
 @group(0) @binding(6) var<storage, read> entry_indices: array<u32>;
 
-// The entry of B that a row names; beyond those there are, it may be any number.
+// The entry of B that a row names. If it names none, this may be any number beyond those of B.
 fn entry_of(row: u32) -> u32 {
     return entry_indices[params.row_offset + params.first_row + row];
 }

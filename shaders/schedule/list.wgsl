@@ -3,13 +3,13 @@
 // C.
 //
 // Sizes beyond those of the pass are cut. A product that would leave a storage, or whose rows of C
-// overlap, has no tile, so that nothing outside is touched whatever the buffer holds. Nor has one
-// whose places or row strides in A or B are no multiples of the pass's row strides there: of
-// vectors that mainloops may read.
+// overlap, has no tile, so that nothing outside is touched whatever the buffer holds. Nor has a
+// product whose places or row strides in A or B are no multiples of the pass's row stride there:
+// mainloops may read vectors of that length.
 //
-// Every file finds the numbers of its tile's product in `params`, where those of a pass are
-// otherwise: this file puts there what mainloops and the epilogue read. All that decides about a
-// barrier comes from the pass and the buffer.
+// Every file reads `params`, which elsewhere are the numbers of a pass. Here they are those of the
+// tile's product: this file puts there what mainloops and the epilogue read. All that decides about
+// a barrier comes from the pass and the buffer.
 // needs: A_K_CONTIGUOUS BM BN B_K_CONTIGUOUS Params Tile divided product_of
 // provides: given is_inside linear_id list params schedule
 
@@ -23,8 +23,8 @@ fn linear_id(workgroup: vec3<u32>) -> u32 {
     return workgroup.y * given.grid_x + workgroup.x;
 }
 
-// Whether a matrix [lines, width] lies within so many elements, its place and its row stride at
-// multiples of a step.
+// Whether a matrix [lines, width] lies within so many elements, and its place and its row stride
+// are multiples of `step`.
 fn is_inside(place: vec2<u32>, lines: u32, width: u32, elements: u32, step: u32) -> bool {
     var inside = lines == 0u || width == 0u;
     if !inside {

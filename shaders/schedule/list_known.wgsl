@@ -3,10 +3,10 @@
 // needs: given list
 // provides: TABLE product_of
 
-// Which of the tables is that of these tiles.
+// The number of the table for tiles of this shape.
 const TABLE: u32 = 0u; //param
 
-// The product of a workgroup, and which of its tiles that is.
+// The product of a workgroup, and which of its tiles the workgroup has.
 fn product_of(id: u32) -> vec2<u32> {
     let first = given.row_offset + (9u + TABLE) * given.entries;
     var before = 0u;

@@ -3,7 +3,7 @@
 // needs: given group_beyond group_table
 // provides: product_of
 
-// The product of a workgroup, and which of its tiles that is.
+// The product of a workgroup, and which of its tiles the workgroup has.
 fn product_of(id: u32) -> vec2<u32> {
     let product = group_beyond(given.entries, id, 1u);
     var before = 0u;

@@ -1,7 +1,8 @@
-// Every entry has its first rows, as many as its count on the device says; beyond M, all.
+// Every entry has its first rows: as many as its count on the device says, or all if that is beyond
+// M.
 //
-// A pass may compute a range of the rows and of the entries only; its rows and entries count from
-// there, the counts in the buffer do not.
+// A pass may compute only a range of the rows and of the entries. Its rows and entries count from
+// the start of the range, the counts in the buffer from that of the whole.
 // needs: params
 // provides: row_counts row_end
 

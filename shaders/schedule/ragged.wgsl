@@ -1,14 +1,14 @@
 // Schedule: rows of A and C in segments, one per entry of B, with the segments' ends on the device.
 //
-// Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles,
-// which is never too few, since each segment wastes less than one; and at most M, since none is
-// without a row. The lanes of a workgroup share the groups among them, and the one that has the
-// workgroup's own tells the others; workgroups left over have nothing to do. All of it is there
-// once per K split. An end below its start or beyond M is clamped, so that no row outside C is
-// touched whatever the buffer holds.
+// Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles.
+// These are never too few, since each segment wastes less than one; and at most M, since none is
+// without a row. The lanes of a workgroup share the groups among them, and the lane that has the
+// workgroup's own group tells the others; workgroups left over have nothing to do. All rows of
+// tiles are there once per K split. An end below its start or beyond M is clamped, so that no row
+// outside C is touched whatever the buffer holds.
 //
-// A pass may compute a range of the rows and of the groups only; its rows and groups count from
-// there, the ends in the buffer do not.
+// A pass may compute only a range of the rows and of the groups. Its rows and groups count from the
+// start of the range, the ends in the buffer from that of the whole.
 // needs: BM BN Owner Tile banded divided k_range lane_before lane_told params
 // provides: EACH c_entries group_end group_ends owner place_of schedule
 
@@ -47,7 +47,7 @@ fn place_of(tile_row: u32, groups: u32, lane: u32) -> vec3<u32> {
         end = ends[i];
     }
     let first = lane_before(count, true, lane);
-    // The last lane speaks where no group has the tile.
+    // The last lane speaks if no group has the tile.
     let speaks = tile_row >= first && (tile_row < first + count || lane == 31u);
     var place = vec3<u32>();
     var next = vec3<u32>(lane * EACH, start, first);

@@ -1,7 +1,8 @@
 // Every entry has its range of K, with the ranges' ends on the device. An end below its start or
 // beyond K is clamped, so that no element outside A and B is touched whatever the buffer holds.
 //
-// A pass may compute a range of the entries only, which count from there; the ends do not.
+// A pass may compute only a range of the entries. Its entries count from the start of the range,
+// the ends in the buffer from that of the whole.
 // needs: params
 // provides: k_ends k_range
 

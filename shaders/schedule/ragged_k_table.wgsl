@@ -1,5 +1,6 @@
-// Every entry has its range of K, as in ragged_k.wgsl, for many: a pass before has made a table of
-// their ends (mainloop/group_table.wgsl), clamped already. So no workgroup walks over them.
+// Every entry has its range of K, as in ragged_k.wgsl. For many ranges, a pass before has made a
+// table of their ends (mainloop/group_table.wgsl), clamped already. So no workgroup walks over
+// them.
 // needs: group_table params
 // provides: k_range
 

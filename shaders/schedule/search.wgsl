@@ -5,7 +5,7 @@
 // The end of the rows and of the tiles of each group.
 @group(0) @binding(10) var<storage, read> group_table: array<vec2<u32>>;
 
-// The first of so many groups that ends behind a row (`by` is 0) or a tile (1); their number if
+// The first of `groups` groups that ends behind a row (`by` is 0) or a tile (1); their number if
 // none does.
 fn group_beyond(groups: u32, place: u32, by: u32) -> u32 {
     var low = 0u;

@@ -65,7 +65,7 @@ pub(crate) fn complaints(
     let others =
         all.iter().filter(|(path, ..)| serves(path)).flat_map(|(.., names)| &names.declared);
     let mut declared: BTreeSet<String> = others.flat_map(|name| instances(name)).collect();
-    // It stands before all files.
+    // `Params` stands before all files.
     declared.insert("Params".to_owned());
     let mut complaints = Vec::new();
     for (path, text, Names { declared: own, free }) in &all {
