@@ -36,7 +36,7 @@ fn float_rounded(x: u32, n: u32) -> u32 {
     return kept + select(0u, 1u, rest + (kept & 1u) > half);
 }
 
-// The bits of a positive number in a format with so many bits of fraction, whose least normal
+// The bits of a positive number in a format with `fraction` bits of fraction, whose least normal
 // number is 2^least. Beyond the format's range they are at least the bits of its infinity.
 fn float_pack(unpacked: Unpacked, fraction: u32, least: i32) -> u32 {
     let above = u32(max(unpacked.exponent - least, 0));

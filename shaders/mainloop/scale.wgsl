@@ -1,7 +1,7 @@
 // Pass before a mainloop of matrix units of f16: copies an operand of bf16, as pack.wgsl does, with
 // each row of A, or column of B, divided by a power of two (powers.wgsl). bf16 has fewer digits
 // than f16, so numbers down to 2^-29 of the largest lose nothing. Smaller ones are subnormal in
-// f16. They are cut off, but not to zero: their products with an infinity are infinite. (Where the
+// f16. They are cut off, but not to zero: their products with an infinity are infinite. (If the
 // largest is an infinity or a NaN, so are all sums.)
 // needs: AHEAD INFINITE STRIP THREADS VECTOR find_powers inside is_unwanted line_of
 //        linear_id loaded_from packed params place_of powers significand_of store_powers sharing_of

@@ -44,13 +44,13 @@ fn shift_of(exponent: i32) -> u32 {
     return u32(clamp(14 - exponent, 13, 25));
 }
 
-// Digits rounded to so many fewer bits. Between two f16 the choice is free: the low term of a
-// number holds what the high one leaves, in either case.
+// Digits without the lowest `shift` bits, rounded. Between two f16 the choice is free: the low term
+// of a number holds what the high one leaves, in either case.
 fn nearest(digits: u32, shift: u32) -> u32 {
     return (digits + (1u << (shift - 1u))) >> shift;
 }
 
-// The bits of an f16 with so many steps of its last digit; 2^11 steps are the next power of two.
+// The bits of an f16 with `steps` steps of its last digit; 2^11 steps are the next power of two.
 fn f16_of(steps: u32, exponent: i32) -> u32 {
     return (u32(max(exponent - 1, 0)) << 10u) + steps;
 }

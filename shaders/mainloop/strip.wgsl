@@ -5,7 +5,7 @@
 
 const X_ALONG_K: u32 = 1u; //param
 
-// Eights that lie side by side along the tile, where the storage does.
+// Eights that lie side by side along the tile, if the storage does.
 const X_EIGHTS: u32 = (X_TILE + 7u) / 8u;
 const X_LOADS: u32 = X_ALONG_K * X_TILE + (1u - X_ALONG_K) * 8u * X_EIGHTS;
 // Elements that are wanted of each of them.

@@ -1,5 +1,5 @@
 // Operand in a 16-bit type, f16 or bf16, as halves of words, four at a time: offset, strides and
-// the contiguous extent are multiples of 4. It serves f16 where the extension is there too: a
+// the contiguous extent are multiples of 4. It also serves f16 on devices with the extension: a
 // driver was seen to take vectors of f16 apart, element by element, on their way through a loop
 // (benches/record/NOTES.md).
 // needs: widen

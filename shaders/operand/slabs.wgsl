@@ -7,7 +7,7 @@
 // Steps along K of a slab; 0 if lines follow one another.
 const X_SLAB: u32 = 0u; //param
 
-// How far apart slabs of so many lines begin, or lines of `ld` elements.
+// Distance of slabs with this number of lines, or of lines of `ld` elements.
 fn x_apart(lines: u32, ld: u32) -> u32 {
     return select(ld, X_SLAB * lines, X_SLAB != 0u);
 }

@@ -23,8 +23,8 @@ fn linear_id(workgroup: vec3<u32>) -> u32 {
     return workgroup.y * given.grid_x + workgroup.x;
 }
 
-// Whether a matrix [lines, width] lies within so many elements, and its place and its row stride
-// are multiples of `step`.
+// Whether a matrix [lines, width] lies within `elements`, and its place and its row stride are
+// multiples of `step`.
 fn is_inside(place: vec2<u32>, lines: u32, width: u32, elements: u32, step: u32) -> bool {
     var inside = lines == 0u || width == 0u;
     if !inside {

@@ -1,5 +1,5 @@
-// Schedule: groups of rows, where a pass before has made a table of them (group_table.wgsl), in
-// which a workgroup finds its tile in few steps.
+// Schedule: groups of rows. A pass before has made a table of them (group_table.wgsl), in which a
+// workgroup finds its tile in few steps.
 // needs: BM BN Tile banded batch_of divided group_beyond group_table k_range params row_start
 //        tile_rows
 // provides: RETURNS_EARLY schedule

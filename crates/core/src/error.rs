@@ -111,7 +111,7 @@ pub enum Error {
     #[error("out of memory: {0}")]
     OutOfMemory(String),
     /// A custom kernel that is not valid, does not fit its call or the device, or went wrong when
-    /// it ran. The text points at the place in the caller's source, where there is one.
+    /// it ran. The text points at the place in the caller's source, if there is one.
     #[error("kernel: {0}")]
     Kernel(String),
     /// No file or tensor has the name that was asked for.

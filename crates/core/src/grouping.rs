@@ -10,8 +10,8 @@ use std::ops::Range;
 pub enum Grouping {
     /// `Problem::batch` independent products, one entry each of A, B and C.
     Batched,
-    /// The same, with a batch of several dimensions. Each operand has a stride along each of them.
-    /// The stride is 0 where all indices share one entry.
+    /// Independent products with a batch of several dimensions. Each operand has a stride along
+    /// each of them. The stride is 0 if all indices share one entry.
     Nested {
         /// The sizes of four dimensions, outermost first; a missing dimension has size 1.
         /// `Problem::batch` is their product.

@@ -68,7 +68,7 @@ impl Variant {
         matches!(self.model, Model::Bytes { work, .. } if work.products > 0.0)
     }
 
-    /// Steps along K of a chain of additions on the matrix unit, where it keeps them short; else 0.
+    /// Steps along K of a chain of additions on the matrix unit; 0 if one chain has all steps.
     pub fn chain(&self) -> u32 {
         if let Access::Words(words) = self.access { words.chain } else { 0 }
     }
@@ -347,8 +347,8 @@ pub struct StoreDef {
     pub vector: u64,
     /// Whether the number of columns must be a multiple of `vector` too.
     pub whole: bool,
-    /// Whether it also stores single words of two elements, for finishing passes, which no
-    /// alignment is asked for.
+    /// Whether it also stores single words of two elements, for finishing passes, which ask for no
+    /// alignment.
     pub words: bool,
     /// Values for the file's constants.
     pub constants: fn(DType) -> Vec<Constant>,
@@ -399,7 +399,7 @@ pub struct Kit {
     /// Other files that every mainloop is composed with.
     pub common: &'static [&'static str],
     /// The file instantiated beside loaders and stores that take elements one by one, which loads
-    /// four; none where they do so themselves.
+    /// four; none if they do so themselves.
     pub single: Option<&'static str>,
     /// The file instantiated beside loaders of [`Load::Fours`], which loads elements by them; none
     /// if loaders need none.
@@ -416,7 +416,7 @@ pub struct Kit {
     /// The file instantiated for A and B that turns a loader into 4×4 blocks; none if mainloops
     /// take no blocks.
     pub block: Option<&'static str>,
-    /// The file instantiated beside loaders of four elements that makes them load eight; none where
+    /// The file instantiated beside loaders of four elements that makes them load eight; none if
     /// they do so themselves.
     pub pair: Option<&'static str>,
     /// The file instantiated beside loaders of eights for a matrix unit, which rounds their numbers
@@ -455,10 +455,10 @@ pub struct Kit {
     /// The finishing pass.
     pub finish: &'static str,
     /// Rows and columns of C that one of its workgroups finishes, four columns per invocation;
-    /// fewer where a device has fewer invocations.
+    /// fewer if a device has fewer invocations.
     pub finish_tile: [u32; 2],
-    /// The finishing pass where words are shared between rows of C; none where every store takes
-    /// elements one by one.
+    /// The finishing pass if words are shared between rows of C; none if every store takes elements
+    /// one by one.
     pub finish_words: Option<&'static str>,
     /// Words that one of its workgroups finishes, one per invocation; fewer if a device has fewer
     /// invocations.
@@ -478,8 +478,8 @@ pub struct Kit {
     /// The file that finds the powers of two, for [`scale`](Self::scale) and
     /// [`split`](Self::split).
     pub powers: Option<&'static str>,
-    /// Rows or columns that a workgroup of [`scale`](Self::scale) or [`split`](Self::split) takes.
-    /// They lie side by side in storage; it takes no more of them if storage runs along K.
+    /// Rows or columns, side by side in storage, that a workgroup of [`scale`](Self::scale) or
+    /// [`split`](Self::split) takes; at most so many if storage runs along K.
     pub scale_strip: u32,
     /// Invocations of such a workgroup, if storage runs along K and if it does not: powers of two.
     /// A device that has fewer, or too little workgroup memory, gets half of them, or half of that,

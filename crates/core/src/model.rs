@@ -25,8 +25,8 @@ pub enum Model {
         start: f64,
         /// Seconds from a load of weights to their sums.
         step: f64,
-        /// Steps along K of an invocation whose loads are under way together. Where a core has
-        /// several workgroups, more steps slow down reading by the square root of their number.
+        /// Steps along K of an invocation whose loads are under way together. If a core has several
+        /// workgroups, more steps slow down reading by the square root of their number.
         together: f64,
         /// Factor on `bandwidth` if an invocation loads its first codes before it converts A. The
         /// start is shorter then; this was fitted together with the rest.

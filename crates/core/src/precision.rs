@@ -39,13 +39,13 @@ pub enum Precision {
     /// Like [`SplitF32`](Self::SplitF32), with chains of any length. The largest errors were 9.4
     /// u·Σ|ab| at 4096³ and 14 at 8192³ of normal data, 102 and 138 of data spread over 2^±20.
     ///
-    /// A number in a row of A is off by at most 2⁻²³ of itself or, where that is more, 2⁻³⁸ of the
+    /// A number in a row of A is off by at most 2⁻²³ of itself or, if that is more, 2⁻³⁸ of the
     /// largest number of its row. The same holds for a number in a column of B. Besides, a product
     /// a·b loses 2⁻²²·|ab|, and a sum rounds as a sum of three times as many products does. So the
-    /// error is that of f32, measured by the norms of rows and columns. But where the large numbers
-    /// of a row of A meet only zeros in a column of B, the small numbers make the sum, and they
-    /// have few digits or none below 2⁻³⁸ of the largest: take [`F32`](Self::F32) for such
-    /// products. Infinities and NaN among the operands have the same effect as in f32.
+    /// error is that of f32, measured by the norms of rows and columns. But if the large numbers of
+    /// a row of A meet only zeros in a column of B, the small numbers make the sum, and they have
+    /// few digits or none below 2⁻³⁸ of the largest: take [`F32`](Self::F32) for such products.
+    /// Infinities and NaN among the operands have the same effect as in f32.
     SplitF32Fast,
     /// Elements of A may be taken as whole numbers of 16 bits beside quantized weights; 32 elements
     /// along K share one power of two. An element is then off by at most 1/32639, about 2⁻¹⁵, of
@@ -55,10 +55,10 @@ pub enum Precision {
     /// Kernels for few rows beside weights of 4 and 8 bits that are stored along K use it. All
     /// other products are computed as with [`F32`](Self::F32).
     Int16Activations,
-    /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. This costs
-    /// accuracy: each of the K additions may lose 2⁻¹¹ of a partial sum instead of 2⁻²⁴. It costs
-    /// range: a partial sum beyond 65504 is infinite, whatever the type of C and however small
-    /// alpha is. Splits of K are still added in f32, and the epilogue is computed in f32.
+    /// Partial sums may be kept in f16 if A is f16 and B is f16 or quantized. This costs accuracy:
+    /// each of the K additions may lose 2⁻¹¹ of a partial sum instead of 2⁻²⁴. It costs range: a
+    /// partial sum beyond 65504 is infinite, whatever the type of C and however small alpha is.
+    /// Splits of K are still added in f32, and the epilogue is computed in f32.
     F16Sums,
     /// Like [`Int16Activations`](Self::Int16Activations), but with whole numbers of 8 bits: an
     /// element is off by at most 1/127 of the largest magnitude of the 32.

@@ -36,7 +36,7 @@ pub enum Role {
     Status = 14,
     /// Powers of two that the rows of a packed A were divided by, as two factors in a word.
     APowers = 15,
-    /// Powers of two that the columns of a packed B were divided by, likewise.
+    /// Powers of two that the columns of a packed B were divided by, in the form of `APowers`.
     BPowers = 16,
     /// A copy of A that was packed beforehand; bound as A and its powers.
     ACopy = 17,

@@ -83,13 +83,13 @@ impl Expected {
     /// Fails if no file could be as expected.
     pub(crate) fn check(&self) -> Result<()> {
         let possible = match self.method() {
-            // Methods allow some numbers of bits, and groups of any size.
+            // GPTQ's and AWQ's codes have some numbers of bits, and groups of any size.
             Some((method, _)) => {
                 self.bits.is_none_or(|bits| method.bits().contains(&bits))
                     && self.format.is_none_or(|format| mode_of(format) == "affine")
             }
             None => {
-                // GPTQ has groups of that size, whatever it is.
+                // A size of groups alone may be GPTQ's or AWQ's.
                 let formats = Expected { group: None, ..self.clone() };
                 QuantFormat::all().any(|format| formats.admits(format))
             }

@@ -173,7 +173,7 @@ impl<'de> Deserialize<'de> for Parsed {
                         if std::mem::replace(&mut described, true) {
                             return Err(A::Error::custom("__metadata__ is there twice"));
                         }
-                        // MLX writes null where it has none.
+                        // MLX writes null if it has none.
                         parsed.metadata = map.next_value::<Option<_>>()?.unwrap_or_default();
                     } else {
                         match parsed.tensors.entry(key) {

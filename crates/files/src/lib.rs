@@ -7,7 +7,7 @@
 //! little memory, whatever its size. [`write()`] makes a `.safetensors` file of such streams.
 //!
 //! Files are untrusted. Every count, size and offset is checked before it is used. An error names
-//! the file, the tensor, the numbers, and the offset in bytes where there is one.
+//! the file, the tensor, the numbers, and the offset in bytes if there is one.
 
 mod awq;
 mod claims;

@@ -57,8 +57,8 @@ const LARGE_REGISTER_TILE: u32 = 64;
 /// the square of the reads.
 const READS: f64 = 2.2;
 
-/// Chips that share the host's memory have half the registers of the others: a large register tile
-/// spills, and takes so many times as long. An assumption.
+/// How many times as long a large register tile takes on chips that share the host's memory: they
+/// have half the registers of the others, and it spills. An assumption.
 const SPILLED: f64 = 2.0;
 
 impl AppleShares {

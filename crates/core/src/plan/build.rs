@@ -256,7 +256,7 @@ fn finish(
     builder.bind(Role::Scratch, keeps, [0, setup.scratch_bytes], 16);
     builder.epilogue(setup, ends);
     if by_tiles && !keeps {
-        // The files that leave out rows that do not exist.
+        // Plain lines serve: mainloops have left out sums of rows that do not exist.
         builder.part(kit.lines, Some("a"), Vec::new());
         builder.part(kit.direct, None, Vec::new());
     }

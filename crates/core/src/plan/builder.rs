@@ -225,7 +225,7 @@ impl Builder {
         }
     }
 
-    /// Adds what makes a loader load eights, unless it does.
+    /// Adds the file that makes a loader load eights, unless it does so itself.
     pub(super) fn eights(&mut self, name: &'static str, loader: &OperandDef) {
         if !loader.loads.contains(&Load::Eights) {
             self.part_if_any(self.kit.pair, Some(name));

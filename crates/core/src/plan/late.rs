@@ -15,8 +15,8 @@ const STARTS: f64 = 100.0;
 /// Share of the product that a bound must last, lest plans be endless.
 const SHARE: f64 = 1.0 / 2048.0;
 
-/// Share of the whole up to which the longer half may take. If it takes more, nothing is cut: there
-/// are fewer tiles than cores, say.
+/// Share of the whole that the longer half may take. If it takes more, nothing is cut: there are
+/// fewer tiles than cores, say.
 const SHORTER: f64 = 0.9;
 
 /// Why a product was cut in time.

@@ -92,9 +92,9 @@ pub trait Codec: Sync {
     }
 
     /// How far a kernel's element may lie from [`decode`](Self::decode)'s: a kernel may fuse a
-    /// product with a sum, and may take any subnormal number for zero. It is infinite where an
-    /// intermediate number overflows that is finite in the other order, and 0 where the block's own
-    /// numbers are infinite or NaN: these are so in any order.
+    /// product with a sum, and may take any subnormal number for zero. It is infinite if an
+    /// intermediate number overflows that is finite in the other order. It is 0 if the block's own
+    /// numbers are infinite or NaN: the element then is, too, in any order.
     fn error(&self, block: &[&[u8]], out: &mut [f64]);
 
     /// Stores a block of -1, 0 and 1, drawn from the numbers that `random` gives: products with
@@ -104,8 +104,8 @@ pub trait Codec: Sync {
     /// Stores a block of random codes with scales that keep its elements about as large as 1.
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]);
 
-    /// Replaces the block's scale and, where it has one, its second number: a bias, a least element
-    /// or the scale of what is subtracted. Each is rounded to the type that it is stored in.
+    /// Replaces the block's scale and, if it has one, its second number: a bias, a least element or
+    /// the scale of what is subtracted. Each is rounded to the type that it is stored in.
     fn rescale(&self, numbers: [f32; 2], block: &mut [&mut [u8]]);
 }
 

@@ -156,7 +156,7 @@ impl Block {
         }
     }
 
-    /// Stores scale, least element and codes. A scale of type `E8M0` must be a power of two.
+    /// Stores scale, least element and codes. A scale of type `E8M0` becomes a power of two.
     fn put(&self, numbers: &Numbers, block: &mut [&mut [u8]]) {
         let mut bytes: Vec<u8> = Vec::with_capacity(34);
         match self.scale {

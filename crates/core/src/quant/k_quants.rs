@@ -56,7 +56,7 @@ struct Element {
 
 /// How a block's bytes lie.
 trait KQuant: Sync {
-    /// d and dmin; 0 where the format has none.
+    /// d and dmin; 0 if the format has none.
     fn scales(&self, block: &[&[u8]]) -> [f32; 2];
 
     fn element(&self, block: &[&[u8]], i: usize) -> Element;
@@ -254,7 +254,7 @@ impl KQuant for Q4K {
 
     fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]) {
         block[0].fill(0);
-        // All scales are 1 and all minima are 8, or 16 where codes have five bits.
+        // All scales are 1 and all minima are 8, or 16 if codes have five bits.
         let least = if self.high { 16 } else { 8 };
         block[0][4..8].fill(1);
         block[0][8..12].fill(least);

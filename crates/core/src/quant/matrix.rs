@@ -140,7 +140,7 @@ impl Quantized {
     }
 
     /// How far a kernel's dequantized weight may lie from [`dequantize`]'s, element by element.
-    /// Infinite where a number on the way is beyond f32 in one order of the arithmetic and not in
+    /// Infinite if a number on the way is beyond f32 in one order of the arithmetic and not in
     /// another.
     pub fn weight_error(&self) -> Vec<f64> {
         let mut errors = vec![0.0; self.n * self.k];
@@ -217,8 +217,7 @@ impl QuantFormat {
     /// Takes `blocks`, whole blocks of a GGUF file, apart and appends them to `planes`.
     ///
     /// # Errors
-    /// `Unsupported` for a format that GGUF does not have; `Shape` where the last block is not
-    /// whole.
+    /// `Unsupported` for a format that GGUF does not have; `Shape` if the last block is not whole.
     pub fn split_blocks(self, blocks: &[u8], planes: &mut [Vec<u8>]) -> Result<()> {
         self.in_gguf()?;
         let size = self.block_bytes() as usize;

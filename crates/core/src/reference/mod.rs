@@ -8,7 +8,7 @@
 //! rounding errors are independent with mean zero (N. J. Higham and T. Mary, "A new approach to
 //! probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019). We take the smaller
 //! of the two, with λ = 8. Sums of equal terms are the known exception: their rounding errors all
-//! point the same way, so they get the worst case. Where a problem permits sums in f16, all this
+//! point the same way, so they get the worst case. If a problem permits sums in f16, all this
 //! holds with f16's u.
 //!
 //! Subnormals: WGSL lets a device read or write zero for any subnormal number (section "Floating
@@ -47,7 +47,7 @@
 //!   + x·r' − r·r' + l·l'.
 //! - We admit the error e = 2⁻²³·max(|x|, 1) in x, likewise e' in y, and 2⁻²²·|x·y| besides. Both
 //!   errors change a product by e·|y| + |x|·e' + e·e'.
-//! - l·l' is within 2⁻²²·|x·y| where both are at least 2⁻¹³. Where x is smaller, |l·l'| ≤
+//! - l·l' is within 2⁻²²·|x·y| if both are at least 2⁻¹³. If x is smaller, |l·l'| ≤
 //!   2⁻²⁴·max(2⁻¹¹·|y|, 2⁻²⁴). The error e has room for that, since r takes a quarter of it at
 //!   most.
 //! - Three products stand for one. Their magnitudes add up to (1 + 2⁻⁹)·|x·y| at most, except for
@@ -95,11 +95,11 @@ pub struct Inputs<'a> {
 /// Content of C's storage after the product. All three fields have the length of C's storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
-    /// The exact result, not rounded to C's type; the old content where nothing is written.
+    /// The exact result, not rounded to C's type; the old content if nothing is written.
     pub value: Vec<f64>,
-    /// Largest |computed − value| of a correct kernel, the rounding to C's type included; 0 where
-    /// nothing is written. Infinite where an intermediate may leave the range of its type, f32 or
-    /// where permitted f16, so that nothing can be promised.
+    /// Largest |computed − value| of a correct kernel, the rounding to C's type included; 0 if
+    /// nothing is written. Infinite if an intermediate may leave the range of its type (f32, or f16
+    /// if permitted): nothing can be promised then.
     pub bound: Vec<f64>,
     /// Whether the product writes the element.
     pub written: Vec<bool>,
@@ -111,7 +111,7 @@ pub struct Reference {
 pub struct Mismatch {
     /// Index in C's storage.
     pub index: usize,
-    /// The kernel's result; NaN where it gave none.
+    /// The kernel's result; NaN if it gave none.
     pub computed: f64,
     /// The oracle's result; NaN for an element beyond C's storage.
     pub expected: f64,

@@ -42,7 +42,7 @@ pub(crate) fn config(bytes: &[u8]) -> Read {
     read
 }
 
-/// Bytes after their length, as far as there are any.
+/// Bytes that follow their length, or those that are left.
 fn text<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let length = usize::from(byte(rest)) | usize::from(byte(rest)) << 8;
     let (text, after) = rest.split_at(length.min(rest.len()));

@@ -6,7 +6,7 @@
 
 INLINE float activation(float x) {
     switch (ACTIVATION) {
-    case 1: // relu; NaN stays NaN, but for Metal's fast arithmetic, which knows none
+    case 1: // relu; NaN stays NaN, except in Metal's fast arithmetic, which knows none
         return x < 0 ? 0.0f : x;
     case 2: { // gelu, tanh form
         const float inner = 0.7978845608028654f * (x + 0.044715f * x * x * x);
