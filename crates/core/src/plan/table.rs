@@ -49,8 +49,7 @@ impl Table {
         self.end().map_or(0, |end| end.saturating_sub(self.operand.offset))
     }
 
-    /// Elements from the start of the storage to the last one of the matrices; `None` if their bits
-    /// pass 2^64.
+    /// Elements from the start of the storage to the last element; `None` if their bits pass 2^64.
     pub(super) fn end(&self) -> Option<u64> {
         let Table {
             operand: Operand { offset, ld, batch_stride, transposed, .. },

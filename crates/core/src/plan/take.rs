@@ -61,7 +61,6 @@ impl Take {
 
     /// The bits that an index beyond the table gives, of f32 for floats: 0 if zeros are asked for;
     /// otherwise NaN, or the integer farthest from 0, which is no index either.
-    /// either.
     pub const fn beyond(&self) -> u32 {
         match self.dtype {
             _ if self.zeros => 0,
