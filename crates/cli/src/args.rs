@@ -234,7 +234,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// The same, with a format.
+    /// Those options, and a format.
     pub(crate) fn expected(&self, format: Option<QuantFormat>) -> Expected {
         let mut expected = Expected::default();
         (expected.format, expected.bits) = (format, self.bits);

@@ -14,8 +14,8 @@ use tilewise_core::{Error, Result};
 /// The answer to a request to map a buffer.
 pub(super) type Mapped = Result<(), wgpu::BufferAsyncError>;
 
-/// The end of the channel by which wgpu's callback answers. Whoever takes it before gives the answer
-/// up.
+/// The end of the channel by which wgpu's callback answers. Whoever takes it earlier gives the
+/// answer up.
 pub(super) type Owed = Mutex<Option<OneshotSender<Mapped>>>;
 
 impl Device {
