@@ -124,19 +124,19 @@ impl Kernel {
         }
     }
 
-    /// Adds the kernel to a command encoder of the caller's, as one compute pass. Nothing is
-    /// submitted; the outputs hold results once that is done.
+    /// Adds the kernel to the given command encoder, as one compute pass. Nothing is submitted; the
+    /// outputs hold results once that is done.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `WrongContext` on the CPU executor. After an error the encoder is as
-    /// good as before.
+    /// As [`run`](Self::run); `WrongContext` on the CPU executor. The encoder stays usable after an
+    /// error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, call: &Call) -> Result<Vec<Tensor>> {
         let descriptor =
             wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), call)
     }
 
-    /// Adds the kernel to a compute pass of the caller's. Sets pipeline and bind group 0.
+    /// Adds the kernel to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).

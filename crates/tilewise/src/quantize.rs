@@ -77,12 +77,11 @@ impl Quantize {
         }
     }
 
-    /// Adds the work to a command encoder of the caller's, as one compute pass. Nothing is
-    /// submitted.
+    /// Adds the work to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
-    /// encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
+    /// usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &QuantizedTensor) -> Result<()> {
         self.bundle(out)?;
         if let Some(Storage::Gpu { buffer, start }) = out.status.as_ref().map(|own| &own.storage) {
@@ -93,8 +92,8 @@ impl Quantize {
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)
     }
 
-    /// Adds the work to a compute pass of the caller's. It sets the pipeline and bind group 0. A
-    /// pass cannot clear the status that earlier work has left for [`QuantizedTensor::check`].
+    /// Adds the work to the given compute pass. It sets the pipeline and bind group 0. A pass
+    /// cannot clear the status that earlier work has left for [`QuantizedTensor::check`].
     ///
     /// # Errors
     /// As [`encode`](Self::encode).

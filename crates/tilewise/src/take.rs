@@ -117,19 +117,18 @@ impl Take {
         }
     }
 
-    /// Adds the copy to a command encoder of the caller's, as one compute pass. Nothing is
-    /// submitted.
+    /// Adds the copy to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
-    /// encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
+    /// usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
         let descriptor =
             wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)
     }
 
-    /// Adds the copy to a compute pass of the caller's. Sets pipeline and bind group 0.
+    /// Adds the copy to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).

@@ -1,12 +1,12 @@
-//! Where dispatches are recorded: into a compute pass of the caller's, or into submissions of ours,
-//! none of which is estimated to take longer than it may.
+//! Where dispatches are recorded: into the given compute pass, or into submissions of ours, none of
+//! which is estimated to take longer than it may.
 
 use super::{Device, Gpu};
 use tilewise_core::{Caps, Result};
 
 /// Where dispatches are recorded.
 pub(crate) enum Recorder<'r, 'p> {
-    /// Into a compute pass of the caller's.
+    /// Into the given compute pass.
     Pass(&'r mut wgpu::ComputePass<'p>),
     /// Into submissions.
     Submissions(&'r mut Submissions<'p>),

@@ -128,7 +128,7 @@ impl GatherMatmul {
         submit(self.x.context(), "gather_matmul", |work| self.work(work, y))
     }
 
-    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
     /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
@@ -136,7 +136,7 @@ impl GatherMatmul {
         encode(self.x.context(), encoder, "gather_matmul", |work| self.work(work, y))
     }
 
-    /// Adds it to a compute pass of the caller's. Sets pipelines and bind group 0.
+    /// Adds it to the given compute pass. Sets pipelines and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).

@@ -190,7 +190,7 @@ impl Router {
         submit(logits.context(), "routing", |work| self.work(work, logits, routing))
     }
 
-    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
     /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
@@ -204,7 +204,7 @@ impl Router {
         encode(logits.context(), encoder, "routing", work)
     }
 
-    /// Adds it to a compute pass of the caller's. Sets pipelines and bind group 0.
+    /// Adds it to the given compute pass. Sets pipelines and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).

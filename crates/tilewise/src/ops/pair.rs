@@ -89,17 +89,17 @@ impl<K: PairOperation> Pair<K> {
         submit(self.context(), self.kind.name(), &self.steps(outs)?)
     }
 
-    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
-    /// encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
+    /// usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, outs: [&Tensor; 2]) -> Result<()> {
         self.context().gpu_backend()?;
         encode(encoder, self.kind.name(), &self.steps(outs)?)
     }
 
-    /// Adds it to a compute pass of the caller's. Sets pipeline and bind group 0.
+    /// Adds it to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
