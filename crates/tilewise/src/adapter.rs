@@ -272,15 +272,16 @@ fn packed_products(backend: wgpu::Backend, fxc: bool) -> PackedProducts {
     }
 }
 
-/// The abilities of a device whose adapter has these matrix units.
+/// The caps of a device whose adapter has the matrix units `coop`.
 pub(crate) fn caps(
     info: &wgpu::AdapterInfo,
     features: wgpu::Features,
     limits: &wgpu::Limits,
     coop: Vec<CoopMatrix>,
 ) -> Caps {
-    // naga's MSL loads matrices from vectors as if these were numbers, which Metal refuses. There
-    // matrix units are for kernels in MSL alone, which ask the adapter and not these caps.
+    // naga's MSL loads matrices from vectors as if the vectors were numbers, which Metal refuses.
+    // On Metal, matrix units are therefore for kernels in MSL alone, which ask the adapter and not
+    // these caps.
     let metal = info.backend == wgpu::Backend::Metal;
     let units = features.contains(MATRIX_UNITS) && !metal;
     let coop_off = (metal && !coop.is_empty()).then_some("on Metal kernels in MSL use them");
@@ -290,9 +291,9 @@ pub(crate) fn caps(
         wgpu::DeviceType::Cpu => DeviceClass::Cpu,
         wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => DeviceClass::Unknown,
     };
-    // No driver ends what runs on a CPU, but a browser may.
-    // Shader model 6 has subgroups, and FXC compiles none of it.
+    // Shader model 6 has subgroups; FXC does not compile it.
     let fxc = info.backend == wgpu::Backend::Dx12 && !features.contains(wgpu::Features::SUBGROUP);
+    // No driver ends long work on a CPU, but a browser may.
     let endless = class == DeviceClass::Cpu && info.backend != wgpu::Backend::BrowserWebGpu;
     Caps {
         name: info.name.clone(),
@@ -317,13 +318,13 @@ pub(crate) fn caps(
     }
 }
 
-/// Describes an adapter in wgpu's words, with a name in any case.
+/// wgpu's description of an adapter, with a name even if wgpu gives none.
 pub(crate) fn info_of(adapter: &wgpu::Adapter) -> wgpu::AdapterInfo {
     named(adapter.get_info())
 }
 
-/// With a name in any case. Browsers give vendor and architecture in its place, which wgpu does not
-/// pass on.
+/// The description with a name, even if wgpu gives none. Browsers give vendor and architecture in
+/// place of a name; wgpu does not pass these on.
 pub(crate) fn named(mut info: wgpu::AdapterInfo) -> wgpu::AdapterInfo {
     if info.name.is_empty() {
         let kind = match info.backend {

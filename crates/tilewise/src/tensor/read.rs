@@ -1,4 +1,4 @@
-//! Elements, read back.
+//! Reading elements back.
 
 use super::{Element, Tensor};
 use crate::memory;
@@ -111,7 +111,8 @@ impl Tensor {
         pollster::block_on(self.read_bytes())
     }
 
-    /// Picks the view's elements from the storage between its first and its last.
+    /// Picks the view's elements from `bytes`, which begin with the first element and end with the
+    /// last.
     pub(crate) fn gather(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         let size = self.dtype.bytes() as usize;
         let mut out = memory::room(self.elem_count() * size)?;
@@ -121,7 +122,7 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Elements from the first one to each, row-major in the view's order.
+    /// The distance in elements from the first element to each, row-major in the view's order.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
         let mut index = vec![0usize; self.shape.len()];
         (0..self.elem_count()).map(move |_| {
