@@ -222,14 +222,14 @@ pub(crate) fn coop_of(adapter: &wgpu::Adapter) -> Vec<CoopMatrix> {
 /// NVIDIA.
 const PROVEN: [u32; 1] = [0x10de];
 
-/// Whether matrix units are used where nobody says so. Through Vulkan their kernels rely on more
-/// than SPIR-V promises (ARCHITECTURE.md, "Matrix units"), so that each vendor's driver has to show
-/// it first; no other backend has any for them.
+/// Whether matrix units are used if no option says so. Through Vulkan their kernels rely on more
+/// than SPIR-V promises (ARCHITECTURE.md, "Matrix units"), so each vendor's driver must pass the
+/// suite first. Other backends have no matrix units for these kernels.
 pub(crate) fn trusts_matrix_units(backend: wgpu::Backend, vendor: u32) -> bool {
     backend != wgpu::Backend::Vulkan || PROVEN.contains(&vendor)
 }
 
-/// The abilities of the CPU executor.
+/// The caps of the CPU executor.
 pub(crate) fn cpu_caps() -> Caps {
     Caps {
         name: "CPU executor".into(),
@@ -241,7 +241,8 @@ pub(crate) fn cpu_caps() -> Caps {
     }
 }
 
-/// Metal reports every size that any GPU might have; those with simdgroup matrices have 32.
+/// The size of a subgroup, if there is only one. Metal reports every size that any GPU might have;
+/// GPUs with simdgroup matrices have 32.
 fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     match info.backend {
         wgpu::Backend::Metal => Some(32),
@@ -249,7 +250,8 @@ fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     }
 }
 
-/// naga writes them out where its output has none, as in MSL; a browser may not know them.
+/// Whether kernels may use packed products of bytes. naga writes them out if its output language
+/// has none, such as MSL; a browser may not know them.
 fn packed_products(backend: wgpu::Backend, fxc: bool) -> PackedProducts {
     let known = wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct;
     match backend {

@@ -1,16 +1,16 @@
-//! A value that a callback of wgpu owes to a future.
+//! Values that callbacks of wgpu owe to futures.
 
 use crate::cache::lock;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-/// The answer that a callback of wgpu's owes to a future.
+/// A value that a callback of wgpu owes to a future.
 pub(crate) struct Answer<T>(Arc<Mutex<State<T>>>);
 
 /// The answer to a request to map a buffer.
 pub(super) type Mapped = Result<(), wgpu::BufferAsyncError>;
 
-/// Whether a buffer is mapped.
+/// The pending answer to a request to map a buffer.
 pub(super) type Mapping = Answer<Mapped>;
 
 enum State<T> {
@@ -53,7 +53,7 @@ impl<T> Answer<T> {
         self.settle(State::Gone);
     }
 
-    /// Wakes who waits, without an answer.
+    /// Wakes the waiting task, without an answer.
     #[cfg(not(target_family = "wasm"))]
     pub(super) fn wake(&self) {
         let waker = match &mut *lock(&self.0) {
@@ -63,7 +63,7 @@ impl<T> Answer<T> {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Settles what is still awaited, and wakes who waits.
+    /// Settles an answer that is still awaited, and wakes the waiting task.
     fn settle(&self, settled: State<T>) {
         let mut state = lock(&self.0);
         if let State::Awaited(waker) = &mut *state {

@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 use wgpu::{PollError, PollStatus, PollType, SubmissionIndex};
 
 /// The shortest and the longest time that a thread waits inside wgpu before it looks up. wgpu holds
-/// a lock meanwhile. Threads that destroy a buffer or present a frame wait for this lock.
+/// a lock meanwhile, for which threads wait that destroy a buffer or present a frame.
 const SLICE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 
-/// How long to wait inside wgpu now: half of the time waited so far. Each look took half a
-/// millisecond of a processor with NVIDIA's driver, so long waits take fewer of them.
+/// How long to wait inside wgpu now: half of the time waited so far. With NVIDIA's driver each look
+/// took half a millisecond of a processor, so long waits look up less often.
 fn slice(begun: Instant) -> Option<Duration> {
     let [least, most] = SLICE;
     Some((begun.elapsed() / 2).clamp(least, most))
 }
 
-/// How long a future asks the device by itself before it leaves the waiting to the thread, which
-/// takes longer than a small product to wake up.
+/// How long a future asks the device by itself before it leaves the waiting to the thread. The
+/// thread takes longer to wake up than a small product takes.
 const BRIEFLY: Duration = Duration::from_micros(100);
 
 /// The shortest and the longest time for which a future on OpenGL sleeps before it asks again.
@@ -43,7 +43,7 @@ const IDLE: Duration = Duration::from_secs(1);
 pub(super) struct Asking {
     submission: SubmissionIndex,
     begun: Instant,
-    /// When the future next turns to the thread; never again once that waits for the answer.
+    /// When the future next turns to the thread; `None` once the thread waits for the answer.
     next: Option<Instant>,
 }
 
@@ -53,8 +53,8 @@ impl Asking {
         Asking { submission, begun, next: Some(begun) }
     }
 
-    /// Asks the device for news, and unless the answer is there sees to it that the future is
-    /// polled again: at once to begin with. Does not block.
+    /// Asks the device for news. If the answer is not there, the future will be polled again: at
+    /// once to begin with. Does not block.
     pub(super) fn poll(
         &mut self,
         device: &Device,
@@ -88,9 +88,9 @@ impl Asking {
     }
 }
 
-/// Waits inside wgpu for a slice of time. `None` where wgpu panics: where a device is lost
-/// meanwhile, and in wgpu 30 also where another thread polls between the end of the slice and the
-/// last look at the queue. Then the other thread gives all answers, and nothing is lost.
+/// Waits inside wgpu for a slice of time. `None` if wgpu panics. It does when the device is lost
+/// meanwhile. wgpu 30 also does when another thread polls between the end of the slice and the last
+/// look at the queue; then that thread gives all answers, and nothing is lost.
 fn waited(
     device: &wgpu::Device,
     submission_index: Option<SubmissionIndex>,
@@ -103,11 +103,11 @@ fn waited(
 
 /// Tasks of the thread for a future.
 enum Task {
-    /// Waits for the end of a submission, after which wgpu gives the answer.
+    /// Wait for the end of a submission, after which wgpu gives the answer.
     Wait(wgpu::Device, SubmissionIndex, Instant),
-    /// Wakes it at a time, for it to ask by itself. wgpu gives OpenGL to one thread at a time, and
-    /// panics in one that wants it while another has it for 6 s. This thread, of which the user
-    /// does not know, never wants it.
+    /// Wake the future at a time, for it to ask the device by itself. wgpu gives OpenGL to one
+    /// thread at a time, and panics in a thread that has waited for it for 6 s. This thread, which
+    /// the user does not know of, never asks for it.
     Wake(Instant),
 }
 
@@ -141,8 +141,8 @@ impl Awaited {
     }
 }
 
-/// A thread that waits for submissions on behalf of futures: there from the first that it is asked
-/// to wait for until there was none for a while.
+/// A thread that waits for submissions on behalf of futures. It starts with the first task, and
+/// ends when there was none for a while.
 pub(super) struct Waiter {
     shared: Arc<Shared>,
     gl: bool,
@@ -156,11 +156,11 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// In the order of their submissions, or nearly so.
+    /// Waiting futures, in the order of their submissions, or nearly so.
     awaited: VecDeque<Awaited>,
-    /// Whether the thread is there.
+    /// Whether the thread runs.
     runs: bool,
-    /// Whether the waiter is gone, and with it every future that it was asked by.
+    /// Whether the waiter is gone, and with it every future that gave it a task.
     closed: bool,
 }
 
@@ -170,7 +170,7 @@ impl Waiter {
         Waiter { shared: Arc::default(), gl }
     }
 
-    /// Hands a task to the thread. Returns whether there is one.
+    /// Hands a task to the thread. Returns whether there is a thread.
     fn take_over(&self, task: Task, answer: Mapping) -> bool {
         let mut state = lock(&self.shared.state);
         if !state.runs {
@@ -190,7 +190,7 @@ impl Waiter {
     }
 }
 
-/// Linux shows 15 letters of it.
+/// The thread's name. Linux shows 15 letters of it.
 const THREAD: &str = "tilewise waits";
 
 impl Drop for Waiter {
@@ -213,7 +213,7 @@ impl Shared {
             let Some(awaited) = state.awaited.pop_front() else { break };
             drop(state);
             let done = awaited.wait();
-            // Without the lock, whatever a driver does when a device goes.
+            // Dropped without the lock, because a driver may do anything when a device goes.
             let again = if done {
                 drop(awaited);
                 None
@@ -236,7 +236,7 @@ impl Device {
         self.alive()?;
         let done = Arc::new(AtomicBool::new(false));
         let tell = done.clone();
-        // Each slice ends with the submission that is then the last, of whichever thread.
+        // Each slice waits for the submission that is the last then, from any thread.
         self.queue.on_submitted_work_done(move || tell.store(true, Ordering::Release));
         let begun = Instant::now();
         let polled = loop {

@@ -1,4 +1,4 @@
-//! Problem classes: what decides which kernel is the fastest, and no more, so that one measurement
+//! Problem classes. A class keeps only what decides which kernel is the fastest, so one measurement
 //! serves many problems.
 
 use tilewise_core::plan::check;
@@ -60,7 +60,7 @@ fn operand(operand: &Operand, [rows, cols]: [u64; 2], entries: u64) -> String {
     format!("{}/{alignment}{shared}", operand.format)
 }
 
-/// Up to which size every one is its own class.
+/// Each size up to this one is a class of its own.
 const EXACT: u64 = 32;
 
 /// The size itself if small, else the next of four per octave.
@@ -68,7 +68,7 @@ fn bucket(size: u64) -> u64 {
     if size <= EXACT { size } else { size.next_multiple_of(1 << ((size - 1).ilog2() - 2)) }
 }
 
-/// The bucket of a size that is cut into tiles, and what tiles leave over.
+/// The bucket of a size that is cut into tiles, and a word for what tiles leave over.
 fn tiled(size: u64) -> String {
     let rest = match size % 64 {
         _ if size <= EXACT => "",
