@@ -1,4 +1,4 @@
-//! From a kernel and a call to a module that fits them and the device.
+//! Making a module that fits a kernel, a call and the device.
 
 use super::call::Call;
 use super::definition::Kernel;

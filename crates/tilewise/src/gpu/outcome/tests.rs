@@ -62,7 +62,7 @@ fn an_error_is_that_of_whatever_follows_from_it_and_of_nothing_else() {
     for (from, bytes) in [(&a, 8..16), (&b, 8..9), (&c, 0..8)] {
         assert_eq!(copy(&calls, (from, bytes), (&c, 8..9)).err(), None);
     }
-    // Until all that was written is written over.
+    // The failure stays until all of its bytes are written over.
     for (bytes, left) in [(1..8, Some(error("a"))), (0..7, Some(error("a"))), (0..8, None)] {
         write(&a, bytes).answer(None);
         assert_eq!(copy(&calls, (&a, 0..16), (&c, 0..8)).err(), left);
