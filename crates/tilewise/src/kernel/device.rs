@@ -166,14 +166,14 @@ fn is_alone(call: &Call, slot: Slot) -> bool {
     }
 }
 
-/// Bytes from where a binding can start to the first element.
+/// Bytes from the last place where a binding can start to the first element.
 fn before(tensor: &Tensor) -> u64 {
     let alignment = u64::from(tensor.context().caps().storage_alignment);
     tensor.place().map_or(0, |(_, first)| first % alignment)
 }
 
-/// Bytes that are bound of a view: from its first element to its last, in whole words, and what
-/// precedes it from where it can be bound; one word for an empty view.
+/// Bytes that are bound for a view: from where its binding can start to its last element, in whole
+/// words. One word for an empty view.
 pub(super) fn bound(tensor: &Tensor) -> Result<u64> {
     Ok(match tensor.extent()? {
         0 => 4,
@@ -181,7 +181,7 @@ pub(super) fn bound(tensor: &Tensor) -> Result<u64> {
     })
 }
 
-/// Where a view is bound.
+/// The buffer, the first byte and the number of bytes of a view's binding.
 fn place(tensor: &Tensor) -> Result<Place<'_>> {
     let (buffer, first) = tensor
         .place()
