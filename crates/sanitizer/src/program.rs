@@ -42,8 +42,8 @@ pub(crate) struct Check {
     pub(crate) what: String,
 }
 
-/// A place in memory: `offset` bytes, plus those in the register `dynamic`, where [`OUTSIDE`] marks
-/// an index out of bounds.
+/// A place in memory: `offset` bytes, plus those in the register `dynamic`. [`OUTSIDE`] in that
+/// register marks an index out of bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pointer {
     pub(crate) global: GlobalId,
@@ -56,10 +56,10 @@ pub(crate) struct Pointer {
 /// The dynamic offset behind an index out of bounds.
 pub(crate) const OUTSIDE: u32 = u32::MAX;
 
-/// Constants have numbers of their own, above this bit.
+/// Register numbers with this bit are constants.
 pub(crate) const CONSTANT: Reg = 1 << 31;
 
-/// A place in the invocation's own variables: plane `plane`, plus that in `dynamic`.
+/// A place in the invocation's own variables: plane `plane`, plus the number in `dynamic`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slot {
     pub(crate) plane: u32,
@@ -83,7 +83,7 @@ pub(crate) enum Collective {
     ExclusiveScan,
 }
 
-/// Which lane of the subgroup a value is taken from.
+/// The lane of the subgroup from which a value is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     First,
@@ -93,7 +93,7 @@ pub(crate) enum Lane {
     Xor(Reg),
     /// The lane `.0` of each group of four.
     Quad(Reg),
-    /// The lane of the group of four whose number differs in these bits.
+    /// The lane in the group of four whose number differs from the own one in these bits.
     QuadSwap(u32),
 }
 

@@ -118,8 +118,8 @@ fn choices_that_do_not_exist() {
 #[test]
 fn bf16_needs_safetensors() {
     let bench = bench();
-    // Asked for in so many words, it is a usage error; by way of the operands' type, it is found
-    // when they are read.
+    // If --out-dtype asks for the type, it is a usage error. If the operands have it, the error is
+    // found when they are read.
     assert!(bench.fail(2, "matmul a.npy b.npy -o c.npy --out-dtype bf16").contains("bf16"));
     bench.succeed("matmul a.npy b.npy -o brain.safetensors --out-dtype bf16 --adapter cpu");
     let line = "matmul brain.safetensors brain.safetensors --transpose-b -o c.npy";
@@ -208,6 +208,6 @@ fn an_input_behind_links_is_not_overwritten() {
             &["is read from it; name another output"],
         );
     }
-    // Beside a whole file, others are no part of it.
+    // Other files beside a model in one file are no part of it.
     bench.succeed("convert gguf/all.gguf gguf/old.safetensors --format f16");
 }

@@ -161,7 +161,7 @@ fn stacks_of_experts() {
     let weights = ["gate", "up", "down"].map(|name| format!("out.safetensors#{name}")).join(" ");
     let line = format!("moe x.npy logits.npy {weights} --top-k 2 -o y.npy --adapter cpu --check");
     assert!(bench.succeed(&line).contains("within the bound"));
-    // And back, where none needs whole blocks.
+    // And back to dense types, none of which needs whole blocks.
     std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
     let report = converts(&bench, "q.safetensors", "f16");
     assert!(report.contains("tensors  4 of 4 converted"), "{report}");
@@ -189,7 +189,7 @@ fn there_and_back() {
         assert_eq!(after[name], before[name], "{name}");
     }
     assert_ne!(after["layers.0.random.weight"], before["layers.0.random"]);
-    // The metadata is kept, without the format that is no more.
+    // The metadata is kept, without the old format.
     for (file, expected) in
         [("q.safetensors", Some("affine-4bit-g64-f32")), ("out.safetensors", None)]
     {

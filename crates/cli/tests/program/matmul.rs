@@ -189,7 +189,7 @@ fn output_types_and_files() {
             "matmul brain.safetensors#y one.npy -o back.npy --adapter {adapter} --check"
         ));
         assert_close(&bench.read_npy("back.npy").1, &expected, 3e-2);
-        // The only tensor of a file needs no name; `c` is the one that we give.
+        // The only tensor of a file needs no name; the program calls it `c`.
         multiply("-o plain.safetensors");
         for operand in ["plain.safetensors", "plain.safetensors#c"] {
             bench.succeed(&format!("matmul {operand} one.npy -o back.npy --adapter {adapter}"));

@@ -119,7 +119,7 @@ fn what_is_known_decides_where_the_file_does_not() {
     let bench = Bench::new();
     ["mlx.safetensors", "mlx_expected.safetensors"].iter().for_each(|name| bench.take(name));
     let line = "qmatmul mlx_expected.safetensors#f16.x mlx.safetensors#f16 -o y.npy --adapter cpu";
-    // Neither is as long as the rows of this X.
+    // In neither format are rows as long as those of this X.
     bench.npy("x.npy", &[1, 64], &[1.0; 64]);
     bench.refuses(
         "qmatmul x.npy mlx.safetensors#f16 -o y.npy --adapter cpu",

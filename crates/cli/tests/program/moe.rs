@@ -168,7 +168,7 @@ fn formats_of_each() {
         bench.succeed(&format!("{line} {formats} --check"));
         assert_close(&bench.read_npy("y.npy").1, &wanted, 1e-4);
     }
-    // If neither fits, the format is still to be named.
+    // If neither format fits, the format must still be named.
     let unfit = line.replace("x.npy", "x96.npy");
     bench.npy("x96.npy", &[4, 96], &numbers(4 * 96, 1));
     bench.refuses(&unfit, &["g.safetensors", four, eight, "name the format"]);
@@ -346,7 +346,7 @@ fn products_by_index() {
             let both = "--lhs-indices l.npy --rhs-indices r.npy";
             let bits = run(&format!("w.npy {both}"), &all);
             assert_eq!(run(&format!("wt.npy --transpose-b {both}"), &all).len(), bits.len());
-            // Sums beyond the range of f16 become infinite, and no others do.
+            // Only sums beyond the range of f16 become infinite.
             let huge = numbers(M * k, 1).iter().map(|x| x.signum() * 3e4).collect::<Vec<_>>();
             bench.npy("huge.npy", &[M, k], &huge);
             let line = format!("gather-matmul huge.npy w.npy {both} -o y.npy --adapter {adapter}");

@@ -142,8 +142,8 @@ fn weights_beyond_the_range() {
     let some = |i: usize| if random[i].is_multiple_of(2) { 1e38 } else { 1e-3 };
     let affine = QuantFormat::affine(4, 64, DType::F32).unwrap();
     let exponents = random[..32].iter().map(|word| (250 + word % 5) as u8).collect();
-    // The product of a scale and a code overflows, and the weight may not, where it is fused with
-    // the bias.
+    // The product of a scale and a code overflows. The weight may not, if a device fuses the
+    // product with the bias.
     for (format, planes) in [
         (affine, vec![words(128), scales(&|_| 1e38), scales(&|_| -3e38)]),
         (affine, vec![words(128), scales(&|i| some(i)), scales(&|i| -3.0 * some(i))]),

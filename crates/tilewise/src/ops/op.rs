@@ -65,9 +65,9 @@ pub(super) mod sealed {
             Ok(None)
         }
 
-        /// The length of an additional axis of the operands, behind those of the output, along
-        /// which the operation can be cut, too. Each part adds its results to those of the parts
-        /// before.
+        /// The length of an additional axis that only operands have. It counts as the axis behind
+        /// the output's, and the operation can be cut along it, too. Later parts keep the results
+        /// of earlier parts.
         fn entries(&self) -> usize {
             1
         }
