@@ -83,8 +83,8 @@ pub(super) struct Worker<'p> {
     /// Set when a loop did not end, here or in an earlier workgroup, and when one finding is enough
     /// and there is one: nothing more is run then.
     pub(super) stopped: bool,
-    /// Set when not all invocations reached a barrier. Races that it would have prevented are not
-    /// reported then.
+    /// Set when not all invocations of the workgroup reached a barrier. Races and uninitialised
+    /// reads are not reported then, because the barrier might have prevented them.
     pub(super) disordered: bool,
     /// Whether the operation at hand moves a cooperative matrix.
     pub(super) cooperative: bool,
@@ -450,7 +450,7 @@ impl<'p> Worker<'p> {
         if let Some(site) = self.left[lane as usize] {
             return self.program.labels(site, "returned here".to_owned(), who);
         }
-        // The innermost part of the control flow that it entered; there it left the way.
+        // It left the others in the innermost part of the control flow that it entered.
         let Some(enclosing) =
             self.enclosing.iter().rfind(|part| part.entered.contains(lane as usize))
         else {
