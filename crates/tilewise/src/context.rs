@@ -47,11 +47,10 @@ pub(crate) struct Preferences {
 /// # }
 /// ```
 ///
-/// [`new`](Self::new) takes the best GPU, or the CPU without one. [`gpu`](Self::gpu) insists on a
-/// GPU. [`cpu`](Self::cpu) computes on the CPU. [`request`](Self::request) takes options, and does
-/// not block: it is for browsers, too. [`from_wgpu`](Self::from_wgpu) joins a device that the
-/// program has opened, [`from_device`](Self::from_device) the same without its adapter, and so
-/// without matrix units.
+/// [`new`](Self::new) takes the best GPU, or else the CPU; [`gpu`](Self::gpu) only a GPU;
+/// [`cpu`](Self::cpu) only the CPU. [`request`](Self::request) takes options and does not block,
+/// also in browsers. [`from_wgpu`](Self::from_wgpu) takes your own device;
+/// [`from_device`](Self::from_device) needs no adapter, but leaves matrix units unused.
 ///
 /// Cheap to clone; clones are the same context. Threads can share it, except in a browser.
 #[derive(Clone)]

@@ -61,7 +61,7 @@ pub(crate) struct Gpu {
 }
 
 impl Gpu {
-    /// `folder` is where compiled pipelines are kept between runs.
+    /// Takes a device; compiled pipelines are kept between runs in `folder`, if there is one.
     pub(crate) fn new(device: Device, folder: Option<&Path>) -> Self {
         let pipelines = Pipelines::new(&device, folder);
         let (plans, conversions, groups) =

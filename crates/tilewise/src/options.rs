@@ -2,8 +2,9 @@
 //!
 //! [`ContextOptions::from_env`] reads the variables below. Each has a field there, so a program
 //! needs no environment. A variable that is set but empty counts as not set, except
-//! `TILEWISE_CACHE_DIR`. Apart from these, the library reads only wgpu's own flags for the device
-//! that a context opens (`WGPU_DEBUG`, `WGPU_VALIDATION`).
+//! `TILEWISE_CACHE_DIR`. Apart from these, the library reads only the user's cache folder
+//! (`XDG_CACHE_HOME`, `HOME`, `LOCALAPPDATA`), and wgpu's own variables for the device that a
+//! context opens, such as `WGPU_DEBUG`, `WGPU_VALIDATION` and `WGPU_DX12_COMPILER`.
 //!
 //! - `TILEWISE_ADAPTER`: part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`,
 //!   `browser-webgpu`), both (`vulkan:llvmpipe`), or `cpu`.

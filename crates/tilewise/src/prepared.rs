@@ -20,10 +20,10 @@ use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 /// A stack of f16 matrices that are stored along K, such as weights \[experts,N,K\], gets a copy,
 /// too: it lies in the order in which kernels read it, and takes as much memory as the stack.
 ///
-/// A prepared tensor goes wherever a tensor goes. [`Gemm`](crate::Gemm) uses the copy where its
-/// kernel needs one, if the tensor is the operand that it was prepared to be: left or right. The
-/// same kernel gives the same bits with the copy and without it. If kernels need no copy, for
-/// example on devices without matrix units, none is made, and no memory is spent.
+/// A prepared tensor goes wherever a tensor goes. [`Gemm`](crate::Gemm) uses the copy if its kernel
+/// needs one, and the tensor is the operand that it was prepared to be: left or right. The same
+/// kernel gives the same bits with the copy and without it. If kernels need no copy, for example on
+/// devices without matrix units, none is made, and no memory is spent.
 ///
 /// Views of it, such as `slice()`, have no copy. Its transpose does not use the copy, but the
 /// transpose of the transpose does. [`MoeLayer`](crate::MoeLayer) and

@@ -263,8 +263,9 @@ impl Tensor {
     }
 
     /// The range from the first element to the end of the last, as a bind group takes it. WGSL's
-    /// `arrayLength` therefore counts the elements of a contiguous tensor and no padding. In an
-    /// array of words, 16-bit elements count by whole words.
+    /// `arrayLength` therefore counts the elements of a contiguous tensor and no padding. The range
+    /// has whole words, so the last of an odd number of 16-bit elements is bound with the half word
+    /// behind it.
     ///
     /// # Errors
     /// `Misaligned` when no binding of the device can begin at the first element

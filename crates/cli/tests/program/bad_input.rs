@@ -1,4 +1,5 @@
-//! Wrong input is refused: with its own message, the right exit status, and no file left behind.
+//! Tests that wrong input is refused, with its own message, the right exit status, and no file left
+//! behind.
 
 use crate::bench::{Bench, adapters, numbers};
 
@@ -183,7 +184,7 @@ fn an_input_is_not_overwritten() {
     bench.refuses("qmatmul x.npy gptq-4bit -o x.npy --adapter cpu", &["x.npy", "is read from it"]);
 }
 
-/// A model whose files are links, as in Hugging Face's cache, and one in parts.
+/// Tests a model whose files are links, as in Hugging Face's cache, and a model in parts.
 #[cfg(unix)]
 #[test]
 fn an_input_behind_links_is_not_overwritten() {

@@ -9,7 +9,7 @@ use tilewise_core::DType;
 use tilewise_files::Output;
 use tilewise_tests::Program;
 
-/// A folder of its own for a test, and the program run in it.
+/// A test's own folder, and the program that runs in it.
 pub(crate) struct Bench {
     program: Program,
 }
@@ -200,8 +200,8 @@ pub(crate) fn every_adapter() -> Vec<String> {
     all
 }
 
-/// Every Vulkan adapter: the first word of its name. Their absence is printed. It is a failure
-/// where `TILEWISE_REQUIRE` lists `vulkan`, or one of the software adapters.
+/// The first word of the name of every Vulkan adapter. If there is none, this is printed; it is a
+/// failure if `TILEWISE_REQUIRE` lists `vulkan`, or one of the software adapters.
 fn gpus() -> Vec<String> {
     let info: serde_json::Value =
         serde_json::from_str(&Bench::new().succeed("info --json")).expect("JSON");

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, adapters, assert_close, numbers, product, transposed};
 
-/// Error admitted in an f32 product of small sums.
+/// The error admitted in an f32 product with small sums.
 const CLOSE: f64 = 1e-4;
 
 fn gelu(x: f64) -> f64 {
@@ -249,8 +249,8 @@ fn the_report_names_adapter_kernel_time_and_rate() {
     }
 }
 
-/// Software has no matrix units that it would change anything on; what is asked for is said, and
-/// that it changes nothing.
+/// On software adapters, which have no matrix units, a precision changes nothing. The report says
+/// the precision, and that it changes nothing.
 #[test]
 fn less_may_be_permitted() {
     let (m, n, k) = (5, 6, 7);

@@ -83,7 +83,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the call has failed, as far as is known.
+    /// Whether the call is known to have failed.
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.known(), Some(Some(_)))
     }

@@ -161,8 +161,8 @@ impl Tensor {
         })
     }
 
-    /// Whether an operand lies in the buffer of this output, beside it. An operand without a
-    /// `tensor` counts as overlapping, because its bytes are not known.
+    /// Whether an operand lies in the buffer of this output, beside it. In that buffer an operand
+    /// without a `tensor` counts as overlapping, because its bytes are not known.
     ///
     /// # Errors
     /// `Aliased` if they overlap.
