@@ -98,7 +98,7 @@ pub(crate) struct InfoArgs {
     pub(crate) json: bool,
 }
 
-/// How a product is run; the same for all of them.
+/// Options of every command that runs a product.
 #[derive(Debug, Args)]
 pub(crate) struct Execution {
     /// Part of an adapter's name, a backend (vulkan, metal, dx12, gl), or cpu [default: the best
@@ -153,16 +153,16 @@ pub(crate) struct MatmulArgs {
     /// Matrix of C's shape, added last
     #[arg(long, value_name = "R")]
     pub(crate) residual: Option<Source>,
-    /// Element type of C [default: that of A, B and C0 where they agree, else f32]
+    /// Element type of C [default: that of A, B and C0 if they agree, else f32]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
-    /// How exact the product must be. f16-sums permits partial sums in f16 where A is f16 and B f16
-    /// or quantized: faster on some matrix units, less exact, and infinite beyond 65504. split-f32
+    /// How exact the product must be. f16-sums permits partial sums in f16 if A is f16 and B f16 or
+    /// quantized: faster on some matrix units, less exact, and infinite beyond 65504. split-f32
     /// permits f32 by f32 on matrix units of f16, each number as the sum of two, about as exact as
-    /// f32 by the norms of rows and columns; split-f32-fast in long chains of additions, less
-    /// exact. int16-activations and int8-activations permit few rows of A beside quantized weights
-    /// as whole numbers, 32 under one power of two, each off by at most 1/32639 or 1/127 of their
-    /// largest
+    /// f32 by the norms of rows and columns; split-f32-fast permits it in long chains of additions,
+    /// which is less exact. int16-activations and int8-activations permit few rows of A beside
+    /// quantized weights as whole numbers, 32 with one power of two, each off by at most 1/32639 or
+    /// 1/127 of their largest
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
     #[command(flatten)]
@@ -213,8 +213,8 @@ pub(crate) struct QuantizeArgs {
     /// the name of W]
     #[arg(long, value_name = "NAME")]
     pub(crate) prefix: Option<String>,
-    /// Read the codes back, and fail if a weight lies further than one step, and rounding, from its
-    /// original
+    /// Read the codes back, and fail if a weight differs from its original by more than one step
+    /// and rounding
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -243,7 +243,7 @@ impl Known {
     }
 }
 
-/// A quantized format. Types of numbers have names of formats in `convert` alone.
+/// Parses a quantized format. Only `convert` takes types of numbers, too.
 fn quantized_format(name: &str) -> Result<QuantFormat, String> {
     match name.parse() {
         Ok(Target::Dense(dtype)) => Err(format!(
@@ -254,7 +254,7 @@ fn quantized_format(name: &str) -> Result<QuantFormat, String> {
     }
 }
 
-/// Bits of a code that some format has.
+/// Parses the bits of a code, which some format must have.
 fn known_bits(text: &str) -> Result<u32, String> {
     let bits = text.parse().map_err(|error: std::num::ParseIntError| error.to_string())?;
     let all: BTreeSet<u32> =
@@ -363,7 +363,7 @@ pub(crate) struct PlanArgs {
     /// B is weights [N,K] in this quantized format
     #[arg(long, value_name = "NAME", conflicts_with = "transpose")]
     pub(crate) format: Option<QuantFormat>,
-    /// Groups of rows, as for grouped: B is a stack of so many matrices, and M counts all rows
+    /// Groups of rows, as for grouped: B is a stack of G matrices, and M counts all rows
     #[arg(long, value_name = "G", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) groups: Option<u64>,
     /// Rows that each group with rows has [default: rows choose their groups at random]
@@ -373,11 +373,10 @@ pub(crate) struct PlanArgs {
     /// Precision, as for matmul
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
-    /// Plan with operands that were packed beforehand, where kernels want that
+    /// Plan with these operands packed beforehand, if kernels want that
     #[arg(long, value_name = "OPERANDS")]
     pub(crate) prepared: Option<Prepared>,
-    /// Plan for recorded caps instead of this machine; then neither the environment nor what was
-    /// tuned plays a part
+    /// Plan for recorded caps instead of this machine, without the environment and tuned kernels
     #[arg(long, value_name = "NAME", conflicts_with = "adapter")]
     pub(crate) caps: Option<String>,
     /// Adapter, as for matmul

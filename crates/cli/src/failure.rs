@@ -1,4 +1,4 @@
-//! Why the program stops, and with which exit status.
+//! Failures of the program, and their exit statuses.
 
 use crate::array::Source;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// Anything else. Exit status 1.
     Other(String),
-    /// Whoever read our standard output has closed it (as `head` does): stop, without a word.
+    /// The reader of standard output has closed it (as `head` does): stop without a word.
     Closed,
 }
 
@@ -48,13 +48,13 @@ impl From<tilewise::Error> for Failure {
     }
 }
 
-/// The failure of options that are said of quantized weights, where there are none.
+/// The failure of options about quantized weights when the weights are dense.
 pub(crate) fn dense(source: &Source, said: &Expected) -> Failure {
     Failure::Other(format!("{source}: the weights are dense; the arguments say {said}"))
 }
 
-/// For writes to standard output, the only `?` on an `io::Error`: errors of files are mapped with
-/// their path where they occur.
+/// Only writes to standard output use `?` on an `io::Error`. Errors of files get their path where
+/// they occur.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -64,8 +64,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Says something on stderr that is no reason to stop. With stderr closed there is nobody left to
-/// tell.
+/// Writes a warning to stderr. If stderr is closed, there is nobody left to tell.
 pub(crate) fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "tilewise: warning: {text}");
 }

@@ -17,8 +17,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A failure is told in one line. The log of the libraries is off unless RUST_LOG asks for it
-    // (RUST_LOG=info).
+    // A failure takes one line on stderr, so the log of the libraries is off unless RUST_LOG asks
+    // for it (RUST_LOG=info).
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("off")).init();
     let cli = args::Cli::parse();
     let mut out = std::io::stdout().lock();

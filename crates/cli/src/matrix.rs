@@ -12,7 +12,7 @@ use tilewise_files::{Chunk, Expected, Kind, Model, Sink, Tensor};
 /// Weights that are dequantized at a time.
 const CHUNK: usize = 4 << 20;
 
-/// A matrix, or a stack of matrices as one with all their rows.
+/// A matrix, or a stack of matrices as one matrix with all their rows.
 pub(crate) struct Matrix<'m> {
     weights: Weights<'m>,
     /// Name of the weights in errors.
@@ -90,8 +90,8 @@ impl<'m> Matrix<'m> {
         sorted
     }
 
-    /// Gives the planes of the matrix in another format, some rows at a time. `each` gets the rows
-    /// before and after.
+    /// Gives `sink` the planes of the matrix in another format, some rows at a time. `each` gets
+    /// the rows before and after.
     pub(crate) fn transcode(
         &self,
         target: Target,
@@ -114,8 +114,8 @@ impl<'m> Matrix<'m> {
         Ok(())
     }
 
-    /// The error of some rows from `first` on, with the number of the row in its matrix. A row
-    /// alone has the number 0 in its error.
+    /// The error of some rows from `first` on, with the number of the row in its matrix. To find
+    /// the row, each is stored alone; its error then says row 0, which is replaced.
     fn located(&self, target: Target, values: &[f32], first: usize, error: Error) -> Error {
         let refused = |(i, row)| Some((first + i, target.store(row, 1, self.k).err()?));
         match values.chunks_exact(self.k).enumerate().find_map(refused) {
@@ -147,8 +147,8 @@ pub(crate) struct Stored<'a> {
     pub(crate) restored: &'a [f32],
 }
 
-/// Passes on what the arguments say of formats, unless it is true of no tensor and no tensor leaves
-/// its format open: then it was meant for another file.
+/// Passes on what the arguments say of formats. It is an error if no tensor has such a format and
+/// no tensor leaves its format open: the arguments were meant for another file.
 pub(crate) fn meant(
     model: &Model,
     expected: Expected,
@@ -169,9 +169,9 @@ pub(crate) fn meant(
     )))
 }
 
-/// X, its columns in the stored order of W's.
+/// X with its columns in the order in which W's columns are stored.
 pub(crate) fn activations(order: Option<Vec<u32>>, x: Array) -> Array {
-    // An X with another number of columns is the product's to refuse.
+    // The product refuses an X with another number of columns.
     let Some(order) = order.filter(|order| x.shape.last() == Some(&order.len())) else { return x };
     let size = x.dtype.bytes() as usize;
     let mut bytes = Vec::with_capacity(x.bytes.len());
@@ -183,12 +183,12 @@ pub(crate) fn activations(order: Option<Vec<u32>>, x: Array) -> Array {
     Array { bytes, ..x }
 }
 
-/// The name of a layer whose weights have this name.
+/// The name of the layer whose weights have this name.
 pub(crate) fn prefix(name: &str) -> &str {
     name.strip_suffix(".weight").unwrap_or(name)
 }
 
-/// The name of the weights, as numbers, of a tensor of this name.
+/// The name under which a tensor's weights are stored as numbers.
 pub(crate) fn weight_name(name: &str) -> String {
     match prefix(name) {
         "" => "weight".to_owned(),
@@ -201,7 +201,7 @@ pub(crate) fn weight_name(name: &str) -> String {
 pub(crate) struct Deviation {
     differences: f64,
     norm: f64,
-    /// The largest difference; infinite where a finite weight became infinite or NaN.
+    /// The largest difference; infinite if a finite weight became infinite or NaN.
     pub(crate) largest: f64,
     /// All weights.
     pub(crate) weights: u64,
@@ -221,7 +221,7 @@ impl Deviation {
                 self.undefined += 1;
                 continue;
             }
-            // Also one that became NaN is infinitely far off.
+            // A weight that became NaN is infinitely far off, too.
             let difference = match restored.is_finite() {
                 true => (f64::from(restored) - f64::from(value)).abs(),
                 false => f64::INFINITY,

@@ -1,5 +1,5 @@
-//! Comparison of a computed C with the f64 oracle, one block of rows after the other: progress can
-//! be shown, and memory stays within a block.
+//! Comparing a computed C with the f64 oracle, block by block of its rows: this shows progress and
+//! saves memory.
 
 use crate::array::Array;
 use crate::failure::{Failure, Result};
@@ -10,8 +10,7 @@ use tilewise::moe::reference::Approx;
 use tilewise_core::problem::{DType, Grouping, Operand, Problem, Segment};
 use tilewise_core::reference::{Inputs, Mismatch, reference};
 
-/// Rows of C that are computed at a time: enough that gathering B once per block costs little
-/// beside the sums.
+/// Rows of C in a block: so many that gathering B once per block costs little beside the sums.
 const BLOCK_ROWS: u64 = 256;
 
 /// Result of a comparison.
@@ -21,8 +20,8 @@ pub(crate) struct Checked {
     pub(crate) error: f64,
     /// Elements that the product writes.
     pub(crate) elements: u64,
-    /// How many of them may be any number: the sum, or an intermediate, leaves the range of its
-    /// type or is undefined.
+    /// How many of these elements may be any number, because the sum or an intermediate leaves the
+    /// range of its type or is undefined.
     pub(crate) unbounded: u64,
 }
 
@@ -110,7 +109,7 @@ pub(crate) fn compare(expected: &Approx, computed: &Array) -> Result<Checked> {
     Ok(Checked { error, elements: expected.value.len() as u64, unbounded })
 }
 
-/// Indices in a packed C of some rows, counted over all batch entries.
+/// Indices in a packed C of the elements of some rows, which count over all batch entries.
 fn elements(problem: &Problem, rows: Range<u64>) -> Range<usize> {
     (rows.start * problem.n) as usize..(rows.end * problem.n) as usize
 }
@@ -153,7 +152,7 @@ fn blocks(problem: &Problem, offsets: &[u32]) -> Vec<Block> {
         }
     };
     let Problem { m, k, batch, grouping, .. } = *problem;
-    // The program multiplies no ranges of K.
+    // The program has no products by ranges of K, so `k` is left out.
     for Segment { entry, group, rows, .. } in grouping.segments([m, k], batch, offsets) {
         split(entry, group, rows);
     }

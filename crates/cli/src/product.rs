@@ -15,7 +15,7 @@ use tilewise_core::problem::{DType, Format, Grouping, Operand, Precision, Proble
 use tilewise_core::quant::Quantized;
 use tilewise_core::reference::Inputs;
 
-/// Library that the CPU executor multiplies with, whatever the kernel asked for.
+/// The library with which the CPU executor multiplies, whatever kernel is asked for.
 pub(crate) const CPU_KERNEL: &str = "matrixmultiply";
 
 /// Opens the adapter that `--adapter` names, else the one that the environment names, else the best
@@ -26,8 +26,9 @@ pub(crate) fn open(adapter: Option<&str>) -> Result<Context> {
     Ok(Context::request_blocking(&options)?)
 }
 
-/// How far a kernel of the context may be from the weights: those on matrix units may round them to
-/// a 16-bit type of the activations, and those for few rows may multiply scales with sums.
+/// How far the weights that a kernel of the context uses may be off. Kernels on matrix units may
+/// round weights to a 16-bit type of the activations; kernels for few rows may multiply scales with
+/// sums.
 pub(crate) fn weight_error(context: &Context, weights: &Quantized, activations: DType) -> Vec<f64> {
     let is_msl = |kernel: &KernelDef| kernel.kit.language == Language::Msl;
     let msl = activations.bytes() == 2 && context.library().kernels.iter().any(is_msl);
@@ -47,8 +48,7 @@ pub(crate) fn adapter_text(context: &Context) -> String {
     format!("{} ({}, {})", context.adapter_name(), context.backend_name(), context.driver())
 }
 
-/// Refuses, before any work is done, an output that cannot be written, or that is one of the
-/// inputs.
+/// Refuses an output that cannot be written, or that is one of the inputs, before any work is done.
 pub(crate) fn check_output<'a>(
     output: &Sink,
     asked: Option<DTypeArg>,
@@ -72,18 +72,18 @@ pub(crate) fn out_dtype(
     Ok(dtype)
 }
 
-/// An array on the device.
+/// Uploads an array.
 pub(crate) fn upload(context: &Context, array: &Array) -> Result<Tensor> {
     Ok(Tensor::from_bytes(context, array.dtype, &array.bytes, &array.shape)?)
 }
 
-/// The elements, for the oracle.
+/// The elements as f64, for the oracle.
 pub(crate) fn wide(array: &Array) -> Result<Vec<f64>> {
     Ok(decode_f64(array.dtype, &array.bytes)?)
 }
 
-/// An array rounded to another type; with a warning on stderr, that calls it `name`, when this
-/// loses digits.
+/// Rounds an array to another type. If this loses digits, warns on stderr, calling the array
+/// `name`.
 pub(crate) fn converted(array: &Array, dtype: DType, name: &str) -> Result<Array> {
     if array.dtype == dtype {
         return Ok(array.clone());
@@ -119,13 +119,13 @@ impl Measured {
     /// Runs `gemm`, and takes its time.
     pub(crate) fn run(context: &Context, gemm: &Gemm) -> Result<Self> {
         let (c, timing) = gemm.run_timed_blocking()?;
-        // Afterwards it is known what runs.
+        // Plan after the run: only then is it known which kernels run.
         let (plans, exact) = (gemm.plans()?, gemm.clone().precision(Precision::F32).plans()?);
         let exact = plans.iter().zip(&exact).all(|(plan, exact)| plan.passes == exact.passes);
         let array =
             Array { dtype: c.dtype(), shape: c.shape().to_vec(), bytes: c.read_bytes_blocking()? };
         let kernel = kernel_text(context, &plans);
-        // Shards have no plan in common.
+        // Shards have no common plan.
         let problem = gemm.plan().map_or_else(|_| whole(&plans), |plan| Ok(plan.problem))?;
         Ok(Measured { problem, array, kernel, exact, flops: problem.flops(), timing })
     }
@@ -133,7 +133,7 @@ impl Measured {
     /// Compares the result with the oracle; a failure if an element lies outside its bound.
     pub(crate) fn check(&self, inputs: &Inputs<'_>) -> Result<Checked> {
         let Problem { n, k, b, .. } = self.problem;
-        // The oracle has the numbers of weights alone, without the gaps between rows on a device.
+        // The oracle's weights have no gaps between rows, which they have on a device.
         let b = match b.format {
             Format::Dense(_) => b,
             Format::Quantized(_) if b.batch_stride == 0 => Operand { ld: k, ..b },
@@ -157,8 +157,8 @@ fn milliseconds(timing: &Timing) -> String {
     format!("{:.3} ms", timing.seconds * 1e3)
 }
 
-/// Floating-point operations per second, in TFLOP/s; a dash where there are none, or when the clock
-/// did not move.
+/// Floating-point operations per second, in TFLOP/s; a dash if there are none, or the clock did not
+/// move.
 fn rate(timing: &Timing, flops: f64) -> String {
     match timing.seconds {
         seconds if seconds <= 0.0 || flops <= 0.0 => "-".into(),
@@ -166,7 +166,7 @@ fn rate(timing: &Timing, flops: f64) -> String {
     }
 }
 
-/// The time, by which clock, and the rate.
+/// The line with the time, its clock, and the rate.
 fn time_line(timing: &Timing, flops: f64) -> String {
     let clock = match timing.method {
         Method::Timestamps => "on the GPU",
@@ -189,7 +189,7 @@ fn kernel_text(context: &Context, plans: &[Plan]) -> String {
     kernels.join(", ")
 }
 
-/// The lines of the kernels and the time of work that has been done once, and is done again here.
+/// Times work, which has been done once already, and gives the lines of its kernels and its time.
 pub(crate) fn measured(
     context: &Context,
     plans: &[Plan],
@@ -200,8 +200,8 @@ pub(crate) fn measured(
     Ok([("kernel", kernel_text(context, plans)), ("time", time_line(&timing, flops))])
 }
 
-/// The problem of all shards: matrices of B follow one another, as in the host's stack, and so do
-/// those of C in a masked product, and of A, unless all shards begin at the same one.
+/// The problem of all shards together. Matrices of B follow one another, as in the host's stack. In
+/// a masked product, so do the matrices of C, and those of A unless all shards have the same A.
 fn whole(plans: &[Plan]) -> Result<Problem> {
     let mut shards = plans.iter().map(|plan| plan.problem);
     let mut problem = shards.next().ok_or_else(|| Failure::other("no shards given"))?;
@@ -226,8 +226,8 @@ fn whole(plans: &[Plan]) -> Result<Problem> {
 pub(crate) struct Job<'a> {
     pub(crate) context: &'a Context,
     pub(crate) gemm: Gemm,
-    /// The product's own. The library multiplies it with the factor of quantized weights, which the
-    /// oracle's weights have in them.
+    /// The product's own alpha. The library multiplies it with the factor of quantized weights; the
+    /// oracle's weights include that factor.
     pub(crate) alpha: f32,
     /// The ends or the counts of groups of rows.
     pub(crate) numbers: &'a [u32],
@@ -235,12 +235,12 @@ pub(crate) struct Job<'a> {
     pub(crate) output: &'a Sink,
 }
 
-/// Compares a result with the oracle, given what went into it.
+/// Compares a result with the oracle, given the product's inputs.
 type Check<'a> = &'a dyn Fn(&Inputs<'_>) -> Result<Checked>;
 
 impl Job<'_> {
-    /// Runs, checks if asked to, writes the result, reports. `inputs` hands the operands to the
-    /// check.
+    /// Runs the product, checks it if asked to, writes the result, and reports. `inputs` hands the
+    /// operands to the check.
     ///
     /// A result that fails the check is not written.
     pub(crate) fn run(
@@ -287,7 +287,7 @@ impl Job<'_> {
     }
 }
 
-/// Says where it was computed, what was computed, and where the result went.
+/// Reports where it was computed, what was computed, and where the result went.
 pub(crate) fn report(
     out: &mut dyn Write,
     context: &Context,
@@ -304,7 +304,7 @@ pub(crate) fn report(
     Ok(())
 }
 
-/// Floating-point operations of the rows that groups have, by the ends or the counts of these.
+/// Floating-point operations of the rows that groups have; `numbers` are their ends or counts.
 fn flops(problem: &Problem, numbers: &[u32]) -> f64 {
     let Problem { m, n, k, batch, .. } = *problem;
     let segments = problem.grouping.segments([m, k], batch, numbers);

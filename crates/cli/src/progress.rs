@@ -18,7 +18,7 @@ pub(crate) fn of_reading(len: u64, path: &Path) -> ProgressBar {
     ProgressBar::new(len).with_message(path.display().to_string()).with_style(styled(READING))
 }
 
-/// A bar for bytes, whose number is told later.
+/// A bar for a number of bytes that is set later.
 pub(crate) fn of_bytes(message: &'static str) -> ProgressBar {
     ProgressBar::new(0).with_message(message).with_style(styled(BYTES))
 }

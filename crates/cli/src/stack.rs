@@ -1,4 +1,5 @@
-//! Matrices of one shape, one after the other: of an array, of quantized weights, or of several.
+//! Stacks: matrices of one shape, one after the other, from one or several arrays or quantized
+//! weights.
 
 use crate::array::{Array, Source, shape_text};
 use crate::failure::{Failure, Result, dense};
@@ -9,7 +10,7 @@ use tilewise_core::problem::DType;
 use tilewise_core::quant::{Quantized, dequantize};
 use tilewise_files::{Expected, Kind};
 
-/// A stack.
+/// A stack of matrices.
 #[derive(Debug)]
 pub(crate) struct Stack {
     held: Held,
@@ -25,8 +26,8 @@ enum Held {
 }
 
 impl Stack {
-    /// Reads a stack, or parts of one, of which each may be one matrix. `k` decides where quantized
-    /// weights may be in several formats.
+    /// Reads a stack, or its parts; each part may be one matrix. If quantized weights may be in
+    /// several formats, `k` decides.
     pub(crate) fn read(sources: &[Source], expected: &Expected, k: usize) -> Result<Self> {
         let mut whole: Option<(Stack, &Source)> = None;
         for source in sources {
@@ -40,7 +41,7 @@ impl Stack {
         Ok(whole)
     }
 
-    /// Fails where something is said of the format of stacks that are all dense.
+    /// Refuses options about formats when all stacks are dense.
     pub(crate) fn check_said(said: &Expected, stacks: &[(&Stack, &Source)]) -> Result<()> {
         match stacks {
             [(_, source), ..]
@@ -71,7 +72,7 @@ impl Stack {
                 && matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_))
             {
                 let tensor = source.matrix(&model, expected, Some(k))?;
-                // Its shape is that of one of its parts.
+                // The shape of an unclear tensor is that of one of its parts.
                 if let Kind::Unclear(error) = tensor.kind() {
                     return Err(error.clone().into());
                 }
@@ -93,7 +94,7 @@ impl Stack {
         Ok(Stack { held: Held::Dense(array), shape })
     }
 
-    /// The matrices of both.
+    /// Joins the matrices of both stacks.
     fn and(self, other: Stack, [first, second]: [&Source; 2]) -> Result<Self> {
         let kinds = [self.kind(), other.kind()];
         let differ = || {
@@ -123,7 +124,7 @@ impl Stack {
         Ok(Stack { held, shape })
     }
 
-    /// Its type or format.
+    /// The stack's type or format, in words.
     pub(crate) fn kind(&self) -> String {
         match self.format() {
             Some(tilewise_core::Format::Dense(dtype)) => dtype.to_string(),
@@ -132,7 +133,7 @@ impl Stack {
         }
     }
 
-    /// Its type or format; none of quantized weights without matrices.
+    /// The stack's type or format; none for quantized weights without matrices.
     pub(crate) fn format(&self) -> Option<tilewise_core::Format> {
         match &self.held {
             Held::Dense(array) => Some(tilewise_core::Format::Dense(array.dtype)),
@@ -152,7 +153,7 @@ impl Stack {
         self.shape[0]
     }
 
-    /// Whether each matrix holds its transpose, if arrays do so.
+    /// Whether each matrix holds its transpose: quantized weights do, arrays if `arrays`.
     pub(crate) fn is_transposed(&self, arrays: bool) -> bool {
         arrays || matches!(self.held, Held::Quantized(_))
     }
@@ -163,14 +164,13 @@ impl Stack {
         if self.is_transposed(arrays_transposed) { [columns, rows] } else { [rows, columns] }
     }
 
-    /// The right operand of a product, of matrices that may hold their transposes if they are
-    /// arrays.
+    /// The right operand of a product. Arrays may hold transposed matrices.
     pub(crate) fn as_b(&self, context: &Context, arrays_transposed: bool) -> Result<RightOperand> {
         let b = self.on(context)?;
         Ok(if arrays_transposed { RightOperand::of_weights(b) } else { b })
     }
 
-    /// Uploads the stack without transposing it, as shards where one buffer does not hold it.
+    /// Uploads the stack without transposing it, as shards if one buffer does not hold it.
     /// Quantized weights keep their shape, \[E,N,K\].
     pub(crate) fn on(&self, context: &Context) -> Result<RightOperand> {
         self.within(context, context.caps().max_buffer_bytes)
@@ -221,7 +221,7 @@ impl Stack {
     }
 }
 
-/// Matrices \[rows, columns\], each as its transpose.
+/// Transposes each of some matrices \[rows, columns\].
 pub(crate) fn transposed(numbers: &[f64], [rows, columns]: [usize; 2]) -> Vec<f64> {
     let at: Range<usize> = 0..rows * columns;
     let of = |matrix: &[f64]| {
@@ -239,7 +239,8 @@ mod tests {
     use tilewise_core::quant::quantize;
     use tilewise_core::reference::Inputs;
 
-    /// A stack that one buffer does not hold comes in shards, and gives what the whole gives.
+    /// Checks that a stack which one buffer does not hold comes in shards, with the results of the
+    /// whole.
     #[test]
     fn buffers_of_any_size_hold_a_stack() {
         let context = Context::cpu();

@@ -2,15 +2,15 @@
 
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 
-/// A column's head, and whether numbers stand in it.
+/// A column's head, and whether the column holds numbers.
 pub(crate) type Column = (&'static str, bool);
 
 /// Text stands left in its column, numbers right.
 pub(crate) const TEXT: bool = false;
 pub(crate) const NUMBER: bool = true;
 
-/// Rows under their heads, a line each. Names of a file may hold control characters: they are shown
-/// escaped.
+/// Rows under their heads, one line for each. Names from a file may hold control characters, which
+/// are shown escaped.
 pub(crate) fn table(columns: &[Column], mut rows: Vec<Vec<String>>) -> String {
     for cell in rows.iter_mut().flatten().filter(|cell| cell.contains(char::is_control)) {
         *cell = cell.escape_debug().to_string();

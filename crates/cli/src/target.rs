@@ -47,7 +47,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Whether a shape is that of a matrix [N,K] or of a stack [E,N,K].
+/// Whether a shape is that of a matrix [N,K] or a stack [E,N,K].
 pub(crate) fn is_of_weights(shape: &[usize]) -> bool {
     matches!(shape.len(), 2 | 3)
 }
@@ -61,12 +61,12 @@ impl Target {
         }
     }
 
-    /// Whether a tensor is in it.
+    /// Whether a tensor of this kind is in this format.
     pub(crate) fn is(self, kind: &Kind) -> bool {
         self.kind() == *kind
     }
 
-    /// The format's own refusal, if it is only read.
+    /// Fails, with the format's own words, if weights can only be read in this format.
     pub(crate) fn admit(self) -> Result<()> {
         if let Target::Quantized(format) = self {
             quantize(&[], 0, 0, format)?;
@@ -112,7 +112,7 @@ impl Target {
         })
     }
 
-    /// Planes of some rows, and the weights that they stand for.
+    /// Stores some rows: gives their planes, and the weights that the planes stand for.
     pub(crate) fn store(
         self,
         values: &[f32],

@@ -12,15 +12,15 @@ use tilewise_sanitizer::Kind;
 /// Placeholder of the answer in a skeleton.
 pub(crate) const GAP: &str = "FILL ME IN";
 
-/// How many wrong numbers are told one by one.
+/// How many wrong numbers are listed one by one.
 const MOST_TOLD: usize = 4;
 
 /// Result of the check of an answer.
 #[derive(Default)]
 pub(crate) struct Checked {
-    /// Everything for people, but the picture.
+    /// The text for people, without the picture.
     pub(crate) text: String,
-    /// Reasons why it is not solved; empty if it is.
+    /// Reasons why the puzzle is not solved; empty if it is.
     pub(crate) complaints: BTreeSet<Complaint>,
     /// The picture of each case; none when the answer does not compile.
     pub(crate) pictures: Vec<Picture>,
@@ -28,10 +28,10 @@ pub(crate) struct Checked {
     pub(crate) first_at_fault: Option<usize>,
 }
 
-/// One reason why an answer is none, the gravest first.
+/// One reason why an answer is no solution, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Complaint {
-    /// It does not compile, or the like.
+    /// The answer does not compile, or cannot run for another reason.
     CannotRun,
     /// `out` is not what was specified.
     WrongNumbers,
@@ -80,7 +80,7 @@ pub(crate) fn check(puzzle: &Puzzle, body: &str, color: bool) -> Checked {
         let reached = attempts.iter().map(|attempt| Score::of(&attempt.run.report.counters));
         let reached = reached.fold(Score::default(), Score::worse);
 
-        // Numbers and scores of a run that was cut off say nothing.
+        // The numbers and scores of a run that was cut off mean nothing.
         let is_endless = attempts.iter().any(|attempt| attempt.run.found(Kind::EndlessLoop));
         let mut complaints = BTreeSet::new();
         if is_endless {
@@ -157,7 +157,7 @@ fn numbers(
     }
     let wrong: Vec<usize> =
         (0..expected.len()).filter(|&index| run.output[index] != expected[index]).collect();
-    // One number of the answer's own set is a hint; all of them would be the answer.
+    // One number of the answer's own inputs is a hint; all of them would be the answer.
     let told = if is_own { 1 } else { MOST_TOLD };
     for &index in wrong.iter().take(told) {
         let found = if run.wrote(index) {
@@ -178,8 +178,7 @@ fn numbers(
     [Complaint::WrongNumbers].into()
 }
 
-/// Tells what the sanitizer found, if it is something new: the same bug is usually found in every
-/// case.
+/// Writes what the sanitizer found, if it is new: usually the same bug is found in every case.
 fn findings(
     text: &mut String,
     known: &BTreeSet<Complaint>,
@@ -210,7 +209,7 @@ fn literal(array: &Array) -> String {
     }
 }
 
-/// Where element `index` lies in a shape: `5`, or `1, 2`.
+/// The position of element `index` in a shape: `5`, or `1, 2`.
 fn position(index: usize, shape: &[usize]) -> String {
     match *shape {
         [_, columns] => format!("{}, {}", index / columns, index % columns),

@@ -72,7 +72,7 @@ pub(crate) struct Done {
     pub(crate) is_solved: bool,
 }
 
-/// Does what was asked for. The error is a line for people: what could not be read, written or
+/// Runs the command. The error is a line for people that says what could not be read, written or
 /// chosen.
 pub(crate) fn run(arguments: &Arguments) -> Result<Done, String> {
     let text = match &arguments.command {
@@ -202,6 +202,6 @@ fn read(file: &Path) -> Result<String, String> {
         std::fs::read_to_string(file)
     };
     let text = read.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    // A byte-order mark, as some editors put it; WGSL knows nothing of it.
+    // Some editors begin a file with a byte-order mark, which WGSL does not have.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

@@ -1,7 +1,7 @@
 //! The program `tilewise-puzzles`: fourteen GPU puzzles, from map to matrix multiplication.
 //!
-//! An answer is the body of a kernel. It runs on the CPU under the sanitizer, so that no GPU is
-//! needed, and neither a race nor a look past the end of an array goes unnoticed.
+//! An answer is the body of a kernel. It runs on the CPU under the sanitizer: no GPU is needed, and
+//! neither a race nor an access past the end of an array goes unnoticed.
 
 mod check;
 mod commands;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let arguments = commands::Arguments::parse();
     match commands::run(&arguments) {
         Ok(done) => {
-            // Who closes the pipe early has read enough.
+            // A reader that closes the pipe early has read enough.
             let _ = std::io::stdout().write_all(done.text.as_bytes());
             ExitCode::from(u8::from(!done.is_solved))
         }

@@ -1,13 +1,13 @@
-//! Inputs for a case: the same ones in every run of the same answer.
+//! Inputs for a case. They are the same in every run of an answer.
 
 use crate::puzzle::{Array, Case};
 
-/// How many sets of inputs each case is run on that are the same for every answer.
+/// The number of sets of inputs that are the same for every answer.
 pub(crate) const SETS: u64 = 3;
 
-/// The sets that an answer is run on: the common ones, and one of its own, drawn from its text. Who
-/// writes expected numbers down instead of computing them changes the text, and with it what is
-/// expected.
+/// The sets of inputs on which an answer is run: the common sets, and a set of its own, drawn from
+/// its text. Writing expected numbers into an answer, instead of computing them, changes its text,
+/// and with it the expected numbers.
 pub(crate) fn sets(body: &str) -> impl Iterator<Item = u64> {
     (0..SETS).chain([hash(body)])
 }
@@ -19,8 +19,8 @@ fn hash(text: &str) -> u64 {
     text.bytes().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
-/// Set `set` of the inputs of a case: whole numbers from -9 to 9, so that every sum and product is
-/// exact, but never 0, so that no term is missed without being noticed.
+/// Set `set` of the inputs of a case: whole numbers from -9 to 9, which make every sum and product
+/// exact, but never 0, which would hide a missing term.
 pub(crate) fn inputs(case: &Case, set: u64) -> Vec<Array> {
     let mut state = set;
     let array = |shape: &&[usize]| {

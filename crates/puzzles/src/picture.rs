@@ -1,4 +1,5 @@
-//! Which thread touched which cell: drawn in the terminal ([`terminal`]) and as SVG ([`svg`]).
+//! Pictures of which thread touched which cell, in the terminal ([`terminal`]) and as SVG
+//! ([`svg`]).
 
 pub(crate) mod svg;
 pub(crate) mod terminal;
@@ -9,26 +10,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewise_sanitizer::{Access, Finding, Kind, Report, Shader};
 use variables::Memory;
 
-/// Cells of a variable beyond which it is not drawn.
+/// The most cells of a variable that is drawn.
 const MOST_CELLS: usize = 256;
 
 /// The picture of one run: a panel for every variable and direction.
 pub(crate) struct Picture {
     /// Name of the case that was run.
     pub(crate) title: String,
-    /// Inputs, workgroup memory, output; of each what was written and what was read.
+    /// Panels of inputs, workgroup memory and output, for each what was written and what was read.
     pub(crate) panels: Vec<Panel>,
     /// Faults that no cell shows, such as `race: tile, out`: variables in which the sanitizer found
     /// races or accesses out of bounds.
     pub(crate) faults: Vec<String>,
 }
 
-/// Who read one variable, or who wrote it.
+/// The threads that read, or that wrote, one variable.
 pub(crate) struct Panel {
     /// Variable and direction, such as `a, read` or `tile of workgroup 1, written`.
     pub(crate) title: String,
-    /// Which workgroup's memory it is, by its place in the order of workgroups; none for inputs and
-    /// output.
+    /// The workgroup whose memory it is, by its place in the order of workgroups; none for inputs
+    /// and output.
     pub(crate) workgroup: Option<u32>,
     /// Cells in a row.
     pub(crate) columns: usize,
@@ -49,7 +50,7 @@ impl Panel {
 pub(crate) struct Touch {
     /// The thread's place in the grid, row after row; it chooses the colour.
     pub(crate) thread: u32,
-    /// `global_id`, and how often if more than once: `5`, `1,2`, `5×3`.
+    /// The thread's `global_id`, and the number of touches if more than one: `5`, `1,2`, `5×3`.
     pub(crate) label: String,
 }
 
@@ -57,7 +58,7 @@ impl Picture {
     /// The picture of a run of `case`, which ran as `shader`, from all that it accessed.
     pub(crate) fn new(puzzle: &Puzzle, case: &Case, shader: &Shader, report: &Report) -> Picture {
         let variables = variables::variables(puzzle, case, shader);
-        // By place in the picture, then by cell and thread: how often.
+        // Numbers of touches, by place in the picture, then by cell and thread.
         let mut panels: BTreeMap<Key, BTreeMap<(usize, u32), usize>> = BTreeMap::new();
         for access in &report.trace {
             let Some(variable) = variables.iter().position(|drawn| drawn.is_of(access)) else {
@@ -112,7 +113,7 @@ fn faults(findings: &[Finding]) -> Vec<String> {
     [Kind::Race, Kind::OutOfBounds].into_iter().filter_map(of).collect()
 }
 
-/// Where a panel comes in the picture.
+/// The place of a panel in the picture.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     memory: Memory,
@@ -128,12 +129,12 @@ fn global(access: &Access, case: &Case) -> [u32; 3] {
     })
 }
 
-/// The place of `id` when all are counted along x, then y, then z.
+/// The place of `id` if ids are counted along x, then y, then z.
 fn linear(id: [u32; 3], sizes: [u32; 3]) -> u32 {
     (id[2] * sizes[1] + id[1]) * sizes[0] + id[0]
 }
 
-/// `id` as the puzzle counts: `5`, or `1,2` where there is a y.
+/// The id of a thread as the puzzle writes it: `5`, or `1,2` if there is a y.
 fn name(linear: u32, sizes: [u32; 3]) -> String {
     let (x, y) = (linear % sizes[0], linear / sizes[0]);
     if sizes[1] > 1 { format!("{x},{y}") } else { x.to_string() }

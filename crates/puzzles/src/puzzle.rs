@@ -4,7 +4,7 @@ use crate::score::Score;
 use std::fmt::{self, Display};
 use tilewise::Edge;
 
-/// One puzzle: its texts, what its kernel is given, and what is expected of it.
+/// One puzzle: its texts, and the inputs and the expected output of its kernel.
 pub(crate) struct Puzzle {
     /// From 1 to 14.
     pub(crate) number: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Puzzle {
     pub(crate) solution: &'static str,
     /// Names of the inputs.
     pub(crate) inputs: &'static [&'static str],
-    /// Sizes at which it is checked.
+    /// Sizes at which an answer is checked.
     pub(crate) cases: &'static [Case],
     /// The right `out`, row-major.
     pub(crate) specification: fn(&[Array], &Case) -> Vec<f32>,
@@ -52,7 +52,7 @@ pub(crate) struct Array {
 }
 
 impl Puzzle {
-    /// Its name as the heading of the problem text has it.
+    /// The puzzle's name, from the heading of the problem text.
     pub(crate) fn title(&self) -> &'static str {
         let heading = self.problem.lines().next().unwrap_or_default();
         heading.split_once(": ").map_or(heading, |(_, title)| title)
@@ -66,7 +66,7 @@ impl Case {
     }
 }
 
-/// Its constants: `SIZE = 8, GROUP = 4`.
+/// Writes the constants: `SIZE = 8, GROUP = 4`.
 impl Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (name, value)) in self.constants.iter().enumerate() {

@@ -4,8 +4,8 @@ use crate::puzzle::{Array, Case, Puzzle};
 use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
 use tilewise_sanitizer::{Kind, Options, Report, Shader};
 
-/// Turns of a loop after which it counts as endless. No puzzle needs twenty, and every access on
-/// the way is kept for the picture.
+/// Turns of a loop after which it counts as endless. No puzzle needs twenty, and the picture keeps
+/// every access of them.
 const MOST_TURNS: u64 = 1000;
 
 /// Result of one run of an answer.
@@ -14,7 +14,7 @@ pub(crate) struct Run {
     pub(crate) output: Vec<f32>,
     /// Report of the sanitizer.
     pub(crate) report: Report,
-    /// Its findings for people, pointing into the answer; empty when there are none.
+    /// The findings for people, pointing into the answer; empty if there are none.
     pub(crate) findings: String,
     /// The module that was made of the answer.
     pub(crate) shader: Shader,
@@ -36,10 +36,10 @@ impl Run {
     }
 }
 
-/// Runs `body` as the kernel of a puzzle on the CPU, checked.
+/// Runs `body` as the kernel of a puzzle on the CPU, under the sanitizer.
 ///
 /// # Errors
-/// Those of [`Kernel::check_with`]: a body that is no WGSL, above all.
+/// As [`Kernel::check_with`], above all for a body that is no WGSL.
 pub(crate) fn run(
     puzzle: &Puzzle,
     case: &Case,
@@ -64,7 +64,7 @@ pub(crate) fn run(
 /// The module that is generated for an answer.
 ///
 /// # Errors
-/// Those of [`Kernel::wgsl`].
+/// As [`Kernel::wgsl`].
 pub(crate) fn wgsl(puzzle: &Puzzle, case: &Case, body: &str, inputs: &[Array]) -> Result<String> {
     kernel(puzzle, body).wgsl(&call(&Context::cpu(), case, inputs)?)
 }

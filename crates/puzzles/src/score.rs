@@ -7,8 +7,8 @@ use tilewise_sanitizer::Counters;
 pub(crate) const COUNTED: [&str; 4] =
     ["global reads", "global writes", "shared reads", "shared writes"];
 
-/// The most that one thread does of everything [`COUNTED`]: loads and stores of storage, loads and
-/// stores of workgroup memory.
+/// For each counter of [`COUNTED`], the most that one thread does: loads and stores of storage,
+/// loads and stores of workgroup memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Score(pub(crate) [u64; 4]);
 
@@ -24,12 +24,12 @@ impl Score {
         Score(std::array::from_fn(|counter| self.0[counter].max(other.0[counter])))
     }
 
-    /// In which of [`COUNTED`] it is over `target`.
+    /// The counters of [`COUNTED`] in which the score is over `target`.
     pub(crate) fn over(self, target: Score) -> impl Iterator<Item = usize> {
         (0..COUNTED.len()).filter(move |&counter| self.0[counter] > target.0[counter])
     }
 
-    /// In which of [`COUNTED`] it is under `least`.
+    /// The counters of [`COUNTED`] in which the score is under `least`.
     pub(crate) fn under(self, least: Score) -> impl Iterator<Item = usize> {
         least.over(self)
     }

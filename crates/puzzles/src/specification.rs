@@ -1,5 +1,5 @@
-//! Right values of each puzzle's `out`: the definition that answers are compared with. Everything
-//! is row-major.
+//! The right values of each puzzle's `out`, with which answers are compared. Everything is
+//! row-major.
 
 use crate::puzzle::{Array, Case};
 
@@ -18,7 +18,7 @@ pub(crate) fn broadcast(inputs: &[Array], _: &Case) -> Vec<f32> {
     inputs[0].values.iter().flat_map(|a| inputs[1].values.iter().map(move |b| a + b)).collect()
 }
 
-/// out\[i\] = a\[i - 2\] + a\[i - 1\] + a\[i\], as far as they exist.
+/// out\[i\] = a\[i - 2\] + a\[i - 1\] + a\[i\]; elements before the first are left out.
 pub(crate) fn pooling(inputs: &[Array], _: &Case) -> Vec<f32> {
     let a = &inputs[0].values;
     (0..a.len()).map(|i| a[i.saturating_sub(2)..=i].iter().sum()).collect()
@@ -29,7 +29,7 @@ pub(crate) fn dot_product(inputs: &[Array], _: &Case) -> Vec<f32> {
     vec![dot(&inputs[0].values, &inputs[1].values)]
 }
 
-/// out\[i\] = Σ a\[i + j\] · b\[j\], as far as `a` goes.
+/// out\[i\] = Σ a\[i + j\] · b\[j\]; elements behind the end of `a` are left out.
 pub(crate) fn convolution(inputs: &[Array], _: &Case) -> Vec<f32> {
     let (a, b) = (&inputs[0].values, &inputs[1].values);
     (0..a.len()).map(|i| dot(&a[i..], b)).collect()

@@ -1,15 +1,15 @@
 //! The fourteen puzzles, in one table.
 //!
 //! They follow the puzzles of Sasha Rush's GPU-Puzzles and their edition for Metal; texts, kernels
-//! and checks are our own. Sizes are those of the originals or nearby. Matrices are rectangular
-//! here, so that rows taken for columns do not go unnoticed.
+//! and checks are our own. Sizes are equal or close to the originals'. Matrices are rectangular
+//! here, so rows taken for columns do not go unnoticed.
 
 use crate::puzzle::{Case, Puzzle};
 use crate::score::Score;
 use crate::specification;
 use tilewise::Edge;
 
-/// One puzzle; its three texts are found by the name of its folder.
+/// One puzzle; the name of its folder finds its three texts.
 macro_rules! puzzle {
     (
         $number:literal, $name:literal, $folder:literal, $inputs:expr, $specification:path,
@@ -28,7 +28,7 @@ macro_rules! puzzle {
     };
 }
 
-/// A case whose threads all run, also those beyond the data.
+/// A case in which all threads run, even those beyond the data.
 const fn case(
     constants: &'static [(&'static str, u32)],
     inputs: &'static [&'static [usize]],
@@ -48,12 +48,13 @@ const fn case(
     }
 }
 
-/// This case, with no thread beyond the grid.
+/// The case without threads beyond the grid.
 const fn clipped(case: Case) -> Case {
     Case { edge: Edge::Clip, ..case }
 }
 
-/// This case, by way of workgroup memory: some thread writes there, and some thread reads.
+/// The case with workgroup memory required: some thread must write there, and some thread must
+/// read.
 const fn shared(case: Case) -> Case {
     Case { least: Score([0, 0, 1, 1]), ..case }
 }
@@ -304,8 +305,7 @@ mod tests {
         }
     }
 
-    /// Constants repeat what shapes and workgroups say; here is where they are kept from drifting
-    /// apart.
+    /// Checks that constants agree with the shapes and workgroups that they repeat.
     #[test]
     fn constants_say_what_shapes_say() {
         for puzzle in &PUZZLES {
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// The score asks for workgroup memory if the text does.
+    /// Checks that the score asks for workgroup memory if the text does.
     #[test]
     fn by_way_of_workgroup_memory_where_the_text_says_so() {
         for puzzle in &PUZZLES {

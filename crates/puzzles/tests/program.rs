@@ -1,4 +1,5 @@
-//! The program from outside: what it prints, what it accepts, and for which reasons it refuses.
+//! Tests of the program from outside: its output, the answers that it accepts, and its reasons to
+//! refuse others.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -86,8 +87,7 @@ fn skeletons_are_refused_with_a_hint() {
     }
 }
 
-/// Classic mistakes: the file in `wrong/`, exactly what the verdict says, and something that the
-/// report says.
+/// Classic mistakes: the file in `wrong/`, the exact text of the verdict, and a text in the report.
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("01_no_wgsl", "the kernel cannot be run", "map (body):2:17"),
     ("01_plus_one", "wrong numbers", "out[0] is -3, should be 6"),
@@ -303,8 +303,8 @@ fn a_byte_order_mark_is_no_part_of_the_answer() {
     assert_eq!((marked.status.code(), stdout(&marked)), (Some(0), stdout(&plain)));
 }
 
-/// An answer that is right only for what the first numbers of the common sets are: of its own set
-/// it is told no more than it needs.
+/// An answer that is right only for the first numbers of the common sets. The report tells no more
+/// of its own set than needed.
 #[test]
 fn of_the_own_set_one_number_is_told() {
     let known =

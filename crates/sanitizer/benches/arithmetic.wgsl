@@ -1,4 +1,4 @@
-// Arithmetic and nothing else: how fast the compiled form itself runs.
+// Only arithmetic, which measures how fast the compiled form itself runs.
 @group(0) @binding(0) var<storage, read_write> out: array<u32>;
 
 @compute @workgroup_size(256)

@@ -1,5 +1,5 @@
-//! How fast shaders run here, on one core, with every check on: `cargo bench -p
-//! tilewise-sanitizer`.
+//! Measures how fast shaders run in the sanitizer, on one core, with every check on: `cargo bench
+//! -p tilewise-sanitizer`.
 //!
 //! criterion's throughput is in scalar operations of the compiled form, as
 //! [`Counters::operations`](tilewise_sanitizer::Counters) counts them. The project asks for 20

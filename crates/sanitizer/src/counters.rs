@@ -5,19 +5,19 @@ use serde::Serialize;
 /// One cost: the sum over all invocations, and the most that one invocation had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Measure {
-    /// Over all invocations.
+    /// The sum over all invocations.
     pub total: u64,
     /// The most of one invocation.
     pub max: u64,
 }
 
-/// Costs of a run. An access is one load or store of a scalar or a vector, of a `vec4` as well; an
-/// atomic operation that both reads and writes counts as one of each.
+/// Costs of a run. An access is one load or store of a scalar or of a whole vector, such as a
+/// `vec4`. An atomic operation that both reads and writes counts as one read and one write.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Invocations run.
     pub invocations: u64,
-    /// Reads of storage memory; those of uniform buffers and immediates are
+    /// Reads of storage memory. Reads of uniform buffers and immediates are
     /// [`uniform_reads`](Self::uniform_reads).
     pub global_reads: Measure,
     /// Writes of storage memory.
@@ -36,23 +36,22 @@ pub struct Counters {
     pub shared_read_bytes: Measure,
     /// Bytes of [`shared_writes`](Self::shared_writes).
     pub shared_write_bytes: Measure,
-    /// Atomic operations, on storage and workgroup memory; `atomicLoad` and `atomicStore` among
-    /// them.
+    /// Atomic operations on storage and workgroup memory, `atomicLoad` and `atomicStore` included.
     pub atomics: Measure,
     /// Scalar arithmetic: a product of two `vec4` counts four, an `fma` one.
     pub arithmetic: Measure,
     /// Barriers passed.
     pub barriers: Measure,
-    /// Scalar operations of the compiled form executed, of all kinds.
+    /// Executed scalar operations of the compiled form, of all kinds.
     pub operations: u64,
     /// Segments of storage memory that loads touched, per subgroup and instruction. 0 without a
     /// cost model.
     pub read_transactions: u64,
     /// Segments that stores touched.
     pub write_transactions: u64,
-    /// Passes over workgroup memory beyond those that a conflict-free access of the same width
-    /// takes, because lanes of a subgroup wanted different words of one bank in one instruction. A
-    /// scalar takes one pass for as many lanes as there are banks, a `vec4` one for a quarter of
-    /// them. An atomic operation counts once, although it reads and writes. 0 without a cost model.
+    /// Additional passes over workgroup memory, because lanes of a subgroup wanted different words
+    /// of one bank in one instruction. Without conflicts, one pass serves as many lanes as there
+    /// are banks for scalars, and a quarter of them for `vec4`. An atomic operation counts once,
+    /// although it reads and writes. 0 without a cost model.
     pub bank_conflicts: u64,
 }

@@ -1,15 +1,16 @@
-//! naga's parser calls itself once per term of an expression: generated text of a few hundred terms
-//! would overflow a common stack.
+//! Work on a deep stack. naga's parser calls itself once per term of an expression: generated text
+//! of a few hundred terms would overflow a common stack.
 
-/// Enough for tens of thousands of terms; memory that is not touched costs nothing.
+/// The size of the stack: enough for tens of thousands of terms. Memory that is not touched costs
+/// nothing.
 #[cfg(not(target_family = "wasm"))]
 const STACK_BYTES: usize = 256 << 20;
 
-/// Does the work on a thread with a deep stack, where there are threads: for whoever else hands
-/// long WGSL to naga.
+/// Does the work on a thread with a deep stack. It is public for other code that hands long WGSL to
+/// naga.
 ///
 /// # Errors
-/// The system's, when it has no thread to give.
+/// The system's error if it has no thread to give.
 #[cfg(not(target_family = "wasm"))]
 pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     std::thread::scope(|scope| {
@@ -19,7 +20,7 @@ pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     })
 }
 
-/// Does the work where it is, because there are no threads here. Never fails.
+/// Does the work on the calling thread, because there are no others here. Never fails.
 #[cfg(target_family = "wasm")]
 pub fn deep<T>(work: impl FnOnce() -> T) -> std::io::Result<T> {
     Ok(work())

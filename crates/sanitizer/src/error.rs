@@ -13,7 +13,7 @@ pub enum Error {
     Unsupported {
         /// The unsupported feature.
         what: String,
-        /// File, line and column, where known.
+        /// File, line and column, if known.
         at: Option<String>,
     },
     /// No compute entry point has this name, or several exist and none was named.
@@ -34,7 +34,7 @@ pub enum Error {
         group: u32,
         /// The binding within it.
         binding: u32,
-        /// The variable's name in the shader, where there is one.
+        /// The variable's name in the shader, if there is one.
         name: Option<String>,
         /// The fault, with the numbers.
         why: String,

@@ -4,8 +4,8 @@ use crate::{Error, Options, Report, Shader, machine};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// A regular set of elements in a buffer: `counts[i]` steps of `strides[i]` bytes along each axis,
-/// from `offset`. Without any axis it is one element, and with a count of 0 none.
+/// A regular set of elements in a buffer: from `offset` on, `counts[i]` elements along each axis,
+/// `strides[i]` bytes apart. Without axes it is one element; with a count of 0 it is empty.
 ///
 /// A matrix of `m` rows and `n` columns of f32 whose rows lie `ld` elements apart is
 /// `Region { offset: 0, counts: vec![m, n], strides: vec![4 * ld, 4], element_bytes: 4 }`.
@@ -39,34 +39,33 @@ impl Buffer {
     }
 
     /// An output of `len` bytes: nothing may be read before it is written, and all must be written.
-    /// The same as `Buffer::new(..).poisoned().must_write()` over bytes of 0xFF, which are NaN as
-    /// floats.
+    /// It is `Buffer::new(..).poisoned().must_write()` with bytes of 0xFF, which are NaN as floats.
     pub fn output(len: usize) -> Self {
         Buffer::new(vec![0xFF; len]).poisoned().must_write()
     }
 
-    /// Reading a byte that the shader has not written is a finding.
+    /// Makes reading a byte that the shader has not written a finding.
     pub fn poisoned(mut self) -> Self {
         self.poisoned = true;
         self
     }
 
-    /// A byte of the logical range that is never written is a finding.
+    /// Makes a byte of the logical range that is never written a finding.
     pub fn must_write(mut self) -> Self {
         self.must_write = true;
         self
     }
 
-    /// Declares bytes to be part of the operand; several calls add up. Once any part is declared,
-    /// accesses elsewhere are findings although they lie within the buffer. A range that ends
-    /// before it starts, or behind the buffer, is an error of [`Launch::run`].
+    /// Declares bytes to be part of the operand (its logical range); several calls add up. Once any
+    /// part is declared, accesses elsewhere are findings, even if they lie within the buffer. A
+    /// range that ends before it starts, or behind the buffer, is an error of [`Launch::run`].
     pub fn range(mut self, bytes: Range<u64>) -> Self {
         if bytes.end < bytes.start {
             self.reversed.get_or_insert(bytes);
             return self;
         }
         let len = bytes.end - bytes.start;
-        // One element as long as the range; of an empty one, none.
+        // The region is one element as long as the range, or none if the range is empty.
         let counts = if len == 0 { vec![0] } else { vec![1] };
         self.region(Region {
             offset: bytes.start,
@@ -76,10 +75,10 @@ impl Buffer {
         })
     }
 
-    /// Declares a [`Region`] to be part of the operand, as [`range`](Self::range) does. One that
-    /// ends behind the buffer, of elements of 0 bytes, with more counts than strides or the
-    /// reverse, or of more than 2³² memory locations, counted as often as they are named, is an
-    /// error of [`Launch::run`].
+    /// Declares a [`Region`] to be part of the operand, as [`range`](Self::range) does. A region is
+    /// an error of [`Launch::run`] if it ends behind the buffer, if its elements have 0 bytes, if
+    /// it has not as many counts as strides, or if it names more than 2³² memory locations,
+    /// repetitions counted.
     pub fn region(mut self, region: Region) -> Self {
         self.regions.push(region);
         self
@@ -112,13 +111,13 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The entry point; needed only where there are several.
+    /// Names the entry point; needed only if there are several.
     pub fn entry(mut self, name: &str) -> Self {
         self.entry = Some(name.to_owned());
         self
     }
 
-    /// Workgroups along x, y and z. With a 0 among them nothing runs, as in WebGPU.
+    /// Sets the numbers of workgroups along x, y and z. If one is 0 nothing runs, as in WebGPU.
     pub fn grid(mut self, workgroups: [u32; 3]) -> Self {
         self.grid = workgroups;
         self
@@ -136,19 +135,19 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// The bytes of `var<immediate>`.
+    /// Sets the bytes of `var<immediate>`.
     pub fn immediates(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.immediates = bytes.into();
         self
     }
 
-    /// How to run it, and what to look for.
+    /// Sets how to run the shader, and what to look for.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Runs it.
+    /// Runs the shader.
     ///
     /// # Errors
     /// `Entry`, `Override`, `Binding` and `Limit` for what does not fit the shader, `Unsupported`

@@ -1,10 +1,10 @@
 //! A sanitizer for WGSL compute shaders.
 //!
-//! It runs an entry point on the CPU, over buffers and a grid of the caller's, with the arithmetic
-//! of a GPU and the memory model of WGSL, and reports what no GPU reports: data races, accesses out
-//! of bounds, reads of memory that nobody wrote, barriers that not everybody reaches. Every finding
-//! names the source, both sides of a conflict, and the invocations. It counts what a kernel costs,
-//! too.
+//! It runs an entry point on the CPU, over given buffers and a given grid, with the arithmetic of a
+//! GPU and the memory model of WGSL. It reports what no GPU reports: data races, accesses out of
+//! bounds, reads of memory that nobody wrote, barriers that not all invocations reach. Every
+//! finding names the source, both sides of a conflict, and the invocations. It also counts what a
+//! kernel costs.
 //!
 //! - [`Shader`] is parsed and validated WGSL.
 //! - [`Launch`] says what to run: entry point, grid, [`Buffer`]s, overrides, [`Options`].

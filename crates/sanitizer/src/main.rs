@@ -7,7 +7,7 @@ use clap::Parser;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-/// Usage, input that cannot be read, and shaders that cannot be run.
+/// The exit status for wrong usage, input that cannot be read, and shaders that cannot be run.
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes to standard output. Whoever closed it (as `head` does) has read enough: that is no
-/// failure.
+/// Writes to standard output. A reader that has closed it (as `head` does) has read enough: that is
+/// no failure.
 fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

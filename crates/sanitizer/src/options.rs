@@ -1,7 +1,7 @@
-//! How a shader is run.
+//! Options of a run.
 
-/// Whose memory starts as zeros, as WGSL promises, rather than undefined, as a device leaves it
-/// when told not to clear.
+/// Which memory starts as zeros, as WGSL promises. Other memory starts undefined, as on a device
+/// that is told not to clear it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZeroInit {
     /// `var<workgroup>`: wgpu's `zero_initialize_workgroup_memory`.
@@ -47,7 +47,7 @@ impl Default for CostModel {
 pub struct Options {
     /// Invocations per subgroup, a power of two from 1 to 128. 32 by default.
     pub subgroup_size: u32,
-    /// Which memory is zeroed. None by default, so that reads of what nobody wrote are found.
+    /// Which memory is zeroed. None by default: reads of memory that nobody wrote are found then.
     pub zero_init: ZeroInit,
     /// Iterations of one loop after which it counts as endless. 1,000,000 by default.
     pub max_iterations: u64,
@@ -55,23 +55,23 @@ pub struct Options {
     pub fused: bool,
     /// Report finite f16 arithmetic and conversions that end in infinity. Off by default.
     pub f16_overflow: bool,
-    /// Model by which transactions and bank conflicts are counted; `None` counts neither, which is
+    /// Model by which transactions and bank conflicts are counted. `None` counts neither and is
     /// faster.
     pub costs: Option<CostModel>,
     /// Keep every access to storage and workgroup memory in
-    /// [`Report::trace`](crate::Report::trace). For small grids. Off by default.
+    /// [`Report::trace`](crate::Report::trace), for small grids. Off by default.
     pub trace: bool,
     /// Distinct findings kept; more are counted and dropped. 100 by default.
     pub max_findings: usize,
-    /// End the run soon after the first finding, which is then the same as in a whole run. Outputs
-    /// and counters are of a part. Off by default.
+    /// End the run soon after the first finding, which is that of a whole run. Outputs and counters
+    /// are then incomplete. Off by default.
     pub stop_at_first: bool,
-    /// Look for findings. Off, the shader is only executed, as WGSL defines it for a robust
+    /// Look for findings. If off, the shader is only executed, as WGSL defines it for a robust
     /// implementation: reads out of bounds give 0, writes out of bounds do nothing. Endless loops
-    /// are reported all the same.
+    /// are still reported.
     pub checks: bool,
     /// Run workgroups in parallel on rayon's pool. Findings and results are the same either way,
-    /// but for shaders that race or whose atomics' order matters. On by default.
+    /// except for shaders that race or that depend on the order of atomics. On by default.
     pub parallel: bool,
 }
 

@@ -42,8 +42,8 @@ pub(crate) struct Check {
     pub(crate) what: String,
 }
 
-/// A place in memory: `offset` bytes, plus those in the register `dynamic`, where [`OUTSIDE`] marks
-/// an index out of bounds.
+/// A place in memory: `offset` bytes, plus those in the register `dynamic`. [`OUTSIDE`] in that
+/// register marks an index out of bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pointer {
     pub(crate) global: GlobalId,
@@ -56,10 +56,10 @@ pub(crate) struct Pointer {
 /// The dynamic offset behind an index out of bounds.
 pub(crate) const OUTSIDE: u32 = u32::MAX;
 
-/// Constants have numbers of their own, above this bit.
+/// Register numbers with this bit are constants.
 pub(crate) const CONSTANT: Reg = 1 << 31;
 
-/// A place in the invocation's own variables: plane `plane`, plus that in `dynamic`.
+/// A place in the invocation's own variables: plane `plane`, plus the number in `dynamic`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slot {
     pub(crate) plane: u32,
@@ -83,7 +83,7 @@ pub(crate) enum Collective {
     ExclusiveScan,
 }
 
-/// Which lane of the subgroup a value is taken from.
+/// The lane of the subgroup from which a value is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     First,
@@ -93,7 +93,7 @@ pub(crate) enum Lane {
     Xor(Reg),
     /// The lane `.0` of each group of four.
     Quad(Reg),
-    /// The lane of the group of four whose number differs in these bits.
+    /// The lane in the group of four whose number differs from the own one in these bits.
     QuadSwap(u32),
 }
 
@@ -162,7 +162,7 @@ pub(crate) enum Op {
         len: Len,
         stride: u32,
     },
-    /// dst = sources[at], each lane by its own `at`; where it is [`OUTSIDE`], a finding and 0.
+    /// dst = sources[at], each lane by its own `at`; if that is [`OUTSIDE`], a finding and 0.
     Gather {
         dst: Reg,
         sources: Box<[Reg]>,
@@ -183,7 +183,7 @@ pub(crate) enum Op {
     Declare {
         local: u32,
     },
-    /// `count` consecutive scalars: one access.
+    /// Loads `count` consecutive scalars in one access.
     Load {
         dst: Reg,
         pointer: Pointer,
@@ -195,7 +195,7 @@ pub(crate) enum Op {
         pointer: Pointer,
         ty: Ty,
     },
-    /// Atomic loads and stores are `Load` and `Store` of this flavour.
+    /// An atomic load. Other atomic operations than loads and stores are `Atomic`.
     AtomicLoad {
         dst: Reg,
         pointer: Pointer,
@@ -228,7 +228,7 @@ pub(crate) enum Op {
         dst: [Reg; 4],
         predicate: Option<Reg>,
     },
-    /// The pointer of a `workgroupUniformLoad` must be the same everywhere.
+    /// Checks that the pointer of a `workgroupUniformLoad` is equal in all invocations.
     Uniform {
         reg: Reg,
     },
@@ -278,7 +278,7 @@ pub(crate) enum Op {
     },
 }
 
-/// An operation and where it comes from.
+/// An operation, and the place in the source from which it comes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Inst {
     pub(crate) op: Op,
@@ -288,7 +288,7 @@ pub(crate) struct Inst {
 /// Structured control flow.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Node {
-    /// `arithmetic` scalar operations of arithmetic among them.
+    /// Instructions; `arithmetic` is the number of scalar operations of arithmetic in them.
     Code {
         insts: Vec<Inst>,
         arithmetic: u32,
@@ -345,7 +345,7 @@ pub(crate) enum Space {
     Uniform,
 }
 
-/// Where a global variable's bytes come from.
+/// The source of a global variable's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Workgroup,
@@ -360,21 +360,21 @@ pub(crate) struct Global {
     pub(crate) space: Space,
     pub(crate) source: Source,
     pub(crate) ty: naga::Handle<naga::Type>,
-    /// Bytes; of the part before an array without a size and one of its elements.
+    /// Bytes of the variable. An array without a size at its end counts one element.
     pub(crate) bytes: u32,
     pub(crate) writable: bool,
-    /// log2 of the bytes of the smallest location: 2, but 1 where 16-bit scalars occur and 0 where
+    /// log2 of the bytes of the smallest location: 2, or 1 if 16-bit scalars occur, or 0 if
     /// booleans do.
     pub(crate) granule: u32,
 }
 
-/// A variable of the invocation's own: function, private, or the result of a call.
+/// An invocation's own variable: of a function, private, or the result of a call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Local {
     pub(crate) name: String,
     pub(crate) plane: u32,
     pub(crate) planes: u32,
-    /// Undefined until written, so that reads are checked.
+    /// Whether the variable is undefined until it is written: reads are checked then.
     pub(crate) tracked: bool,
     pub(crate) ty: Option<naga::Handle<naga::Type>>,
     pub(crate) declared: SiteId,
@@ -411,7 +411,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Whether runs of both do the same: they differ at most in where in the source things stand.
+    /// Whether runs of both do the same: they differ at most in places of the source.
     pub(crate) fn is_same(&self, other: &Program) -> bool {
         let callers = |program: &Program| {
             program.sites.iter().map(|site| (site.span.is_some(), site.caller)).collect::<Vec<_>>()

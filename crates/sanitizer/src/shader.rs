@@ -22,8 +22,7 @@ pub struct Shader {
     text: Text,
     module: naga::Module,
     info: ModuleInfo,
-    /// The program compiled last, and what it depended on: one shader is mostly run in one way,
-    /// many times.
+    /// The last compiled program, and its key: most shaders are run many times in one way.
     compiled: Mutex<Option<(compile::Key, Arc<Program>)>>,
 }
 
@@ -31,8 +30,7 @@ impl Shader {
     /// Parses and validates `source`. `name` stands for it in reports, as a file's name would.
     ///
     /// # Errors
-    /// `Invalid`, with a text that points at the source; `Limit` when there is no thread to parse
-    /// on.
+    /// `Invalid`, with a text that points at the source; `Limit` if there is no thread to parse on.
     pub fn parse(name: &str, source: &str) -> Result<Self, Error> {
         let text = Text::new(name, source);
         let module = module(source, &text)?;
@@ -62,7 +60,8 @@ impl Shader {
         Self::validated(name, source, text, module)
     }
 
-    /// A module made elsewhere; `source` is the text that its spans point into, and may be empty.
+    /// Takes a module made elsewhere; `source` is the text that its spans point into, and may be
+    /// empty.
     ///
     /// # Errors
     /// `Invalid`, with a text that points at the source.
@@ -89,7 +88,8 @@ impl Shader {
         })
     }
 
-    /// The name given to [`parse`](Self::parse); `generated` for one of parts.
+    /// The name given to [`parse`](Self::parse); `generated` after
+    /// [`parse_parts`](Self::parse_parts).
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -99,8 +99,8 @@ impl Shader {
         &self.source
     }
 
-    /// Where these bytes of the source begin, such as `file.wgsl:3:5`: the file or the part, the
-    /// line, and the column in characters, both from 1. `None` where there is no source.
+    /// The place where these bytes of the source begin, such as `file.wgsl:3:5`: the file or the
+    /// part, the line, and the column in characters, both from 1. `None` if there is no source.
     pub fn locate(&self, span: Range<usize>) -> Option<String> {
         self.text
             .position(span)
@@ -124,8 +124,8 @@ impl Shader {
     }
 
     /// Whether launches of this shader and of `other`, each with one entry point and with these
-    /// options, do the same, whatever is bound. Then the two differ at most in functions that are
-    /// never called, in branches that a constant closes, and in the places of their text. If it is
+    /// options, do the same, whatever is bound. If `true`, the two differ at most in functions that
+    /// are never called, in branches that a constant closes, and in the places of their text. If
     /// `false`, they may do the same or not.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ fn parse_diagnostic(error: &ParseError, text: &Text) -> Diagnostic<usize> {
 }
 
 fn validation_diagnostic(error: &WithSpan<ValidationError>, text: &Text) -> Diagnostic<usize> {
-    // naga names what a span holds by the Rust type.
+    // naga labels a span with the Rust type of what it holds.
     let short = |label: &str| without_numbers(label.rsplit("::").next().unwrap_or_default());
     let labels = error.spans().map(|(span, label)| (span.to_range(), short(label)));
     let (labels, mut notes) = text.labels(labels);
@@ -189,7 +189,7 @@ fn validation_diagnostic(error: &WithSpan<ValidationError>, text: &Text) -> Diag
         .with_notes(notes)
 }
 
-/// A message of naga's validator without the numbers of its own tables, such as `Type [4]`, which
+/// A message of naga's validator without indices into naga's own tables, such as `Type [4]`, which
 /// say nothing about the text.
 fn without_numbers(message: &str) -> String {
     let message = message.replace(": [", ":[");

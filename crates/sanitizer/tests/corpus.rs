@@ -1,8 +1,9 @@
 //! Runs the corpus: `corpus/KIND/NAME.wgsl` has one planted bug, and `NAME.clean.wgsl` is its twin
-//! with the smallest mend. The bug must be found, nothing else, and nothing in the twin.
+//! with the smallest fix. In the shader the bug and nothing else must be found, in the twin
+//! nothing.
 //!
-//! Lines that begin with `//@ ` say how to run a shader and hold for the twin too, which may
-//! override them by stating its own:
+//! Lines that begin with `//@ ` say how to run a shader. They hold for the twin, too, which may
+//! override them by its own lines:
 //!
 //! ```text
 //! //@ grid: 2,1,1                   workgroups; one by default
@@ -32,9 +33,9 @@ use tilewise_sanitizer::{
     Buffer, Finding, Kind, Label, Launch, Options, Region, Report, Shader, ZeroInit,
 };
 
-/// Shapes of bugs that each kind has at least.
+/// The least number of shapes of bugs of each kind.
 const SHAPES_OF_A_KIND: usize = 4;
-/// Shapes of bugs in all, at least.
+/// The least number of shapes of bugs in all.
 const SHAPES: usize = 60;
 
 #[test]
@@ -82,8 +83,8 @@ fn never_written() {
     check(Kind::NeverWritten);
 }
 
-/// Every kind is covered, every shader has its twin, and all of them are valid WGSL with directives
-/// that are understood.
+/// Checks that every kind is covered, that every shader has its twin, and that all are valid WGSL
+/// with known directives.
 #[test]
 fn complete() {
     let mut folders: Vec<String> = files(&corpus()).iter().map(|path| file_name(path)).collect();
@@ -125,7 +126,7 @@ fn complete() {
     assert!(shapes >= SHAPES, "{shapes} shapes");
 }
 
-/// The faults that the other tests look for are noticed in reports made by hand.
+/// Checks with reports made by hand that the faults which the other tests look for are noticed.
 #[test]
 fn faults_are_noticed() {
     let source = "first //~ race\nsecond //~ also\nthird\n";
@@ -241,7 +242,8 @@ fn try_case(kind: Kind, case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-/// The marked lines, from 1, and whether they are at fault rather than merely to be pointed at.
+/// The marked lines, counted from 1, and whether each is at fault; otherwise a label must only
+/// point to it.
 fn markers(kind: Kind, source: &str) -> Result<BTreeMap<usize, bool>, String> {
     let mut marked = BTreeMap::new();
     for (line, text) in (1..).zip(source.lines()) {
@@ -446,7 +448,7 @@ impl Scalar {
     }
 }
 
-/// The type of the elements, how they are filled, and their bytes.
+/// The type of the elements, the word for their contents, and their bytes.
 fn contents(text: &str, seed: u32) -> Result<(Scalar, &str, Vec<u8>), String> {
     let (scalar, contents) = text.split_once(' ').ok_or("no contents")?;
     let scalar: Scalar = scalar.parse()?;

@@ -29,7 +29,7 @@ fn main(@builtin(local_invocation_index) i: u32) {
 }
 ";
 
-/// A folder of a test's own.
+/// A test's own folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -55,8 +55,8 @@ impl Folder {
         self.command(arguments).output().unwrap().into()
     }
 
-    /// The arguments are refused, with a message that says all of this and nothing on standard
-    /// output.
+    /// Checks that the arguments are refused, with a message that contains all of `expected`, and
+    /// with nothing on standard output.
     fn refuses(&self, arguments: &str, expected: &[&str]) {
         let ran = self.run(arguments);
         assert_eq!(ran.status, 2, "{arguments}: {ran:?}");

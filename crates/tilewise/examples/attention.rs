@@ -29,7 +29,8 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
 
     let x = Tensor::upload(ctx, &data, &[T, E])?;
     let y = Tensor::zeros(ctx, DType::F32, &[T, E])?;
-    // PyTorch stores them so: [queries, keys and values · head, width], [width, heads · head].
+    // Shapes as PyTorch stores them: [queries, keys and values · head, width], [width, heads ·
+    // head].
     let qkv = Tensor::upload(ctx, &w_in, &[(H + 2 * S) * D, E])?;
     let o = Tensor::upload(ctx, &w_out, &[E, H * D])?;
     let table = |of: &Vec<f32>| Tensor::upload(ctx, of, &[T, D / 2]);
@@ -61,8 +62,8 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
     let got = checked::wide(&y.read_blocking::<f32>()?);
     let error = got.iter().zip(&expected).map(|(g, e)| (g - e).abs()).fold(0.0, f64::max);
     println!("{}: {T} tokens, {H} heads, off by at most {error:.1e}", ctx.adapter_name());
-    // Behind a number lie about 150 roundings: sums of 8, 19 and 64 products, exp and turns. Each
-    // is one of at most 2⁻²⁴ of numbers below 8.
+    // A number takes about 150 roundings: sums of 8, 19 and 64 products, exp and turns. Each
+    // rounding is off by at most 2⁻²⁴ of a number below 8.
     assert!(error <= 150.0 * 8.0 * 2f64.powi(-24), "off by {error:e}");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The slopes of a mixture of experts, by its input and its weights: what a framework's backward
-//! pass needs beside the forward pass. On a GPU nothing is read back.
+//! The slopes of a mixture of experts with respect to its input and its weights, as a framework's
+//! backward pass needs them. On a GPU nothing is read back.
 //!
 //! `cargo run --release --example moe_backward`; on the CPU with TILEWISE_ADAPTER=cpu.
 
@@ -78,7 +78,7 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The sum of slopes · y, of which y's slopes are `slopes`.
+/// The sum of slopes · y; its slopes with respect to y are `slopes`.
 fn loss([x, gate, up, down]: &[Vec<f64>; 4], logits: &[f64], slopes: &[f64]) -> f64 {
     let tokens = x.chunks(WIDTH).zip(logits.chunks(EXPERTS)).zip(slopes.chunks(WIDTH));
     let of_token = |((x, logits), slopes): ((&[f64], &[f64]), &[f64])| -> f64 {

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 pub(crate) fn run(adapter: &wgpu::Adapter) -> Result<(), Box<dyn std::error::Error>> {
     // Your device, with the features and limits that make products fast. Add yours to them.
-    // SAFETY: of the shaders only tilewise's use the experimental feature, matrix units.
+    // SAFETY: only tilewise's shaders use the experimental feature, matrix units.
     let experimental = unsafe { wgpu::ExperimentalFeatures::enabled() };
     let descriptor = device_descriptor(adapter, experimental);
     let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))?;
@@ -46,7 +46,7 @@ pub(crate) fn run(adapter: &wgpu::Adapter) -> Result<(), Box<dyn std::error::Err
         mapped_at_creation: false,
     });
     let x = Tensor::from_buffer(&ctx, numbers, 0, DType::F32, &[IMAGES, PIXELS])?;
-    // The library's buffers, for kernels of yours: `binding` has their exact length.
+    // The library's buffers, for your own kernels: `binding` has their exact length.
     let w = Tensor::upload(&ctx, &weights, &[CLASSES, PIXELS])?;
     let b = Tensor::upload(&ctx, &bias, &[CLASSES])?;
     let scores = Tensor::zeros(&ctx, DType::F32, &[IMAGES, CLASSES])?;

@@ -1,6 +1,6 @@
-//! A mixture of experts, from the router's logits to the output: each token goes to two of them,
-//! which are gated by SiLU. `MoeLayer` does it all; below the same is made of products and ready
-//! kernels. On a GPU nothing is read back.
+//! A mixture of experts, from the router's logits to the output: each token goes to two experts,
+//! which are gated by SiLU. `MoeLayer` does it all; this example then does the same with products
+//! and ready kernels. On a GPU nothing is read back.
 //!
 //! `cargo run --release --example routed_experts`; on the CPU with TILEWISE_ADAPTER=cpu.
 
@@ -28,7 +28,7 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
     let x = Tensor::upload(ctx, &data, &[TOKENS, WIDTH])?;
     let w = Tensor::upload(ctx, &router, &[WIDTH, EXPERTS])?;
     let logits = ctx.matmul(&x, &w)?;
-    // PyTorch stores them so.
+    // The shapes are those in which PyTorch stores the weights.
     let up_w = Tensor::upload(ctx, &up, &[EXPERTS, 2 * HIDDEN, WIDTH])?;
     let down_w = Tensor::upload(ctx, &down, &[EXPERTS, WIDTH, HIDDEN])?;
 
@@ -41,7 +41,7 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
     let [logits, experts] = ops::top_k(&logits, 2).run()?; // [TOKENS, 2]
     let shares = ops::softmax(&logits).run()?;
 
-    // Two slots to a token, sorted by their experts, and the tokens in the same order.
+    // Each token has two slots. They are sorted by their experts, and the tokens likewise.
     let experts = experts.reshape(&[2 * TOKENS])?;
     let [_, slots] = ops::sort(&experts).bits(EXPERTS.ilog2()).run()?;
     let owners: Vec<u32> = (0..2 * TOKENS as u32).map(|slot| slot / 2).collect();

@@ -1,5 +1,5 @@
-//! Two layers, trained by Adam in memory that does not grow: products write to tensors that are
-//! there, and a kernel changes weights and moments in place, at a rate that is new in each step.
+//! Two layers, trained by Adam in memory that does not grow. Products write to existing tensors,
+//! and a kernel changes weights and moments in place, at a rate that changes with each step.
 //!
 //! `cargo run --release --example training -- 10000`; on the CPU with TILEWISE_ADAPTER=cpu.
 
@@ -18,7 +18,7 @@ const ADAM: &str = "let i = global_id.x;
     m[i] = mix(g[i], m[i], 0.9); v[i] = mix(g[i] * g[i], v[i], 0.999);
     w[i] -= rate * m[i] / (sqrt(v[i]) + 1e-4);";
 
-/// The rate of a step, which makes up for moments that begin at 0.
+/// The rate of a step. It makes up for moments that begin at 0.
 fn rate(step: i32) -> f64 {
     0.01 * (1.0 - 0.999f64.powi(step)).sqrt() / (1.0 - 0.9f64.powi(step))
 }
@@ -62,8 +62,8 @@ pub(crate) fn train(ctx: &Context, steps: i32, mut after: impl FnMut(i32)) -> Re
         after(step);
     }
     println!("{}: {steps} steps, losses {losses:.7?}", ctx.adapter_name());
-    // Slopes jump where h passes 0, so that a rounding may make a step another one: the losses
-    // agree to a hundredth, and only the first to f32's precision.
+    // Slopes jump when h passes 0, so a rounding may change a step: the losses agree to a
+    // hundredth, and only the first agrees to f32's precision.
     for ((got, twin), bound) in losses.iter().zip(twin(&data, &less, &start)).zip([1e-5, 0.01]) {
         assert!((got - twin).abs() <= bound * twin, "{got}, not {twin}");
     }

@@ -1,4 +1,4 @@
-//! Adapters: what there is, what to ask of one, and what one can do.
+//! Adapters: which there are, what to ask of one, and what it can do.
 
 use crate::msl;
 use crate::options::ContextOptions;
@@ -10,11 +10,11 @@ use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass, PackedProducts};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AdapterDescription {
-    /// Name of the device; `unnamed WebGPU adapter` where a browser tells none.
+    /// Name of the device; `unnamed WebGPU adapter` if a browser tells no name.
     pub name: String,
     /// `vulkan`, `metal`, `dx12`, `gl` or `browser-webgpu`.
     pub backend: &'static str,
-    /// Driver and its version, where the backend tells.
+    /// Driver and its version, if the backend tells them.
     pub driver: String,
     /// Its features and limits.
     pub caps: Caps,
@@ -59,7 +59,8 @@ impl AdapterDescription {
         msl::library(options.msl, self.msl)
     }
 
-    /// Whether it is meant by part of an adapter's name, a backend, or both, as `vulkan:llvmpipe`.
+    /// Whether `name` means this adapter: part of its name, its backend, or both, as
+    /// `vulkan:llvmpipe`.
     pub(crate) fn bears(&self, name: &str) -> bool {
         let of_name = |part: &str| self.name.to_lowercase().contains(&part.to_lowercase());
         let of_both = |(backend, part): (&str, &str)| {
@@ -80,9 +81,9 @@ pub async fn adapters() -> Vec<AdapterDescription> {
     found
 }
 
-/// The adapters of every backend but OpenGL. One instance serves all contexts of a process, so that
-/// what belongs to one device is refused by another, where between instances it would be a panic
-/// inside wgpu. Whoever asks ranks them by power, which is for browsers here.
+/// The adapters of every backend except OpenGL. One instance serves all contexts of a process: a
+/// device then refuses objects of another device, while objects of another instance would panic
+/// inside wgpu. The preference is for browsers; here the caller ranks the adapters.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) async fn find(_: wgpu::PowerPreference) -> Vec<wgpu::Adapter> {
     static SHARED: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
@@ -93,9 +94,9 @@ pub(crate) async fn find(_: wgpu::PowerPreference) -> Vec<wgpu::Adapter> {
     SHARED.get_or_init(|| instance(backends)).enumerate_adapters(backends).await
 }
 
-/// The adapters of OpenGL, asked for only where no other will do: initialising it takes time and
-/// leaves marks on every thread. The instance is a new one each time, because everything of an
-/// instance shares one GL context, which serves one thread at a time.
+/// The adapters of OpenGL. Ask for them only if no other adapter will do: initialising OpenGL takes
+/// time and leaves marks on every thread. Each call makes a new instance, because all objects of an
+/// instance share one GL context, which serves one thread at a time.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
     let gl = wgpu::Backends::GL;
@@ -105,9 +106,9 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
     instance(gl).enumerate_adapters(gl).await
 }
 
-/// Without wgpu's debug information, which `WGPU_DEBUG=1` brings back: a debug build would write
-/// the line of every expression into the shaders, in time that is quadratic in their length. Of a
-/// backend's own options the environment decides, such as `WGPU_DX12_COMPILER`.
+/// An instance without wgpu's debug information, which `WGPU_DEBUG=1` brings back: in a debug build
+/// wgpu would write the line of every expression into the shaders, in time that is quadratic in
+/// their length. The environment sets a backend's own options, such as `WGPU_DX12_COMPILER`.
 fn instance(backends: wgpu::Backends) -> wgpu::Instance {
     let flags =
         wgpu::InstanceFlags::from_build_config().difference(wgpu::InstanceFlags::DEBUG).with_env();
@@ -116,8 +117,8 @@ fn instance(backends: wgpu::Backends) -> wgpu::Instance {
     wgpu::Instance::new(wgpu::InstanceDescriptor { backends, flags, backend_options, ..plain })
 }
 
-/// A browser has one instance behind the scenes, and its handles do not leave their thread. It does
-/// not list its adapters, and gives the one that it prefers.
+/// The adapter that a browser prefers; it does not list others. A browser has one instance behind
+/// the scenes, and its handles do not leave their thread.
 #[cfg(target_family = "wasm")]
 pub(crate) async fn find(power_preference: wgpu::PowerPreference) -> Vec<wgpu::Adapter> {
     let enabled = wgpu::Instance::enabled_backend_features();
@@ -128,25 +129,25 @@ pub(crate) async fn find(power_preference: wgpu::PowerPreference) -> Vec<wgpu::A
     instance(enabled).request_adapter(&options).await.into_iter().collect()
 }
 
-/// A browser has no OpenGL besides WebGPU.
+/// None: a browser has no OpenGL besides WebGPU.
 #[cfg(target_family = "wasm")]
 pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
     Vec::new()
 }
 
-/// The features to ask of a device of this adapter for
+/// The features to ask of this adapter for a device for
 /// [`Context::from_wgpu`](crate::Context::from_wgpu): all features that tilewise can use and the
 /// adapter has. None is indispensable.
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let speed = wgpu::Features::SHADER_F16
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE;
-    // On DX12 they tell DXC from FXC.
+    // On DX12, subgroups tell DXC from FXC.
     let asked = cfg!(feature = "custom-kernels")
         || adapter.features().contains(COOPERATIVE)
         || adapter.get_info().backend == wgpu::Backend::Dx12;
     let subgroups = if asked { SUBGROUPS } else { wgpu::Features::empty() };
-    // Elsewhere than on Metal no kernel is passed through.
+    // Only on Metal are kernels passed through.
     let metal = msl::has_msl(msl::ALL) && adapter.get_info().backend == wgpu::Backend::Metal;
     let msl = if metal { wgpu::Features::PASSTHROUGH_SHADERS } else { wgpu::Features::empty() };
     adapter.features() & (speed | subgroups | msl | COOPERATIVE)
@@ -158,14 +159,14 @@ const SUBGROUPS: wgpu::Features = wgpu::Features::SUBGROUP.union(wgpu::Features:
 /// The features that kernels in WGSL for matrix units ask for.
 pub(crate) const MATRIX_UNITS: wgpu::Features = COOPERATIVE.union(SUBGROUPS);
 
-/// The limits to ask of a device of this adapter: the adapter's own. The defaults of WebGPU work
+/// The limits to ask of this adapter for a device: the adapter's own. The defaults of WebGPU work
 /// too, with smaller tiles and operands.
 pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
     adapter.limits()
 }
 
-/// Asks an adapter for a device with [`required_features`] and [`required_limits`]. Add your own
-/// features and limits.
+/// The descriptor of a device with [`required_features`] and [`required_limits`]. Add your own
+/// features and limits to it.
 ///
 /// Matrix units through Vulkan are an experimental feature of wgpu. The descriptor asks for them if
 /// `experimental` is [`enabled`](wgpu::ExperimentalFeatures::enabled), a token that wgpu gives to
@@ -221,14 +222,14 @@ pub(crate) fn coop_of(adapter: &wgpu::Adapter) -> Vec<CoopMatrix> {
 /// NVIDIA.
 const PROVEN: [u32; 1] = [0x10de];
 
-/// Whether matrix units are used where nobody says so. Through Vulkan their kernels rely on more
-/// than SPIR-V promises (ARCHITECTURE.md, "Matrix units"), so that each vendor's driver has to show
-/// it first; no other backend has any for them.
+/// Whether matrix units are used if no option says so. Through Vulkan their kernels rely on more
+/// than SPIR-V promises (ARCHITECTURE.md, "Matrix units"), so each vendor's driver must pass the
+/// suite first. Other backends have no matrix units for these kernels.
 pub(crate) fn trusts_matrix_units(backend: wgpu::Backend, vendor: u32) -> bool {
     backend != wgpu::Backend::Vulkan || PROVEN.contains(&vendor)
 }
 
-/// The abilities of the CPU executor.
+/// The caps of the CPU executor.
 pub(crate) fn cpu_caps() -> Caps {
     Caps {
         name: "CPU executor".into(),
@@ -240,7 +241,8 @@ pub(crate) fn cpu_caps() -> Caps {
     }
 }
 
-/// Metal reports every size that any GPU might have; those with simdgroup matrices have 32.
+/// The size of a subgroup, if there is only one. Metal reports every size that any GPU might have;
+/// GPUs with simdgroup matrices have 32.
 fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     match info.backend {
         wgpu::Backend::Metal => Some(32),
@@ -248,7 +250,8 @@ fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     }
 }
 
-/// naga writes them out where its output has none, as in MSL; a browser may not know them.
+/// Whether kernels may use packed products of bytes. naga writes them out if its output language
+/// has none, such as MSL; a browser may not know them.
 fn packed_products(backend: wgpu::Backend, fxc: bool) -> PackedProducts {
     let known = wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct;
     match backend {
@@ -271,15 +274,16 @@ fn packed_products(backend: wgpu::Backend, fxc: bool) -> PackedProducts {
     }
 }
 
-/// The abilities of a device whose adapter has these matrix units.
+/// The caps of a device whose adapter has the matrix units `coop`.
 pub(crate) fn caps(
     info: &wgpu::AdapterInfo,
     features: wgpu::Features,
     limits: &wgpu::Limits,
     coop: Vec<CoopMatrix>,
 ) -> Caps {
-    // naga's MSL loads matrices from vectors as if these were numbers, which Metal refuses. There
-    // matrix units are for kernels in MSL alone, which ask the adapter and not these caps.
+    // naga's MSL loads matrices from vectors as if the vectors were numbers, which Metal refuses.
+    // On Metal, matrix units are therefore for kernels in MSL alone, which ask the adapter and not
+    // these caps.
     let metal = info.backend == wgpu::Backend::Metal;
     let units = features.contains(MATRIX_UNITS) && !metal;
     let coop_off = (metal && !coop.is_empty()).then_some("on Metal kernels in MSL use them");
@@ -289,9 +293,9 @@ pub(crate) fn caps(
         wgpu::DeviceType::Cpu => DeviceClass::Cpu,
         wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => DeviceClass::Unknown,
     };
-    // No driver ends what runs on a CPU, but a browser may.
-    // Shader model 6 has subgroups, and FXC compiles none of it.
+    // Shader model 6 has subgroups; FXC does not compile it.
     let fxc = info.backend == wgpu::Backend::Dx12 && !features.contains(wgpu::Features::SUBGROUP);
+    // No driver ends long work on a CPU, but a browser may.
     let endless = class == DeviceClass::Cpu && info.backend != wgpu::Backend::BrowserWebGpu;
     Caps {
         name: info.name.clone(),
@@ -316,13 +320,13 @@ pub(crate) fn caps(
     }
 }
 
-/// Describes an adapter in wgpu's words, with a name in any case.
+/// wgpu's description of an adapter, with a name even if wgpu gives none.
 pub(crate) fn info_of(adapter: &wgpu::Adapter) -> wgpu::AdapterInfo {
     named(adapter.get_info())
 }
 
-/// With a name in any case. Browsers give vendor and architecture in its place, which wgpu does not
-/// pass on.
+/// The description with a name, even if wgpu gives none. Browsers give vendor and architecture in
+/// place of a name; wgpu does not pass these on.
 pub(crate) fn named(mut info: wgpu::AdapterInfo) -> wgpu::AdapterInfo {
     if info.name.is_empty() {
         let kind = match info.backend {

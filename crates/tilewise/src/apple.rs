@@ -1,4 +1,5 @@
-//! Metal's own calls, which wgpu does not pass on: where a capture goes, and the compiler's words.
+//! Calls of Metal that wgpu does not pass on: starting a capture into a file, and asking the
+//! compiler for its words.
 
 use objc2_foundation::{NSError, NSString, NSURL};
 use objc2_metal::{MTLCaptureDescriptor, MTLCaptureDestination, MTLCaptureManager, MTLDevice};
@@ -18,7 +19,7 @@ pub(crate) fn compile(device: &wgpu::Device, text: &str) -> Result<(), String> {
 }
 
 /// The version of Metal's language, as `__METAL_VERSION__` gives it. Versions that make no
-/// difference to a kernel are not told apart.
+/// difference to kernels count as the version below them.
 pub(crate) fn language_version(device: &wgpu::Device) -> Option<u32> {
     let reaches = |version: &u32| {
         compile(
@@ -37,8 +38,8 @@ pub(crate) fn language_version(device: &wgpu::Device) -> Option<u32> {
 /// `stop_graphics_debugger_capture`.
 ///
 /// # Errors
-/// Why not: it is not Metal's, the variable MTL_CAPTURE_ENABLED is not 1, another capture runs, the
-/// file is there already or cannot be made.
+/// The reason: the device is not Metal's, the variable MTL_CAPTURE_ENABLED is not 1, another
+/// capture runs, or the file exists already or cannot be made.
 pub(crate) fn start_capture(device: &wgpu::Device, path: &Path) -> Result<(), String> {
     // SAFETY: the device is only named to the capture manager, and nothing of it is destroyed.
     let device =
@@ -47,8 +48,8 @@ pub(crate) fn start_capture(device: &wgpu::Device, path: &Path) -> Result<(), St
         return Err("it is there already, and Metal writes over nothing: delete it first".into());
     }
     let path = path.to_str().ok_or("its path is not UTF-8")?;
-    // SAFETY: it has no conditions of its own; it is marked because the object is shared by the
-    // whole process, and used here in one call.
+    // SAFETY: the call has no conditions of its own. It is marked unsafe because the whole process
+    // shares the object, which is used here in one call.
     let manager = unsafe { MTLCaptureManager::sharedCaptureManager() };
     if !manager.supportsDestination(MTLCaptureDestination::GPUTraceDocument) {
         return Err("Metal writes traces only with MTL_CAPTURE_ENABLED=1 in the environment".into());
@@ -61,7 +62,7 @@ pub(crate) fn start_capture(device: &wgpu::Device, path: &Path) -> Result<(), St
     manager.startCaptureWithDescriptor_error(&descriptor).map_err(|error| said(&error))
 }
 
-/// In one line.
+/// The error's description in one line.
 fn said(error: &NSError) -> String {
     error.localizedDescription().to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tilewise_core::Result;
 
-/// Values by what they were made from, up to a number of them: then all are forgotten at once.
+/// Values by what they were made from. When there are `most`, all are forgotten at once.
 pub(crate) struct Cache<K, V> {
     most: usize,
     table: Mutex<Table<K, V>>,
@@ -30,9 +30,9 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         lock(&self.table).made.get(key).cloned()
     }
 
-    /// The value for `key`, made when it is asked for the first time. No lock is held meanwhile: of
-    /// threads that ask at once each makes one, and all get the first. What [`clear`](Self::clear)
-    /// came between is not kept.
+    /// The value for `key`, made on the first call. No lock is held while it is made: threads that
+    /// ask at once each make a value, and all get the first. A value is not kept if
+    /// [`clear`](Self::clear) was called while it was made.
     pub(crate) fn get_or_make<Q>(&self, key: &Q, make: impl FnOnce() -> Result<V>) -> Result<V>
     where
         K: Borrow<Q>,
@@ -58,18 +58,19 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         Ok(table.made.entry(key.to_owned()).or_insert(value).clone())
     }
 
-    /// Forgets everything, also what is being made just now.
+    /// Forgets all values, also those that are being made now.
     pub(crate) fn clear(&self) {
         let mut table = lock(&self.table);
         table.clears += 1;
         let made = std::mem::take(&mut table.made);
         drop(table);
-        // Without the lock, whatever a driver does when its objects go.
+        // The values are dropped without the lock, because a driver may do anything when its
+        // objects go.
         drop(made);
     }
 }
 
-/// A lock poisoned by a panic elsewhere still guards a whole map.
+/// Locks a mutex. A lock poisoned by a panic elsewhere still guards a whole value.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,7 +10,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Starts one into this file; where that cannot be, the log says why.
+    /// Starts a capture into the file at `path`; on failure logs the reason.
     pub(crate) fn start(device: &wgpu::Device, path: &Path) -> Option<Self> {
         let shown = path.display();
         match start(device, path) {
@@ -28,13 +28,13 @@ impl Capture {
         }
     }
 
-    /// Says that where a context computes there is nothing that captures.
+    /// Logs that nothing captures the work of a context on the CPU.
     pub(crate) fn missing(path: &Path) {
         say(path, ELSEWHERE);
     }
 }
 
-/// Why nothing is captured: where nothing ever is, once in a process.
+/// Logs why nothing is captured. If this build never captures, only once in a process.
 fn say(path: &Path, why: &str) {
     static SAID: Once = Once::new();
     let say = || log::warn!("nothing is captured into {} ({SOURCE}): {why}", path.display());
@@ -43,10 +43,10 @@ fn say(path: &Path, why: &str) {
 
 const ELSEWHERE: &str = "only Metal captures, so that it has no effect here";
 
-/// Who asks for it.
+/// Who asks for a capture.
 const SOURCE: &str = "ContextOptions::metal_capture, TILEWISE_METAL_CAPTURE";
 
-/// Whether there is anything here that captures.
+/// Whether this build can capture.
 const CAPTURES: bool = cfg!(all(target_vendor = "apple", feature = "metal"));
 
 impl Drop for Capture {
@@ -63,7 +63,7 @@ impl Drop for Capture {
 #[cfg(all(target_vendor = "apple", feature = "metal"))]
 use crate::apple::start_capture as start;
 
-/// Elsewhere there is nothing to start.
+/// Refuses: only Metal has a capture to start.
 #[cfg(not(all(target_vendor = "apple", feature = "metal")))]
 fn start(_: &wgpu::Device, _: &Path) -> Result<(), String> {
     Err(ELSEWHERE.into())

@@ -16,14 +16,14 @@ use tilewise_core::{Error, Plan, Problem, Result};
 struct Planned {
     plan: Plan,
     library: &'static Library,
-    /// Why that has no MSL, where there is some for this device.
+    /// Why the library has no MSL, if the device has some but refused it.
     refused: Option<Arc<str>>,
 }
 
 impl Context {
-    /// Plans these problems and compiles the pipelines that they need, so that the first products
-    /// of their kind wait for nothing. No operand is allocated. On the CPU executor the problems
-    /// are checked, and nothing else is done.
+    /// Plans these problems and compiles the pipelines that they need: the first products of their
+    /// kind then wait for nothing. No operand is allocated. On the CPU executor the problems are
+    /// only checked.
     ///
     /// ```
     /// use tilewise::planner::Problem;
@@ -56,14 +56,15 @@ impl Context {
         })
     }
 
-    /// Which kernel a product uses here and why not another, as text; `kernel` is one that the call
-    /// names ([`Gemm::kernel`](crate::Gemm::kernel)), and counts before those of the environment
-    /// and the tuner, as in a product. At the end, for each pass, whether its pipeline is compiled,
-    /// and how long that took.
+    /// Which kernel a product uses here and why not another, as text. `kernel` is one that the call
+    /// names ([`Gemm::kernel`](crate::Gemm::kernel)). As in a product, it counts before the kernels
+    /// of the environment and the tuner. The text ends with the state of each pass's pipeline:
+    /// whether it is compiled, and how long that took.
     ///
     /// # Errors
-    /// As [`warm_up`](Self::warm_up); `InvalidValue` and `UnknownKernel` for a name that is none,
-    /// `NoKernel` where it does not take the problem.
+    /// As [`warm_up`](Self::warm_up); `InvalidValue` for text that is no name of a kernel,
+    /// `UnknownKernel` for a kernel that does not exist, `NoKernel` when the kernel does not take
+    /// the problem.
     pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
         let forced = self.forced(kernel, problem)?;
         let asked = forced.as_ref().map(|(forced, _)| forced);
@@ -91,8 +92,8 @@ impl Context {
         self.plan_with(problem, forced.as_ref())
     }
 
-    /// The plan of a problem, without the MSL that the device is known to refuse: then it is one of
-    /// WGSL kernels alone, and an error where the kernel is forced.
+    /// The plan of a problem. If the device is known to refuse a kernel in MSL of this plan, it is
+    /// a plan of WGSL kernels alone, or an error if the kernel is forced.
     fn planned(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Planned> {
         let library = self.0.library;
         let Ok(gpu) = self.gpu_backend() else {
@@ -115,12 +116,13 @@ impl Context {
     /// The plan with this kernel, or the planner's, whatever the context prefers.
     ///
     /// # Errors
-    /// `NoKernel` where the kernel does not take the problem, or the device is known to refuse it.
+    /// `NoKernel` when the kernel does not take the problem, or the device is known to refuse it.
     pub(crate) fn plan_with(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Plan> {
         Ok(self.planned(problem, forced)?.plan)
     }
 
-    /// Every kernel that would do but those that the device is known to refuse, the cheapest first.
+    /// Every kernel that would do, except those that the device is known to refuse; the cheapest
+    /// first.
     pub(crate) fn choices(&self, problem: &Problem) -> Result<Vec<Choice>> {
         let Ok(gpu) = self.gpu_backend() else { return Ok(Vec::new()) };
         let mut choices = tilewise_core::plan::choices(problem, self.caps(), self.0.library)?;
@@ -130,8 +132,8 @@ impl Context {
         Ok(choices)
     }
 
-    /// A plan, its pipelines compiled. What of it is in MSL may turn out to be refused, and then
-    /// `plan` is asked again.
+    /// A plan, its pipelines compiled. If the device turns out to refuse a kernel in MSL, `plan` is
+    /// asked again.
     pub(crate) fn ready(
         &self,
         gpu: &Gpu,
@@ -165,11 +167,12 @@ impl Context {
     }
 
     /// The kernel that a product must use, and who says so; none when the planner is free to
-    /// choose. `call` is what the caller of the product named.
+    /// choose. `call` is the kernel that the call names.
     ///
     /// # Errors
-    /// `InvalidValue` and `UnknownKernel` for a name that is none, `InvalidValue` for more splits
-    /// than K makes, `NoKernel` when the kernel does not take the problem.
+    /// `InvalidValue` for text that is no name of a kernel, and for more splits than K makes;
+    /// `UnknownKernel` for a kernel that does not exist; `NoKernel` when the kernel does not take
+    /// the problem.
     pub(crate) fn forced(
         &self,
         call: Option<&str>,
@@ -200,7 +203,7 @@ impl Context {
         Ok(forced)
     }
 
-    /// To be called when [`forced`](Self::forced) may answer otherwise than before.
+    /// Forgets all plans. Call it when [`forced`](Self::forced) may answer otherwise than before.
     pub(crate) fn preferences_changed(&self) {
         if let Ok(gpu) = self.gpu_backend() {
             gpu.plans.clear();
@@ -231,7 +234,7 @@ fn blaming_options(kernel: &str, error: Error) -> Error {
     }
 }
 
-/// Just this choice, as it is forced.
+/// The forced kernel that allows just this choice.
 pub(crate) fn named(choice: &Choice) -> Forced {
     let Choice { kernel, variant, pad, splits, .. } = *choice;
     Forced {

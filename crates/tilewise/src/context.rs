@@ -1,4 +1,4 @@
-//! A device to compute on, with everything worth keeping between calls. Higher files add methods to
+//! A device to compute on, with everything worth keeping between calls. Other files add methods to
 //! [`Context`]: opening.rs, choosing.rs, gemm.rs, tuner.rs.
 
 use crate::adapter;
@@ -19,13 +19,13 @@ pub(crate) struct Inner {
     pub(crate) caps: Caps,
     pub(crate) preferences: Preferences,
     pub(crate) library: &'static Library,
-    /// The features of the device's adapter, where that was at hand.
+    /// The features of the device's adapter, if that was at hand.
     #[cfg(feature = "custom-kernels")]
     pub(crate) offered: Option<wgpu::Features>,
     pub(crate) _capture: Option<Capture>,
 }
 
-/// Which kernels a context prefers to the planner's.
+/// Kernels that a context prefers to the planner's.
 pub(crate) struct Preferences {
     /// The kernel of every product that does not name its own.
     pub(crate) kernel: Option<String>,
@@ -34,7 +34,25 @@ pub(crate) struct Preferences {
 }
 
 /// A device, its queue, and what is kept between calls: plans, compiled pipelines, bind groups,
-/// uniform and scratch buffers. Cheap to clone; clones are the same context.
+/// uniform and scratch buffers.
+///
+/// ```
+/// use tilewise::{Context, DType, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::zeros(&ctx, DType::F32, &[2, 3])?;
+/// assert_eq!(x.context().adapter_name(), ctx.adapter_name());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// [`new`](Self::new) takes the best GPU, or else the CPU; [`gpu`](Self::gpu) only a GPU;
+/// [`cpu`](Self::cpu) only the CPU. [`request`](Self::request) takes options and does not block,
+/// also in browsers. [`from_wgpu`](Self::from_wgpu) takes your own device;
+/// [`from_device`](Self::from_device) needs no adapter, but leaves matrix units unused.
+///
+/// Cheap to clone; clones are the same context. Threads can share it, except in a browser.
 #[derive(Clone)]
 pub struct Context(pub(crate) Arc<Inner>);
 
@@ -50,8 +68,8 @@ impl Context {
         &self.0.caps
     }
 
-    /// The kernels that the planner chooses from. They include kernels in MSL where these may be
-    /// used, even if the device has refused some; [`explain`](Self::explain) tells.
+    /// The kernels that the planner chooses from. They include kernels in MSL if the context may
+    /// use them, even kernels that the device has refused; [`explain`](Self::explain) says which.
     pub fn library(&self) -> &'static Library {
         self.0.library
     }
@@ -67,7 +85,7 @@ impl Context {
             .map_or("cpu", |gpu| adapter::backend_name(gpu.device.adapter_info().backend))
     }
 
-    /// Driver and its version, where the backend tells; empty for the CPU executor.
+    /// Driver and its version, if the backend tells them; empty for the CPU executor.
     pub fn driver(&self) -> String {
         self.gpu_backend()
             .map_or_else(|_| String::new(), |gpu| adapter::driver(&gpu.device.adapter_info()))
@@ -116,8 +134,8 @@ impl Context {
     /// done when they return.
     ///
     /// # Errors
-    /// `DeviceLost`. In a browser errors come after the calls that made them: the first one that no
-    /// read and no call has given yet.
+    /// `DeviceLost`. In a browser errors come after the calls that caused them: this call gives the
+    /// first error that no read and no other call has given.
     pub async fn wait(&self) -> Result<()> {
         match &self.0.backend {
             Backend::Cpu => Ok(()),

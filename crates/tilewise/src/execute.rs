@@ -1,5 +1,5 @@
 //! The CPU executor: the same problems on the host, for machines without a GPU and for comparison.
-//! The multiplications are those of the crate `matrixmultiply`.
+//! The crate `matrixmultiply` does the multiplications.
 
 use crate::memory;
 use crate::storage::{Buffers, Bundle, Storage};
@@ -28,7 +28,7 @@ impl Widened<'_> {
     }
 }
 
-/// Runs a problem that the planner has accepted, so that every element lies inside its storage.
+/// Runs a problem that the planner has accepted: every element lies inside its storage.
 pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let problem = &bundle.problem;
     let dtype =
@@ -53,7 +53,7 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
         let indices = indices(bundle, gathered)?;
         (elements[0], problem.a) = rows_of(&stored, &indices, gathered.rows, problem.k)?;
     }
-    // An operand may lie beside C, so that all have been read before C is locked.
+    // An operand may lie in the storage of C, so all are read before C is locked.
     let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
     if problem.grouping.is_listed() {
         let mut listed = problem.listed(&numbers).into_iter();
@@ -130,7 +130,8 @@ fn rows_of(a: &Widened<'_>, indices: &[u32], rows: u64, k: u64) -> Result<(Vec<f
     Ok((elements, operand))
 }
 
-/// Rows `rows` of the product of two entries that begin there, to the same rows of `sums` \[M,N\].
+/// Computes rows `rows` of the product of two entries, which begin at `a_first` and `b_first`, into
+/// the same rows of `sums` \[M,N\].
 fn product(
     a: &Widened<'_>,
     b: &Widened<'_>,

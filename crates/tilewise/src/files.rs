@@ -5,23 +5,23 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes a file whole or not at all: to a new file beside it, then by renaming. Its folder is made
-/// where there is none.
+/// Writes a file whole or not at all: to a new file beside it, then by renaming. Makes the folder
+/// if it does not exist.
 pub(crate) fn replace(file: &Path, data: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
     let (draft, mut writer) = draft(file)?;
     let written = writer.write_all(data);
-    // Some systems rename no open file.
+    // Some systems do not rename open files.
     drop(writer);
     written.and_then(|()| std::fs::rename(&draft, file)).inspect_err(|_| {
         let _ = std::fs::remove_file(&draft);
     })
 }
 
-/// A new file that nobody else writes: other threads have other numbers, and what a process of the
-/// same number elsewhere has made is passed over.
+/// A new file that nobody else writes. Other threads use other numbers. A file that another process
+/// with the same process id has made, in another container, is passed over.
 fn draft(file: &Path) -> std::io::Result<(PathBuf, File)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {

@@ -26,22 +26,36 @@ use std::sync::Arc;
 use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{Activation, Axis, DType, Epilogue, Error, Precision, Problem, Result};
 
-/// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless
-/// [less is permitted](Self::precision). [`gated_by`](Self::gated_by) has another end, and
+/// A product C = activation(alpha · A·B + beta · C + bias) + residual. Build it, then
+/// [`run`](Self::run) it:
+///
+/// ```
+/// use tilewise::{Context, Gemm, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let a = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
+/// let b = Tensor::upload(&ctx, &[3.0f32, 4.0], &[2, 1])?;
+/// let c = Gemm::new(&a, &b).run()?;
+/// assert_eq!(c.read_blocking::<f32>()?, [11.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// [`gated_by`](Self::gated_by) multiplies by a gate in place of the last sum.
 /// [`gather_rows`](Self::gather_rows) takes the rows of A by index.
 ///
-/// On matrix units of f16, numbers in bf16 below 2⁻²⁹ of the largest in their row of A, or column
-/// of B, lose digits: they are off by at most 2⁻³⁹ of that largest, and none becomes 0. All others
-/// are exact.
+/// # Shapes
 ///
-/// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in
-/// either order (so transposed views cost nothing).
+/// A is \[M,K\] and B \[K,N\]. Up to two dimensions of a batch may stand before these, \[outer,
+/// inner, M, K\], with any strides; missing dimensions are 1. If A and B have different sizes along
+/// a dimension of the batch, the smaller size must divide the larger, and each entry of the smaller
+/// operand serves a run of neighbours of the larger: with 2 heads of keys and 8 of queries, each
+/// head of keys serves four. A size of 1 serves all. A vector A is a row, a vector B a column; the
+/// output then has no such axis, as in `numpy.matmul`.
 ///
-/// A is \[M,K\] and B \[K,N\], with up to two dimensions of a batch before them, \[outer, inner, M,
-/// K\], with any strides. Missing dimensions are 1. Where A and B have different sizes along one,
-/// the smaller must divide the larger, and each of its entries serves as many neighbours of the
-/// other: 2 heads of keys serve 8 of queries, four each, and 1 serves all. A vector A is a row, a
-/// vector B a column; the output then has no such axis, as in `numpy.matmul`.
+/// Operands are any mixture of f32, f16 and bf16. Either the rows or the columns of each operand
+/// must be contiguous, so transposed views cost nothing.
 ///
 /// ```
 /// use tilewise::{Context, DType, Gemm, Tensor};
@@ -62,12 +76,20 @@ use tilewise_core::{Activation, Axis, DType, Epilogue, Error, Precision, Problem
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Numerics
+///
+/// Sums are accumulated in f32 unless [`precision`](Self::precision) permits less.
+///
+/// On matrix units of f16, a bf16 number below 2⁻²⁹ of the largest number in its row of A, or
+/// column of B, loses digits: it is off by at most 2⁻³⁹ of that largest, and does not become 0. All
+/// other numbers are exact.
 #[derive(Clone, Debug)]
 #[must_use = "a product computes nothing until it is run, encoded or recorded"]
 pub struct Gemm {
     a: Tensor,
     b: RightOperand,
-    /// Which rows of A there are, by index; all in their order without.
+    /// Indices of the rows of A; without them all rows, in their order.
     rows: Option<Tensor>,
     /// Whether A, and B, was given as a vector: A is one row then, B one column.
     vectors: [bool; 2],
@@ -78,7 +100,7 @@ pub struct Gemm {
     bias: Option<(Tensor, Axis)>,
     activation: Activation,
     residual: Option<Tensor>,
-    /// The function of the residual, if that is a gate.
+    /// The function of the gate, if `residual` is one.
     gate: Option<Activation>,
     out_dtype: Option<DType>,
     precision: Precision,
@@ -86,8 +108,8 @@ pub struct Gemm {
 }
 
 impl Context {
-    /// A·B with defaults, for shapes as [`Gemm`] takes them; the output has the dtype of A and B,
-    /// f32 where they differ.
+    /// Computes A·B with defaults, for the shapes that [`Gemm`] takes. The output has the dtype of
+    /// A and B, or f32 if these differ.
     ///
     /// # Errors
     /// As [`Gemm::run`].
@@ -98,7 +120,7 @@ impl Context {
 }
 
 impl Gemm {
-    /// A·B for a tensor B, X·Wᵀ for quantized weights W.
+    /// The product A·B of a tensor B, or A·Wᵀ of quantized weights W.
     pub fn new(a: &Tensor, b: impl Into<RightOperand>) -> Self {
         let is_vector = |tensor: &Tensor| tensor.shape().len() == 1;
         let row = is_vector(a);
@@ -132,9 +154,9 @@ impl Gemm {
     }
 
     /// Like [`alpha`](Self::alpha), with a tensor of one f32 that the device reads when it
-    /// computes: a rate or a scale that a kernel has computed stays on the device. Plans and
-    /// explanations have 1 in its place, and in beta's. The tensor may lie in any buffer, also in
-    /// the output's.
+    /// computes: a rate or a scale that a kernel has computed stays on the device. The tensor may
+    /// lie in any buffer, also in the output's. Plans and explanations show 1 in place of a factor
+    /// on the device.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, Tensor};
@@ -154,8 +176,8 @@ impl Gemm {
         self
     }
 
-    /// Factor of the output's old content; 0 by default, and then that is never read. Use it with
-    /// an output of your own, or with [`c`](Self::c).
+    /// Factor of the output's old content, 0 by default. With 0 the old content is never read. Use
+    /// it with [`run_into`](Self::run_into) and the like, or with [`c`](Self::c).
     ///
     /// In place, `beta(1.0)` adds a product to what is there, such as the residual stream of a
     /// transformer. `alpha(-rate).beta(1.0)` is a step of gradient descent:
@@ -179,34 +201,35 @@ impl Gemm {
     }
 
     /// Like [`beta`](Self::beta), with a tensor of one f32, as in
-    /// [`alpha_tensor`](Self::alpha_tensor). If the number is 0, no number of the old output is
-    /// read, so that a NaN there does not show.
+    /// [`alpha_tensor`](Self::alpha_tensor). If its number is 0, the old output is not read: a NaN
+    /// there does not show.
     pub fn beta_tensor(mut self, beta: &Tensor) -> Self {
         self.beta = Factor::Device(beta.view());
         self
     }
 
-    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c`
-    /// must be contiguous and have the output's shape. The output has its dtype; if
-    /// [`out_dtype`](Self::out_dtype) is called, too, it must name the same. Without
-    /// [`beta`](Self::beta) no number of `c` is read. With an output of yours `c` is an error:
-    /// there beta multiplies the numbers that the output holds.
+    /// Starts the output of [`run`](Self::run) as a copy of `c`, which [`beta`](Self::beta) then
+    /// multiplies; with beta 0 the numbers of `c` do not count. `c` must be contiguous and have the
+    /// output's shape. The output gets the dtype of `c`; [`out_dtype`](Self::out_dtype) must name
+    /// the same one, if it is called. With a given output `c` is an error: there beta multiplies
+    /// the numbers that the output holds.
     pub fn c(mut self, c: &Tensor) -> Self {
         self.c = Some(c.clone());
         self
     }
 
-    /// Type of the output that [`run`](Self::run) allocates. By default that of A and B, f32 if
-    /// they differ; A's with quantized weights. An output of yours must have the type named here.
+    /// Type of the output that [`run`](Self::run) allocates. By default it is the type of A and B,
+    /// or f32 if these differ; with quantized weights it is the type of A. A given output must have
+    /// the type named here.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
         self.out_dtype = Some(dtype);
         self
     }
 
     /// How exact the product must be: [`Precision::F32`] by default. Only this call permits less.
-    /// It is a permission: the planner takes a less exact kernel where that is estimated to be
-    /// faster, on matrix units or on bytes. Everywhere else, and on the CPU, the product is
-    /// computed as with `F32`.
+    /// It is a permission: the planner takes a less exact kernel, on matrix units or on bytes, if
+    /// that is estimated to be faster. Otherwise, and on the CPU, the product is computed as with
+    /// `F32`.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
@@ -214,7 +237,7 @@ impl Gemm {
 
     /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (4 splits of K) or
     /// `coop/64x64x32+pad16` (16 elements between lines in workgroup memory, for kernels with such
-    /// padding). `msl-gemm/64x64x16` is a kernel in MSL, where the context has some
+    /// padding). `msl-gemm/64x64x16` is a kernel in MSL, if the context has some
     /// ([`Context::library`]); if the driver does not compile it, the product is an error,
     /// `NoKernel`. The CPU executor only checks that the name exists.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
@@ -222,8 +245,8 @@ impl Gemm {
         self
     }
 
-    /// Computes into a new tensor, of shape \[M,N\] with the batch before it. The work is
-    /// submitted, not waited for.
+    /// Computes into a new tensor of shape \[M,N\] with the batch before it. The work is submitted,
+    /// not waited for.
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
@@ -241,7 +264,7 @@ impl Gemm {
         Ok(c)
     }
 
-    /// Computes into `c`, which may be a view whose elements have a place each. The work is
+    /// Computes into `c`, which may be a view if no two of its elements share a place. The work is
     /// submitted, not waited for.
     ///
     /// # Errors
@@ -277,12 +300,11 @@ impl Gemm {
         }
     }
 
-    /// Adds the product to a command encoder of the caller's, as one compute pass. Nothing is
-    /// submitted.
+    /// Adds the product to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
-    /// encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
+    /// usable after an error.
     ///
     /// wgpu does not tell to which device an encoder belongs. It panics in `finish` for the encoder
     /// of another device, and here for an encoder of another instance, or with an open pass.
@@ -292,8 +314,8 @@ impl Gemm {
         self.record(&mut encoder.begin_compute_pass(&descriptor), c)
     }
 
-    /// Adds the product to a compute pass of the caller's, so that a whole model can run in few
-    /// passes. It sets the pipeline and bind group 0.
+    /// Adds the product to the given compute pass; a whole model can run in few passes. Sets the
+    /// pipeline and bind group 0.
     ///
     /// ```
     /// use tilewise::{Activation, Context, DType, Gemm, Tensor};
@@ -351,8 +373,9 @@ impl Gemm {
     }
 
     /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings,
-    /// parameters. Nothing is allocated. On the CPU executor it has no passes. Of
-    /// [large groups](Self::plans), that of one product of all, which a given kernel computes.
+    /// parameters. Nothing is allocated. On the CPU executor it has no passes. For [large
+    /// groups](Self::plans) it is the plan of one product of all groups, which is what a forced
+    /// kernel computes.
     ///
     /// # Errors
     /// As [`run`](Self::run); `Misuse` for [shards](crate::Shards), which have a plan each:
@@ -361,12 +384,12 @@ impl Gemm {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
 
-    /// The [plan](Self::plan) of each part of the product, in their order. [Shards](crate::Shards)
-    /// of B are parts. So are the groups of a [grouped](Self::grouped) product of row-major f16
-    /// tensors, if no more than four have rows, the output has 2²⁴ elements or more of each, the
-    /// host knows their ends, and neither a kernel, nor rows by index, nor a
-    /// [packed copy](crate::PreparedTensor) of A or B is given: these are dense products, one after
-    /// the other. All others have one part.
+    /// The [plan](Self::plan) of each part of the product, in their order. A product has one part,
+    /// with two exceptions. [Shards](crate::Shards) of B are a part each. The groups of a
+    /// [grouped](Self::grouped) product of row-major f16 tensors are a part each, computed as dense
+    /// products one after the other, if all of these hold: no more than four groups have rows, the
+    /// output has 2²⁴ elements or more for each of them, the host knows their ends, and neither a
+    /// kernel, nor rows by index, nor a [packed copy](crate::PreparedTensor) of A or B is given.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -375,16 +398,17 @@ impl Gemm {
         self.problems()?.iter().map(plan).collect()
     }
 
-    /// Every kernel that may be of use for the product and all of its [shards](crate::Shards), the
-    /// cheapest by estimate first (of the first shard). Kernels in MSL that the device has refused
-    /// are left out. Each name (`Choice::to_string()`) may be given to [`kernel`](Self::kernel). So
-    /// may others that take the product slowly, such as kernels for few rows where it has many.
-    /// Empty on the CPU executor.
+    /// Every kernel that may be of use for the product, the cheapest by estimate first. With
+    /// [shards](crate::Shards) these are the kernels that take all of them, in the order for the
+    /// first. Kernels in MSL that the device has refused are left out. Each name
+    /// (`Choice::to_string()`) may be given to [`kernel`](Self::kernel). Kernels that compute the
+    /// product slowly are not listed but may be given, too, such as kernels for few rows when it
+    /// has many. Empty on the CPU executor.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
-        // Large groups are one product where a kernel is given.
+        // Large groups are one product if a kernel is given.
         let problems = match &self.b {
             RightOperand::Shards(_) => self.problems()?,
             _ => vec![self.bundle(None)?.problem],
@@ -401,9 +425,10 @@ impl Gemm {
         Ok(common.unwrap_or_default())
     }
 
-    /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its
-    /// pipeline is compiled, and how long that took. Of a product in [parts](Self::plans), the text
-    /// of each; of shards, once for neighbours with as many groups and the same kernels.
+    /// Which kernel was chosen and why not another, as text. It ends with the state of each pass's
+    /// pipeline: whether it is compiled, and how long that took. A product in [parts](Self::plans)
+    /// has a text for each part. Neighbouring shards with equal numbers of groups and equal kernels
+    /// share one.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -431,7 +456,8 @@ impl Gemm {
     }
 
     /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as
-    /// [`Context::warm_up`] takes it. Of [large groups](Self::plans), that of one product of all.
+    /// [`Context::warm_up`] takes it. For [large groups](Self::plans) it is the problem of one
+    /// product of all groups.
     ///
     /// # Errors
     /// As [`run`](Self::run), for the operands; `Misuse` for [shards](crate::Shards), which have a
@@ -456,12 +482,12 @@ impl Gemm {
         self.a.context()
     }
 
-    /// This product, for an output that holds its C already.
+    /// This product without [`c`](Self::c), for an output that holds C already.
     pub(crate) fn onto(&self) -> Self {
         Gemm { c: None, ..self.clone() }
     }
 
-    /// `Misuse` when options speak of an output to allocate, and contradict the output that exists.
+    /// `Misuse` when options for an output to allocate contradict the given output `c`.
     fn fits(&self, c: &Tensor) -> Result<()> {
         if self.c.is_some() {
             return Err(Error::Misuse(

@@ -36,10 +36,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tilewise_core::{Caps, Error, Result};
 
-/// Plans kept before all are forgotten at once: several kilobytes each.
+/// The most plans that are kept, of several kilobytes each. Then all are forgotten at once.
 const MAX_PLANS: usize = 1024;
 
-/// A buffer that grows with what is asked of it.
+/// A kept buffer, which is replaced when a larger one is needed.
 type Kept = Mutex<Option<Arc<SharedBuffer>>>;
 
 pub(crate) struct Gpu {
@@ -47,20 +47,20 @@ pub(crate) struct Gpu {
     pub(crate) pipelines: Pipelines,
     #[cfg(feature = "custom-kernels")]
     customs: custom::Customs,
-    /// To be cleared when another kernel is to be preferred from now on.
+    /// Plans of products. Cleared when the context prefers other kernels than before.
     pub(crate) plans: Cache<Asked, Arc<Compiled>>,
     conversions: Cache<Conversion, Arc<Compiled>>,
     groups: Arc<BindGroups>,
-    /// Shared by all products: dispatches in one queue run one after the other as far as a buffer
-    /// that both write is concerned.
+    /// Memory for partial sums, shared by all products: dispatches in one queue that write the same
+    /// buffer run one after the other.
     scratch: Kept,
-    /// Packed operands, likewise.
+    /// Memory for packed operands, shared in the same way.
     packed: Kept,
     callers: Callers,
 }
 
 impl Gpu {
-    /// `folder` is where compiled pipelines are kept between runs.
+    /// Takes a device; compiled pipelines are kept between runs in `folder`, if there is one.
     pub(crate) fn new(device: Device, folder: Option<&Path>) -> Self {
         let pipelines = Pipelines::new(&device, folder);
         let (plans, conversions, groups) =
@@ -80,13 +80,13 @@ impl Gpu {
         }
     }
 
-    /// A buffer for at least `bytes`, rounded up so that vector loads find whole vectors; zeros.
+    /// A buffer of zeros for at least `bytes`, rounded up so that vector loads find whole vectors.
     pub(crate) fn buffer(&self, caps: &Caps, bytes: u64) -> Result<Arc<SharedBuffer>> {
         let (buffer, made) = self.create(caps, bytes, false)?;
         Ok(self.groups.share(buffer, made))
     }
 
-    /// A buffer that holds `bytes` bytes: `block`, again and again.
+    /// A buffer with `bytes` bytes that repeat `block`.
     pub(crate) fn buffer_with(
         &self,
         caps: &Caps,
@@ -105,8 +105,8 @@ impl Gpu {
         Ok(self.groups.share(buffer, made))
     }
 
-    /// A buffer of the caller's as storage holds it: the same as before, with its bind groups,
-    /// while it is among the last that were asked for.
+    /// A given buffer as storage holds it. While it is among the last given buffers, this is the
+    /// same object each time, with its bind groups.
     pub(crate) fn share(&self, buffer: wgpu::Buffer) -> Arc<SharedBuffer> {
         let share = |buffer| self.groups.share(buffer, Outcome::default());
         let shared = self.callers.share(buffer, share);
@@ -114,10 +114,10 @@ impl Gpu {
         shared
     }
 
-    /// Lets go of scratch memory and of the caller's buffers. What is recorded keeps its own.
+    /// Lets go of scratch memory and of given buffers. Recorded work keeps what it uses.
     pub(crate) fn release(&self) {
         let kept = [&self.scratch, &self.packed].map(|kept| lock(kept).take());
-        // Without the lock, whatever a driver does when its objects go.
+        // Dropped without the lock, because a driver may do anything when its objects go.
         drop(kept);
         self.callers.clear();
     }
@@ -144,7 +144,7 @@ impl Gpu {
     }
 
     /// A new uniform buffer. The host never writes it again, so any number of submissions may use
-    /// it; the device may, with a usage for that.
+    /// it. The device may write it, if `also` has a usage for that.
     fn new_uniform(&self, contents: &[u8], also: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
         let buffer = self.device.catch(|| {
             self.device.create_buffer(&wgpu::BufferDescriptor {
@@ -162,8 +162,8 @@ impl Gpu {
         Ok(buffer)
     }
 
-    /// The buffer that is kept there, replaced by a larger one where it has fewer bytes; none for
-    /// none.
+    /// The kept buffer, replaced by a larger one if it has fewer than `bytes` bytes; none for 0
+    /// bytes.
     fn at_least(&self, kept: &Kept, label: &str, bytes: u64) -> Result<Option<Arc<SharedBuffer>>> {
         if bytes == 0 {
             return Ok(None);
@@ -174,7 +174,7 @@ impl Gpu {
         if let Some(buffer) = kept.as_ref().filter(fits) {
             return Ok(Some(buffer.clone()));
         }
-        // Passes leave the number of workgroups of others there.
+        // Some passes store the number of workgroups of other passes there.
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::INDIRECT;
         let descriptor = wgpu::BufferDescriptor {
             label: Some(label),

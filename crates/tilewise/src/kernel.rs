@@ -1,5 +1,5 @@
-//! Kernels of the caller's own, of which only the body is written: WGSL, with the signature, the
-//! bindings and the sizes generated around it. After `mlx.fast.metal_kernel`.
+//! Custom kernels. The user writes only the body in WGSL; the signature, the bindings and the sizes
+//! are generated around it. Modelled on `mlx.fast.metal_kernel`.
 
 mod built_in;
 mod call;
@@ -35,8 +35,8 @@ use tilewise_sanitizer::{Kind, Options, Report, Shader};
 pub struct Check {
     /// Findings and counters.
     pub report: Report,
-    /// The outputs as the sanitizer's run left them, on the call's context: all new tensors, also
-    /// where the call gives the caller's.
+    /// The outputs as the sanitizer's run left them, on the call's context. All are new tensors,
+    /// even if the call gives tensors as outputs.
     pub outputs: Vec<Tensor>,
     /// The generated module, into which the findings point.
     pub shader: Shader,
@@ -60,7 +60,7 @@ impl Kernel {
     /// tensor, or a clone of the tensor that the call gives. On a GPU the work is submitted, not
     /// waited for.
     ///
-    /// A GPU has no bound for a loop without end: the device hangs until its driver gives it up.
+    /// A GPU has no bound for an endless loop: the device hangs until its driver gives it up.
     /// [`check_blocking`](Self::check_blocking) finds such a loop, and so does the CPU executor.
     ///
     /// Between two products:
@@ -86,13 +86,13 @@ impl Kernel {
     ///
     /// # Errors
     /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for
-    /// names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or
-    /// fewer tensors than names; `InvalidValue` for a template or an initial value that cannot be
-    /// written; `Misuse` for a missing grid, and for a prepared tensor or a view of one as an
+    /// names that are not possible, and on the CPU executor for an endless loop; `Shape` for more
+    /// or fewer tensors than names; `InvalidValue` for a template or an initial value that cannot
+    /// be written; `Misuse` for a missing grid, and for a prepared tensor or a view of one as an
     /// output; `MissingFeature` for what exceeds the device; `Aliased` for an output that overlaps
-    /// another tensor of the call, `Strides` for one whose elements overlap; `Unsupported` for a
-    /// type of a tensor or template that kernels do not take there, and on the CPU executor for an
-    /// operation that it does not execute; `WrongContext` for tensors of another context;
+    /// another tensor of the call, `Strides` for an output whose elements overlap; `Unsupported`
+    /// for a type of a tensor or template that kernels do not take there, and on the CPU executor
+    /// for an operation that it does not execute; `WrongContext` for tensors of another context;
     /// `Overflow`, `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         match &call.context.0.backend {
@@ -108,7 +108,7 @@ impl Kernel {
                 let mut options = Options::execute();
                 options.max_iterations = call.max_iterations.unwrap_or(options.max_iterations);
                 let (report, left) = host::launch(self, call, &fitted, shader, &tensors, options)?;
-                // Without checks, all that is reported is what could not be run to its end.
+                // Without checks, only a run that did not reach its end is reported.
                 if !report.is_clean() {
                     let endless = report.findings.iter().any(|it| it.kind == Kind::EndlessLoop);
                     let remedy =
@@ -124,19 +124,19 @@ impl Kernel {
         }
     }
 
-    /// Adds the kernel to a command encoder of the caller's, as one compute pass. Nothing is
-    /// submitted; the outputs hold results once that is done.
+    /// Adds the kernel to the given command encoder, as one compute pass. Nothing is submitted: the
+    /// outputs hold results once the caller has submitted it.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `WrongContext` on the CPU executor. After an error the encoder is as
-    /// good as before.
+    /// As [`run`](Self::run); `WrongContext` on the CPU executor. The encoder stays usable after an
+    /// error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, call: &Call) -> Result<Vec<Tensor>> {
         let descriptor =
             wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), call)
     }
 
-    /// Adds the kernel to a compute pass of the caller's. Sets pipeline and bind group 0.
+    /// Adds the kernel to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -171,7 +171,7 @@ impl Kernel {
         self.one("record", || self.record(pass, call))
     }
 
-    /// The only output. `method` gives all.
+    /// The only output of `outputs`. `method` is named in the error as the one that gives all.
     fn one(&self, method: &str, outputs: impl FnOnce() -> Result<Vec<Tensor>>) -> Result<Tensor> {
         if self.outputs.len() > 1 {
             return Err(Error::Misuse(format!(
@@ -195,8 +195,8 @@ impl Kernel {
     /// with f16 can be checked on devices without f16.
     ///
     /// # Errors
-    /// As [`run`](Self::run), but findings are no errors; `Misuse` when a buffer of the caller's
-    /// that an input lies in lacks `COPY_SRC`.
+    /// As [`run`](Self::run), but findings are no errors; `Misuse` when an input lies in a given
+    /// buffer without `COPY_SRC`.
     pub async fn check(&self, call: &Call) -> Result<Check> {
         self.check_with(call, Options::default()).await
     }
@@ -219,7 +219,7 @@ impl Kernel {
         pollster::block_on(self.check_with(call, options))
     }
 
-    /// Like [`check`](Self::check), with options of the caller's.
+    /// Like [`check`](Self::check), with the given options.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -242,13 +242,13 @@ impl Kernel {
     /// The generated module.
     ///
     /// # Errors
-    /// As [`run`](Self::run), but for what validation finds in the text.
+    /// As [`run`](Self::run), except those that only validation of the text finds.
     pub fn wgsl(&self, call: &Call) -> Result<String> {
         Ok(Fitted::new(self, call)?.generated().text.clone())
     }
 
-    /// The kernels that copy a view and bring the copy back, with their calls, for tests of their
-    /// texts.
+    /// The kernel that copies a view, and the kernel that brings the copy back, with their calls,
+    /// for tests of their texts.
     ///
     /// # Errors
     /// `Overflow` for a view that spans too much, `TooLarge` for its copy.

@@ -1,25 +1,25 @@
 //! Matrix multiplication on any GPU.
 //!
-//! C = epilogue(alpha · op(A) · op(B) + beta · C), dense, with quantized weights (MLX's and GGUF's
-//! formats), or grouped (mixture of experts), by one set of WGSL kernels through wgpu: Vulkan,
-//! Metal, DX12, OpenGL and the browser; on Apple's GPUs by kernels in MSL, too (feature `msl`).
-//! Without a GPU the same calls run on the CPU.
+//! It computes C = epilogue(alpha · op(A) · op(B) + beta · C), dense, with quantized weights (MLX's
+//! and GGUF's formats), or grouped (mixture of experts). One set of WGSL kernels runs through wgpu
+//! on Vulkan, Metal, DX12, OpenGL and in browsers; Apple's GPUs also have kernels in MSL (feature
+//! `msl`). Without a GPU the same calls run on the CPU.
 //!
 //! - [`Context`] holds an adapter and its device, and everything worth keeping between calls.
 //! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few
 //!   bits. [`PreparedTensor`] and [`PreparedQuantizedTensor`] are the same for constant operands,
 //!   packed or decoded once.
 //! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it
-//!   into a command encoder of yours or [`record`](Gemm::record) it into a compute pass of yours,
-//!   and let it [`explain`](Gemm::explain) which kernel it chose.
+//!   into your command encoder or [`record`](Gemm::record) it into your compute pass. It can
+//!   [`explain`](Gemm::explain) which kernel it chose.
 //! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights.
 //!   [`Quantize`] makes quantized weights on the device.
 //! - [`ops`] has ready kernels between products: softmax, norms, elementwise functions.
 //! - [`MoeLayer`] is a mixture of experts, from a router's logits to the output.
 //! - [`Context::tune`] times the kernels that take a problem and might be fast, and keeps the
 //!   fastest for later calls and runs.
-//! - [`Kernel`] is a kernel of yours: you write its body in WGSL. [`Call`] is one use of it. It
-//!   runs where products run, and under a sanitizer: [`Kernel::check`].
+//! - [`Kernel`] is your own kernel: you write its body in WGSL. [`Call`] is one use of it. It runs
+//!   where products run, and under a sanitizer: [`Kernel::check`].
 //!
 //! Longer examples, each a program, lie in the crate's folder `examples`: a product on your device
 //! and in your pass, training, attention, routed experts and their slopes.
@@ -41,10 +41,10 @@
 //!
 //! # Blocking and async
 //!
-//! A call that must wait for the device is a future under its plain name, and blocks under the same
-//! name with `_blocking` ([`Tensor::read`], [`Tensor::read_blocking`]), which browsers lack. All
-//! other calls submit work, or record it, and wait for nothing. [`Context::new`] and
-//! [`Context::gpu`] are short for [`Context::request_blocking`].
+//! A call that must wait for the device comes in two forms: a future under its plain name, and a
+//! blocking call with `_blocking` in its name, which browsers lack ([`Tensor::read`],
+//! [`Tensor::read_blocking`]). All other calls submit work, or record it, and wait for nothing.
+//! [`Context::new`] and [`Context::gpu`] are short for [`Context::request_blocking`].
 //!
 //! # Stability
 //!

@@ -38,8 +38,8 @@ impl ProductShape {
         u64::from(self.c).min(end)..end
     }
 
-    /// Whether it and another write the same element of C. Rows of a product that overlap each
-    /// other are found elsewhere.
+    /// Whether this product and another write the same element of C. [`ProductList::check`] finds
+    /// rows of one product that overlap each other.
     fn meets(&self, other: &Self) -> bool {
         let row = |of: &Self, at: u32| {
             let first = u64::from(of.c) + u64::from(at) * u64::from(of.ldc);
@@ -76,8 +76,8 @@ impl ProductShape {
         [m, n, k, a, lda, b, ldb, c, ldc]
     }
 
-    /// For each operand, of which A and B may be stored as their transposes, its place and row
-    /// stride, how many lines of its storage it has and how long they are.
+    /// For each operand: its place, its row stride, how many lines of storage it has, and how long
+    /// they are. A and B may be stored as their transposes.
     fn stored(&self, [a_turned, b_turned]: [bool; 2]) -> [[u64; 4]; 3] {
         let stored = |at: u32, ld: u32, rows: u32, columns: u32, turned| {
             let (lines, width) = if turned { (columns, rows) } else { (rows, columns) };
@@ -102,7 +102,7 @@ fn apart(shapes: &[ProductShape]) -> Result<()> {
     let mut all: Vec<_> = (0..).zip(shapes).map(|(at, shape)| (shape.written(), at)).collect();
     all.retain(|(written, _)| !written.is_empty());
     all.sort_by_key(|(written, _)| written.start);
-    // Products that end behind the start of the one at hand.
+    // Earlier products that end behind the start of this one.
     let mut open: Vec<(Range<u64>, usize)> = Vec::new();
     for (written, at) in all {
         open.retain(|(other, _)| other.end > written.start);
@@ -121,30 +121,31 @@ fn apart(shapes: &[ProductShape]) -> Result<()> {
 /// Products of any sizes for [`Gemm::list`](crate::Gemm::list), on the device.
 #[derive(Clone, Debug)]
 pub struct ProductList {
-    /// Nine numbers each; of a list from the host, its tables behind them.
+    /// Nine numbers for each product. A list from the host has its tables behind them.
     pub(crate) numbers: Tensor,
     count: usize,
     /// The largest M, N and K.
     pub(crate) most: [usize; 3],
-    /// Whether A, and B, is stored as its transpose.
+    /// Whether A and whether B is stored as its transpose.
     pub(crate) transposed: [bool; 2],
-    /// Known if they came from the host.
+    /// The products, if they came from the host.
     shapes: Option<Arc<[ProductShape]>>,
-    /// Whether the caller promises it of a list that is not known.
+    /// Whether the caller promises that a list on the device is aligned.
     aligned: bool,
 }
 
-/// Products up to which a list from the host has tables, of 144 bytes for each. Those of more are
-/// counted on the device.
+/// The most products for which a list from the host has tables, of 144 bytes for each product. The
+/// tiles of longer lists are counted on the device.
 const WITH_TABLES: usize = 1 << 16;
 
 impl ProductList {
-    /// Uploads a list. The host compares each pair of products whose ranges in C overlap. Many such
-    /// pairs take long. A pair with different row strides takes time with the number of its rows.
+    /// Uploads a list. The host compares each pair of products whose ranges in C overlap, so many
+    /// such pairs take long. A pair with different row strides takes time in proportion to its
+    /// rows.
     ///
     /// # Errors
     /// `Strides` if two products write the same element of C; `TooLarge`, `OutOfMemory`, `Device`,
-    /// `DeviceLost`. The product that uses it checks that all lies in its operands.
+    /// `DeviceLost`. The product that uses the list checks that all of it lies inside the operands.
     pub fn upload(context: &Context, shapes: &[ProductShape]) -> Result<Self> {
         apart(shapes)?;
         let mut words: Vec<u32> = shapes.iter().flat_map(ProductShape::numbers).collect();
@@ -165,10 +166,10 @@ impl ProductList {
         })
     }
 
-    /// A list in a tensor of u32 \[products, 9\], such as a kernel of the caller's writes: the
-    /// numbers of a [`ProductShape`] in their order. Nothing is read back. `most` has the largest
-    /// M, N and K, for which workgroups are started. A larger size is cut to that. A product that
-    /// would then leave A, B or C, or whose rows of C overlap, is left out.
+    /// Takes a list from a tensor of u32 \[products, 9\], which a kernel may write: the numbers of
+    /// a [`ProductShape`] in their order. Nothing is read back. `most` has the largest M, N and K,
+    /// for which workgroups are started; a larger size is cut to `most`. A product is left out if
+    /// it would then leave A, B or C, or if its rows of C overlap.
     ///
     /// # Errors
     /// `Misuse` for another type than u32, `Shape` for another shape, `Strides` for a tensor that
@@ -198,8 +199,8 @@ impl ProductList {
         })
     }
 
-    /// Says whether A is stored as \[K,M\], and B as \[N,K\], in all products: their strides then
-    /// lead from one such row to the next.
+    /// Says whether A is stored as \[K,M\], and B as \[N,K\], in all products. Their strides then
+    /// lead from row to row of the stored matrix.
     #[must_use]
     pub fn transposed(self, a: bool, b: bool) -> Self {
         ProductList { transposed: [a, b], ..self }
@@ -207,11 +208,11 @@ impl ProductList {
 
     /// Promises that in every product the places and row strides of A and of B are multiples of 16
     /// bytes: of 8 elements in f16 and bf16, of 4 in f32. Then matrix units may multiply them
-    /// ([which](crate::Gemm::list)). A product that breaks the promise is left out. Anything
-    /// may stand for an operand without elements, and for the row stride of an operand that is
-    /// stored in one row. M, N, K and the places in C may be anything.
+    /// ([`Gemm::list`](crate::Gemm::list) says which). A product that breaks the promise is left
+    /// out. The promise does not cover operands without elements, nor the row stride of an operand
+    /// that is stored in one row. M, N, K and the places in C may be anything.
     ///
-    /// A list from the host needs no promise, because all this is known of it.
+    /// A list from the host needs no promise: the library knows its numbers.
     ///
     /// ```
     /// use tilewise::{Context, DType, Gemm, ProductList, Tensor};
@@ -238,13 +239,14 @@ impl ProductList {
         self.count
     }
 
-    /// Sums of its products' sizes; none for a list from the device, and for a long list.
+    /// Sums of the products' sizes; none for a list from the device, and for a long list.
     pub(crate) fn sizes(&self) -> Option<ListSizes> {
         let shapes = self.shapes.as_deref().filter(|shapes| shapes.len() <= WITH_TABLES)?;
         Some(ListSizes::of(shapes.iter().map(|shape| [shape.m, shape.n])))
     }
 
-    /// Whether all places and row strides in A, and in B, are multiples of so many elements.
+    /// Whether all places and row strides in A, and whether those in B, are multiples of `vectors`
+    /// elements.
     pub(crate) fn is_aligned(&self, vectors: [u64; 2]) -> [bool; 2] {
         let Some(shapes) = self.shapes.as_deref() else { return [self.aligned; 2] };
         std::array::from_fn(|own| {
@@ -266,7 +268,7 @@ impl ProductList {
         Ok(ends.max().unwrap_or(0) as usize)
     }
 
-    /// Whether all lies in operands of so many elements, as far as known.
+    /// Checks that all products of a known list lie inside operands with these numbers of elements.
     pub(crate) fn check(&self, elements: [usize; 3]) -> Result<()> {
         for (at, shape) in self.shapes.iter().flat_map(|shapes| shapes.iter().enumerate()) {
             let ends = shape.ends(self.transposed).into_iter().zip(elements);

@@ -1,5 +1,5 @@
-//! Memory of the host in sizes that callers choose. Where there is none, that is an error and not
-//! the end of the process.
+//! Memory of the host in sizes that callers choose. Running out of it is an error, not the end of
+//! the process.
 
 use std::ops::Range;
 use tilewise_core::{DType, Error, Result, convert};
@@ -13,14 +13,14 @@ pub(crate) fn room<T>(len: usize) -> Result<Vec<T>> {
     Ok(room)
 }
 
-/// `len` times the value.
+/// A vector of `len` copies of the value.
 pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
     let mut filled = room(len)?;
     filled.resize(len, value);
     Ok(filled)
 }
 
-/// A copy.
+/// A copy of the elements.
 pub(crate) fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>> {
     let mut copy = room(elements.len())?;
     copy.extend_from_slice(elements);
@@ -30,15 +30,15 @@ pub(crate) fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>> {
 /// Like [`convert::decode`]; `OutOfMemory` when there is no room.
 pub(crate) fn decoded(dtype: DType, bytes: &[u8]) -> Result<Vec<f32>> {
     let mut numbers = room(bytes.len() / dtype.bytes() as usize)?;
-    // In pieces of whole elements, whose own vectors are small.
+    // Decode piece by piece: `convert::decode` allocates a vector, which must be small.
     for piece in bytes.chunks(1 << 16) {
         numbers.extend(convert::decode(dtype, piece)?);
     }
     Ok(numbers)
 }
 
-/// The pieces of so many bytes that repeat a block: the place of each, and the share of the block
-/// that it holds.
+/// Pieces that fill `bytes` bytes with repeats of a block: the place of each piece, and the part of
+/// the block that it holds.
 pub(crate) fn repeated(block: &[u8], bytes: usize) -> impl Iterator<Item = (Range<usize>, &[u8])> {
     (0..bytes).step_by(block.len().max(1)).map(move |start| {
         let end = bytes.min(start + block.len());

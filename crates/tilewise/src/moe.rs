@@ -3,11 +3,11 @@
 //! - [`Router`] chooses experts by logits and gives a [`Routing`]: weights, and the rows sorted by
 //!   expert as grouped products take them. [`Router::choose`] gives weights and experts alone.
 //! - [`MoeLayer`] is the whole layer: routing, the gated products of the experts, and their sum. It
-//!   takes experts that are chosen already as well ([`Routes`]).
+//!   also takes experts that are chosen already ([`Routes`]).
 //! - [`gather_matmul`] multiplies rows that indices name by matrices that indices name.
 //!
-//! [`ops::combine`](crate::ops::combine) is the sum. The product is
-//! [`Gemm::grouped`](crate::Gemm::grouped), or, for few rows,
+//! The parts can be used alone: [`ops::combine`](crate::ops::combine) is the sum, and each product
+//! is [`Gemm::grouped`](crate::Gemm::grouped), or, for few rows,
 //! [`Gemm::indexed`](crate::Gemm::indexed).
 
 mod gather;

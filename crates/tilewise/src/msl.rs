@@ -1,8 +1,9 @@
 //! Which languages a context plans with: WGSL everywhere, and MSL too on GPUs that it is for.
 //!
-//! MSL goes into the same device and encoder, as text that the driver compiles. Whether an Apple
-//! GPU's driver does is known only when it has: what it refuses is remembered (`gpu/pipeline.rs`),
-//! and such products are planned again with WGSL kernels alone (`Context::planned`).
+//! MSL goes into the same device and encoder, as text that the driver compiles. Only compiling
+//! shows whether an Apple GPU's driver takes a kernel. Refused kernels are remembered
+//! (`gpu/pipeline.rs`), and their products are planned again with WGSL kernels alone
+//! (`Context::planned`).
 
 use crate::options::Switch;
 use tilewise_core::kernel::{Language, Library};
@@ -15,7 +16,7 @@ pub(crate) use tilewise_msl::{ENTRY, FILES, LIBRARY as BOTH, assemble};
 #[cfg(not(all(feature = "msl", not(target_family = "wasm"))))]
 pub(crate) use without::{ENTRY, FILES, LIBRARY as BOTH, assemble};
 
-/// Without the feature there is no kernel in MSL, so that no pass is in it.
+/// Stand-ins without the feature: there is no kernel in MSL, so no pass is in MSL.
 #[cfg(not(all(feature = "msl", not(target_family = "wasm"))))]
 mod without {
     use tilewise_core::plan::Pass;
@@ -32,7 +33,7 @@ mod without {
 /// Kernels in WGSL alone.
 pub(crate) const WGSL: &Library = &tilewise_shaders::LIBRARY;
 
-/// Kernels in both languages, where the feature `msl` is there.
+/// Kernels in both languages, with the feature `msl`.
 pub(crate) const ALL: &Library = &BOTH;
 
 /// The kernels for a device: `wanted` is [`ContextOptions::msl`](crate::ContextOptions::msl),
@@ -41,8 +42,8 @@ pub(crate) fn library(wanted: Switch, suits: bool) -> &'static Library {
     if wanted.or(suits) { ALL } else { WGSL }
 }
 
-/// Whether a device is one that MSL kernels are for: through Metal, with wgpu's leave to pass MSL
-/// on, and with simdgroup matrices, which AMD's and Intel's GPUs in Macs have not.
+/// Whether MSL kernels are for this device: it is used through Metal, wgpu may pass MSL on, and it
+/// has simdgroup matrices, which AMD's and Intel's GPUs in Macs lack.
 pub(crate) fn suits(backend: wgpu::Backend, features: wgpu::Features, coop: &[CoopMatrix]) -> bool {
     let matrix = CoopMatrix { size: 8, operands: DType::F32, sums: DType::F32 };
     has_msl(ALL)
@@ -51,13 +52,13 @@ pub(crate) fn suits(backend: wgpu::Backend, features: wgpu::Features, coop: &[Co
         && coop.contains(&matrix)
 }
 
-/// Whether there are kernels in MSL among them.
+/// Whether a library has kernels in MSL.
 pub(crate) fn has_msl(library: &Library) -> bool {
     library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
 }
 
-/// That a kernel is not one in MSL where those are off, which is another matter than a name that is
-/// none.
+/// `NoKernel` for a kernel in MSL that exists but is off here. A name that does not exist is
+/// another error, found elsewhere.
 pub(crate) fn on(forced: &Forced, library: &Library) -> Result<()> {
     if forced.known(library).is_err() && forced.known(ALL).is_ok() {
         let how = "they are for Metal, on GPUs with simdgroup matrices; ContextOptions::msl, \
@@ -69,8 +70,8 @@ pub(crate) fn on(forced: &Forced, library: &Library) -> Result<()> {
     Ok(())
 }
 
-/// The words of the driver's compiler for a text that it refuses, which wgpu tells the log alone;
-/// `None` where it cannot be asked, or takes the text.
+/// The words of the driver's compiler for a text that it refuses; wgpu only logs them. `None` if
+/// the compiler cannot be asked, or takes the text.
 pub(crate) fn words(device: &wgpu::Device, text: &str) -> Option<String> {
     #[cfg(all(target_vendor = "apple", feature = "metal"))]
     return crate::apple::compile(device, text).err();
@@ -81,8 +82,8 @@ pub(crate) fn words(device: &wgpu::Device, text: &str) -> Option<String> {
     }
 }
 
-/// The version of Metal's language on a device, 310 for 3.1; none elsewhere. wgpu leaves it to
-/// Metal, which goes by the SDK that the program is linked against.
+/// The version of Metal's language on a device, 310 for 3.1; none elsewhere. wgpu leaves the choice
+/// to Metal, which goes by the SDK that the program is linked against.
 pub(crate) fn version(device: &wgpu::Device) -> Option<u32> {
     #[cfg(all(target_vendor = "apple", feature = "metal"))]
     {

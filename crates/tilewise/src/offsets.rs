@@ -5,7 +5,7 @@ use crate::tensor::Tensor;
 use std::sync::Arc;
 use tilewise_core::{DType, Error, Result};
 
-/// Whether a shader can read a tensor as numbers of groups.
+/// Checks that a shader can read a tensor as numbers of groups: a vector of u32 without gaps.
 ///
 /// # Errors
 /// `Misuse`, `Shape`, `Strides`.
@@ -26,16 +26,16 @@ pub(crate) fn vector_of_u32(name: &str, tensor: &Tensor) -> Result<()> {
 }
 
 /// Cumulative ends of the groups of a grouped product, u32, on the device: rows `ends[g-1] ..
-/// ends[g]` belong to group g, and the rows from 0 on to group 0.
+/// ends[g]` belong to group g, and rows `0 .. ends[0]` to group 0.
 ///
-/// There is one end for each entry of B. One more is taken, too: then the first is the start of the
-/// first group, as in the row pointers of CSR. It must be 0; on the device it counts as 0.
+/// There is one end for each entry of B. There may be one number more: then the first is the start
+/// of the first group, as in the row pointers of CSR. It must be 0; on the device it counts as 0.
 #[derive(Clone, Debug)]
 pub struct GroupOffsets {
     pub(crate) tensor: Tensor,
-    /// Known when they came from the host.
+    /// The numbers, if they came from the host.
     pub(crate) ends: Option<Arc<[u32]>>,
-    /// Rows of each group that has some, where they are about as many.
+    /// The expected number of rows of a group that has rows.
     pub(crate) expected: Option<u64>,
 }
 
@@ -58,9 +58,9 @@ impl GroupOffsets {
         Ok(GroupOffsets { tensor, ends: Some(ends.into()), expected: even(ends) })
     }
 
-    /// These ends, with the number of rows that a group with rows is expected to have: kernels are
-    /// chosen by it. Without it, ends that came from the host and are about even tell that number;
-    /// other rows count as if each had chosen its group at random. Results do not depend on it.
+    /// Sets the number of rows that a group with rows is expected to have. Kernels are chosen by
+    /// it; results do not depend on it. Without it, ends from the host whose groups are about even
+    /// give the number; otherwise rows count as if each had chosen its group at random.
     ///
     /// ```
     /// use tilewise::{Context, GroupOffsets, Tensor};
@@ -78,9 +78,9 @@ impl GroupOffsets {
         self
     }
 
-    /// Ends in a tensor, a vector of u32, such as a kernel of the caller's writes: a view of any
-    /// offset, on the CPU executor too. Nothing is read back, and nothing is copied. An end below
-    /// the end before it counts as equal to that one; an end beyond M counts as M.
+    /// Takes ends from a tensor, a vector of u32 that a kernel may write. The view may have any
+    /// offset; the CPU executor takes it, too. Nothing is read back or copied. An end below the end
+    /// before it counts as equal to it; an end beyond M counts as M.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
@@ -98,16 +98,16 @@ impl GroupOffsets {
     /// ```
     ///
     /// # Errors
-    /// `Misuse` for another type than u32, `Shape` for another shape than a vector, `Strides` for
-    /// one whose elements do not follow each other.
+    /// `Misuse` for another type than u32, `Shape` for another shape than a vector, `Strides` if
+    /// the elements do not follow each other.
     pub fn from_tensor(ends: &Tensor) -> Result<Self> {
         vector_of_u32("group offsets", ends)?;
         Ok(GroupOffsets { tensor: ends.clone(), ends: None, expected: None })
     }
 
-    /// Ends that a shader of the caller's writes: `groups` numbers of type u32, from byte
-    /// `byte_offset` of `buffer` on. Nothing is read back. An end below the end before it counts as
-    /// equal to that one; an end beyond M counts as M.
+    /// Takes ends that a shader may write: `groups` numbers of type u32, from byte `byte_offset` of
+    /// `buffer` on. Nothing is read back. An end below the end before it counts as equal to it; an
+    /// end beyond M counts as M.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, GroupOffsets, Tensor, wgpu};
@@ -158,12 +158,12 @@ impl GroupOffsets {
         self.tensor.elem_count()
     }
 
-    /// The ends alone of offsets that begin with the start of the first group, such as those of
-    /// [`ops::group`](crate::ops::group) and of a router, for products that tell the number of
-    /// groups by them ([`Gemm::ragged_k`](crate::Gemm::ragged_k)).
+    /// Drops the start of the first group from offsets that begin with it, such as those of
+    /// [`ops::group`](crate::ops::group) and of a router. [`Gemm::ragged_k`](crate::Gemm::ragged_k)
+    /// needs this: it tells the number of groups by the number of ends.
     ///
     /// # Errors
-    /// `Shape` if there is none; `GroupOffsets` for a start that is known and not 0.
+    /// `Shape` if there are no offsets; `GroupOffsets` if the start is known and not 0.
     pub fn without_start(&self) -> Result<Self> {
         let groups = self.count().checked_sub(1).ok_or_else(|| {
             Error::Shape("0 group offsets, wanted 1 or more, of which the first is a start".into())
@@ -177,15 +177,15 @@ impl GroupOffsets {
         })
     }
 
-    /// The ends of the first `groups` groups, for a shard whose groups are the last of them;
-    /// `before` numbers come before these ends. A group is expected to have `rows` rows.
+    /// The ends of the first `groups` groups, for a shard whose groups are the last of these.
+    /// `before` numbers come before the ends. A group is expected to have `rows` rows.
     pub(crate) fn of_shard(&self, before: u64, groups: usize, rows: u64) -> Result<Self> {
         let tensor = self.tensor.narrow(0, before as usize, groups)?;
         Ok(GroupOffsets { tensor, ends: None, expected: Some(rows) })
     }
 
-    /// How many lie before the ends of so many groups, of which `stack` has an entry each: 1 if the
-    /// start of the first is there.
+    /// How many numbers lie before the ends of `groups` groups: 1 if the start of the first is
+    /// there, else 0. `stack` names the operand with an entry for each group, for errors.
     ///
     /// # Errors
     /// `Shape` for another number of groups, `GroupOffsets` for a start that is not 0.
@@ -216,8 +216,9 @@ impl GroupOffsets {
     }
 }
 
-/// Rows of the groups that have some, rounded up, if each has more than half of it. Rounded to 1,
-/// 2, 3, 4, 6, 8, 12 and so on, so that changing ends make few plans.
+/// The largest number of rows of a group, rounded up to 1, 2, 3, 4, 6, 8, 12 and so on; none unless
+/// each group with rows has more than half of that. Rounding keeps changing ends from making many
+/// plans.
 fn even(ends: &[u32]) -> Option<u64> {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let rows = ends.iter().zip(starts).map(|(end, start)| end - start).filter(|rows| *rows > 0);

@@ -1,4 +1,4 @@
-//! Opening a context: which adapter, and what of it is used.
+//! Opening a context: which adapter it takes, and which of its features it uses.
 
 use crate::adapter::{self, AdapterDescription};
 use crate::capture::Capture;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use tilewise_core::{Caps, Cause, CoopMatrix, Error, Result};
 
 impl Context {
-    /// The adapter that the environment names ([`ContextOptions::from_env`]), else the best
-    /// hardware GPU, else the CPU executor, which the log then says once. Compiled pipelines and
+    /// Opens the adapter that the environment names ([`ContextOptions::from_env`]), else the best
+    /// hardware GPU, else the CPU executor, with one warning in the log. Compiled pipelines and
     /// tuned kernels are kept in the user's cache folder. Blocks until the device is there.
     ///
     /// # Errors
@@ -25,8 +25,7 @@ impl Context {
         Self::request_blocking(&ContextOptions::from_env()?)
     }
 
-    /// Like [`Context::new`], on a GPU. Without a GPU this is an error: the CPU executor does not
-    /// take its place.
+    /// Like [`Context::new`], but an error without a GPU: the CPU executor does not take its place.
     ///
     /// # Errors
     /// `NoAdapter` without a hardware GPU, unless the environment names another adapter; otherwise
@@ -45,15 +44,15 @@ impl Context {
         pollster::block_on(Self::request(options))
     }
 
-    /// A context on the adapter that `options` describes. Never blocks. Without a GPU, and in a
-    /// browser without WebGPU or in a page that may not use it, it is the CPU executor, which
-    /// computes on the calling thread: call it in a worker, or the page stands still meanwhile.
+    /// Opens a context on the adapter that `options` describes. Never blocks. Without a GPU, and in
+    /// a browser page that has no WebGPU or may not use it, it is the CPU executor. That computes
+    /// on the calling thread: call it in a worker, or the page stands still meanwhile.
     ///
     /// # Errors
-    /// `NoAdapter` when a name was given and no adapter bears it, or a GPU is required and there is
-    /// none (the message lists the adapters); `NoDevice` when the driver refuses; `UnknownKernel`
-    /// when the [kernel](ContextOptions::kernel) of the options does not exist, `InvalidValue` for
-    /// text that is no name of a kernel.
+    /// `NoAdapter` when no adapter matches the given name, or a GPU is required and there is none
+    /// (the message lists the adapters); `NoDevice` when the driver refuses; `UnknownKernel` when
+    /// the [kernel](ContextOptions::kernel) of the options does not exist, `InvalidValue` for text
+    /// that is no name of a kernel.
     pub async fn request(options: &ContextOptions) -> Result<Context> {
         choosing::known(options)?;
         let rank = |adapter: &&wgpu::Adapter| {
@@ -122,14 +121,15 @@ impl Context {
         Ok(Self::on_gpu(gpu, Some(adapter), options))
     }
 
-    /// A context on a device and queue of the caller's, with any features and limits.
+    /// A context on the given device and queue. The device may have any features and limits;
     /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used
     /// if the device has wgpu's features `EXPERIMENTAL_COOPERATIVE_MATRIX`, `SUBGROUP` and
-    /// `SUBGROUP_BARRIER`; kernels in MSL on Metal if it has `PASSTHROUGH_SHADERS`. The device
-    /// keeps its own error handlers: a lost device shows where it fails an operation, a readback or
-    /// [`wait`](Self::wait), and not before. Error scopes that are open stay the caller's, too.
-    /// Options that choose an adapter are not read. On native it waits for the work that the queue
-    /// has been given.
+    /// `SUBGROUP_BARRIER`; kernels in MSL are used on Metal if it has `PASSTHROUGH_SHADERS`.
+    /// Options that choose an adapter are not read.
+    ///
+    /// The device keeps its own error handlers: a lost device is not noticed before it fails an
+    /// operation, a readback or [`wait`](Self::wait). Open error scopes are left alone, too.
+    /// Outside browsers this call waits for the work that the queue has been given.
     ///
     /// ```no_run
     /// # use tilewise::wgpu::Adapter;
@@ -191,7 +191,7 @@ impl Context {
         Ok(Self::on_gpu(Gpu::new(device, options.pipeline_cache.as_deref()), None, options))
     }
 
-    /// `adapter` is the device's, if it is at hand.
+    /// A context on a device. `adapter` is the device's adapter, if it is at hand.
     fn on_gpu(gpu: Gpu, adapter: Option<&wgpu::Adapter>, options: &ContextOptions) -> Context {
         let info = gpu.device.adapter_info();
         let coop = adapter.map(adapter::coop_of);
@@ -245,7 +245,7 @@ impl Context {
     }
 
     fn on_cpu_as(options: &ContextOptions, caps: Caps) -> Context {
-        // Its one kernel is in no library; what a call may name is in this one.
+        // The CPU's one kernel is in no library. This library has the names that calls may give.
         let preferences = preferences(options, Winners::of_cpu(msl::ALL));
         if let Some(path) = &options.metal_capture {
             Capture::missing(path);
@@ -262,8 +262,8 @@ impl Context {
     }
 }
 
-/// Why kernels in WGSL leave matrix units unused, if they do though there are some, or may be some:
-/// `coop` is what the adapter says, if it was asked.
+/// Why kernels in WGSL leave matrix units unused, if the device has some or may have some. `coop`
+/// is the adapter's answer, if it was asked.
 fn why_off(
     info: &wgpu::AdapterInfo,
     features: wgpu::Features,
@@ -287,7 +287,7 @@ fn why_off(
     }
 }
 
-/// The adapter that the options prefer; the log tells of it.
+/// The kernels that the options prefer. Logs what they force or switch off.
 fn preferences(options: &ContextOptions, winners: Winners) -> Preferences {
     if let Some(kernel) = &options.kernel {
         log::info!("every product uses kernel {kernel} ({KERNEL_SOURCE})");

@@ -1,8 +1,8 @@
 //! Ready kernels between products: softmax, norms, elementwise functions and the like.
 //!
-//! Each function here takes tensors and gives an [`Op`]: [`run`](Op::run) it, or
-//! [`encode`](Op::encode) or [`record`](Op::record) it among products. They are
-//! [kernels](crate::Kernel) as you could write them, planned for shapes and strides.
+//! Each function takes tensors and gives an [`Op`]: [`run`](Op::run) it, or [`encode`](Op::encode)
+//! or [`record`](Op::record) it among products. Operations are [kernels](crate::Kernel) as you
+//! could write them, planned for shapes and strides.
 //!
 //! ```
 //! use tilewise::{Context, Tensor, ops};
@@ -38,17 +38,18 @@
 //! | [`exclusive_scan`] | \[…, n\] | \[…, n\], or n + 1 | (n/1024 + 40)·ε of Σ\|x\| |
 //! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
 //!
-//! [`Router::choose`](crate::moe::Router::choose) is one more, and says its bound. Rows of
-//! quantized tables by index are [`Take`](crate::Take).
+//! [`Router::choose`](crate::moe::Router::choose) is another operation; its documentation has its
+//! error. [`Take`](crate::Take) gives rows of quantized tables by index.
 //!
 //! Errors are those of f32 arithmetic as the WGSL specification admits it; the output is rounded
 //! once more, to its type. Tensors may be f32, f16 or bf16 in any mix on every device; copies take
-//! integers, too. They may have any strides and up to eight dimensions, and may be empty.
+//! integers, too. Tensors may have any strides and up to eight dimensions, and may be empty.
 //!
-//! An operation on tensors that no binding of the device holds runs in parts, mostly of rows, with
-//! the bits of the whole. `TooLarge` names what has no parts: one row (but long rows of [`sum`],
-//! [`mean`], [`max`] and [`min`] have some); rows that lie among each other, as the columns of a
-//! row-major matrix do; vectors that are sorted, grouped or counted; `x` of [`combine`].
+//! If no binding of the device holds the tensors of an operation, it runs in parts, mostly of rows,
+//! with the same bits. `TooLarge` names a tensor that cannot be cut in parts: a single row (except
+//! long rows of [`sum`], [`mean`], [`max`] and [`min`]); rows that lie among each other, as the
+//! columns of a row-major matrix do; vectors that are sorted, grouped or counted; `x` of
+//! [`combine`].
 //!
 //! Operations bind four storage buffers at most. The same inputs on the same device give the same
 //! bits. [`Tensor::cast`](crate::Tensor::cast), [`Tensor::fill`](crate::Tensor::fill),

@@ -1,21 +1,23 @@
 //! The options that open a context, and the environment that may set them.
 //!
-//! The library reads no other environment variables than these, and wgpu's own flags for the device
-//! that a context opens (`WGPU_DEBUG`, `WGPU_VALIDATION`). [`ContextOptions::from_env`] reads them.
-//! Each has a field there, so that a program needs no environment. One that is set but empty counts
-//! as not set, except for `TILEWISE_CACHE_DIR`.
+//! [`ContextOptions::from_env`] reads the variables below. Each has a field there, so a program
+//! needs no environment. A variable that is set but empty counts as not set, except
+//! `TILEWISE_CACHE_DIR`. Apart from these, the library reads only the user's cache folder
+//! (`XDG_CACHE_HOME`, `HOME`, `LOCALAPPDATA`), and wgpu's own variables for the device that a
+//! context opens, such as `WGPU_DEBUG`, `WGPU_VALIDATION` and `WGPU_DX12_COMPILER`.
 //!
 //! - `TILEWISE_ADAPTER`: part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`,
 //!   `browser-webgpu`), both (`vulkan:llvmpipe`), or `cpu`.
 //! - `TILEWISE_CACHE_DIR`: folder of compiled pipelines and of the tuner's winners, by default in
 //!   the user's cache folder. Empty: no folder.
 //! - `TILEWISE_TUNED`: `off`: the tuner's file is neither read nor written. `on`, `auto`: it is
-//!   read and written, where there is a folder.
+//!   read and written, if there is a folder.
 //! - `TILEWISE_KERNEL`: the kernel of every product that does not name its own: `simt`,
 //!   `simt/64x64x16`, `simt/64x64x16+k4` (4 splits of K), `coop/64x64x32+pad16` (16 elements
 //!   between lines in workgroup memory), `msl-gemm/64x64x16`.
-//! - `TILEWISE_MATRIX_UNITS`: `off`: kernels in WGSL do not use them. `on`: they use them on every
-//!   GPU that has them, except on Metal. `auto`: where the suite has passed.
+//! - `TILEWISE_MATRIX_UNITS`: `off`: kernels in WGSL do not use matrix units. `on`: they use them
+//!   on every GPU that has some, except on Metal. `auto`: they use them with drivers on which the
+//!   suite has passed.
 //! - `TILEWISE_MSL`: `off`: kernels in MSL stay unused. `on`: they are tried on every GPU. `auto`:
 //!   they are used on Metal with simdgroup matrices.
 //! - `TILEWISE_METAL_CAPTURE`: file `NAME.gputrace` for a capture by Metal, with
@@ -24,9 +26,9 @@
 //! Only kernels for matrix units (`coop`) have padding that can be forced: a multiple of 16 bytes
 //! that fits workgroup memory. Splits of K may follow it: `coop/64x64x32+pad16+k4`.
 //!
-//! A product that the kernel of `TILEWISE_KERNEL` cannot compute on the device is an error that
-//! names the variable, so that an experiment never runs another kernel silently. The CPU executor
-//! has no kernels: it only checks that the name exists.
+//! If the kernel of `TILEWISE_KERNEL` cannot compute a product on the device, the product is an
+//! error that names the variable: an experiment never runs another kernel silently. The CPU
+//! executor has no kernels: it only checks that the name exists.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,7 +47,7 @@ pub enum Switch {
 }
 
 impl Switch {
-    /// On or off, where `auto` is what the library would decide.
+    /// On or off; `auto` is what the library would decide.
     pub(crate) fn or(self, auto: bool) -> bool {
         match self {
             Switch::Auto => auto,
@@ -91,26 +93,26 @@ impl std::str::FromStr for Switch {
 pub struct ContextOptions {
     /// Part of an adapter's name (any case), the name of a backend (`vulkan`, `metal`, `dx12`,
     /// `gl`, `browser-webgpu`), both (`vulkan:llvmpipe`), or `cpu` for the CPU executor. Absent:
-    /// the best hardware GPU, and the CPU executor when there is none. An adapter that is named may
-    /// be software: `browser-webgpu` takes whatever the browser gives. `TILEWISE_ADAPTER`.
+    /// the best hardware GPU, or the CPU executor if there is none. A named adapter may be
+    /// software: `browser-webgpu` takes whatever the browser gives. `TILEWISE_ADAPTER`.
     pub adapter: Option<String>,
-    /// Which of several GPUs is the best. `HighPerformance` and `None`: one with memory of its own.
-    /// `LowPower`: one that shares the host's memory. A browser gets the preference itself, and may
-    /// give the same GPU for each.
+    /// Which of several GPUs is the best. `HighPerformance` and `None`: a GPU with memory of its
+    /// own. `LowPower`: a GPU that shares the host's memory. A browser gets the preference itself,
+    /// and may give the same GPU for each.
     pub power_preference: wgpu::PowerPreference,
     /// Whether a software adapter, which WebGPU calls a fallback adapter, is taken in place of the
-    /// CPU executor where there is no hardware GPU. Products are often slower on it. wgpu 30 asks
-    /// no browser for one, and takes it if the browser has no other to give.
+    /// CPU executor if there is no hardware GPU. Products are often slower on it. wgpu 30 never
+    /// asks a browser for a software adapter, but takes one if the browser gives no other.
     pub fallback_adapter: bool,
     /// Whether opening is an error without a GPU, in place of the CPU executor.
     pub require_gpu: bool,
-    /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan);
-    /// absent: nowhere. A browser has no files, and keeps pipelines by itself.
+    /// Folder in which compiled pipelines are kept between runs, if the backend can keep them
+    /// (Vulkan); absent: nowhere. A browser has no files, and keeps pipelines by itself.
     /// `TILEWISE_CACHE_DIR`.
     pub pipeline_cache: Option<PathBuf>,
-    /// Folder with the file of this adapter's tuned kernels, which is read when the context opens
-    /// and written by [`Context::tune_blocking`](crate::Context::tune_blocking); absent: they are
-    /// kept for the life of the context only. In a browser, which has no files,
+    /// Folder with the file of this adapter's tuned kernels. The file is read when the context
+    /// opens, and written by [`Context::tune_blocking`](crate::Context::tune_blocking). Absent:
+    /// tuned kernels are kept for the life of the context only. In a browser, which has no files,
     /// [`Context::tuned_text`](crate::Context::tuned_text) gives them as text.
     /// `TILEWISE_CACHE_DIR`, and absent with `TILEWISE_TUNED=off`.
     pub tuned: Option<PathBuf>,
@@ -119,12 +121,13 @@ pub struct ContextOptions {
     /// this name; a product that the kernel cannot compute is an error. `TILEWISE_KERNEL`.
     pub kernel: Option<String>,
     /// Whether kernels in WGSL may use the matrix units. `Auto`: through Vulkan with the drivers on
-    /// which the suite has passed, NVIDIA's so far. `On`: wherever there are some. On Metal kernels
-    /// in WGSL never use them, and kernels in MSL do, whatever this says. `TILEWISE_MATRIX_UNITS`.
+    /// which the suite has passed, NVIDIA's so far. `On`: on every GPU that has some. On Metal,
+    /// whatever this says, kernels in WGSL never use them, and kernels in MSL do.
+    /// `TILEWISE_MATRIX_UNITS`.
     pub matrix_units: Switch,
-    /// Whether kernels in MSL may be used beside those in WGSL. `Auto`: on Metal, where the GPU has
+    /// Whether kernels in MSL may be used beside those in WGSL. `Auto`: on Metal, if the GPU has
     /// simdgroup matrices. `On`: on every GPU; if a kernel does not compile, a kernel in WGSL takes
-    /// its place, with a warning in the log. Without the feature `msl` there are none.
+    /// its place, with a warning in the log. Without the feature `msl` there are no kernels in MSL.
     /// `TILEWISE_MSL`.
     pub msl: Switch,
     /// File `NAME.gputrace` into which Metal captures the work of the context, for Xcode, from its
@@ -133,21 +136,21 @@ pub struct ContextOptions {
     /// says why. `TILEWISE_METAL_CAPTURE`.
     pub metal_capture: Option<PathBuf>,
     /// The most bytes that a product may use for partial sums, and as many again for packed
-    /// operands. The planner takes kernels and pieces that need no more. Tables of groups, of 8
-    /// bytes for each, are not counted. Absent: no bound.
+    /// operands. The planner takes kernels and pieces that need no more. Tables of groups, with 8
+    /// bytes for each group, are not counted. Absent: no bound.
     /// [`Context::release_scratch`](crate::Context::release_scratch) frees this memory.
     pub max_scratch_bytes: Option<u64>,
     /// How long a submission to the device may take, by the planner's estimate. Drivers end work
     /// that takes too long, and the device is lost with it: Windows after two seconds, macOS after
-    /// five. A product that would take longer is cut into pieces, with the same bits, and `run` and
-    /// the like submit whenever the products that they have recorded come to so much. Absent: half
-    /// a second, and no bound on software devices outside browsers. `Duration::MAX`: no bound.
+    /// five. A product that would take longer is cut into pieces, with the same bits. `run` and the
+    /// like submit whenever the products that they have recorded reach this time. Absent: half a
+    /// second, and no bound on software devices outside browsers. `Duration::MAX`: no bound.
     /// Fractions of a millisecond count as more: a submission has at least the time of a hundred
     /// starts of a dispatch.
     ///
     /// The bound does not hold for products of a [list](crate::Gemm::list), which are not cut in
-    /// time; for operations, conversions and custom kernels, whose time nobody estimates; and in an
-    /// encoder or pass of yours, which you submit.
+    /// time; for operations, conversions and custom kernels, whose time nobody estimates; and in a
+    /// given encoder or pass, which the caller submits.
     pub max_submission_time: Option<Duration>,
 }
 
@@ -247,8 +250,8 @@ fn switch(name: &str) -> Result<Switch> {
 /// Who forces a kernel on all products of a context.
 pub(crate) const KERNEL_SOURCE: &str = "ContextOptions::kernel, TILEWISE_KERNEL";
 
-/// `TILEWISE_CACHE_DIR`, or `tilewise` in the user's cache folder; none when the variable is set
-/// and empty, or nothing is known.
+/// `TILEWISE_CACHE_DIR`, or `tilewise` in the user's cache folder. None if the variable is set and
+/// empty, or the cache folder is not known.
 fn default_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     if let Some(folder) = variable("TILEWISE_CACHE_DIR") {

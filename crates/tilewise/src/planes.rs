@@ -1,4 +1,4 @@
-//! Quantized weights from planes that are there already, in memory or in buffers of the caller's.
+//! Quantized weights from existing planes, in memory or in given buffers.
 
 use crate::context::Context;
 use crate::quantized::{QuantizedTensor, matrices, pitch, sizes};
@@ -10,17 +10,18 @@ use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum PlaneSource<'a> {
-    /// Its bytes, to be copied to the device.
+    /// The plane's bytes, to be copied to the device.
     Bytes(&'a [u8]),
-    /// A buffer that holds it from a byte on. Nothing is copied. It must have the usage `STORAGE`.
-    /// Where [`QuantFormat::pitch`] is more than K, products of many rows are up to 20% faster with
-    /// a buffer for rows of that many weights, of which a [slice](QuantizedTensor::slice) takes K.
+    /// A buffer that holds the plane from a byte on. Nothing is copied. The buffer must have the
+    /// usage `STORAGE`. If [`QuantFormat::pitch`] is more than K, products of many rows are up to
+    /// 20% faster with a buffer for rows of `pitch` weights, of which a
+    /// [slice](QuantizedTensor::slice) takes K.
     Buffer(wgpu::Buffer, u64),
 }
 
 impl QuantizedTensor {
-    /// Weights \[N,K\], or \[G,N,K\], from their planes, in the order of [`QuantFormat::planes`]. A
-    /// plane holds its share of every block, row after row.
+    /// Weights \[N,K\], or \[G,N,K\], from their planes, given in the order of
+    /// [`QuantFormat::planes`]. A plane holds its share of every block, row after row.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, PlaneSource, QuantFormat, QuantizedTensor, Tensor};
@@ -83,8 +84,8 @@ impl QuantizedTensor {
         Self::of_planes(context, format, shape, pitch, planes)
     }
 
-    /// The weights whose planes lie in storage, as long as they must be, with `pitch` weights from
-    /// row to row.
+    /// The weights whose planes lie in storage, with `pitch` weights from row to row. The planes
+    /// must have the right lengths.
     pub(crate) fn of_planes(
         context: &Context,
         format: QuantFormat,

@@ -1,12 +1,12 @@
-//! The planner, and the vocabulary that it shares with kernels: **unstable**. What is here changes
+//! The planner, and the vocabulary that it shares with kernels: **unstable**. This module changes
 //! with the kernels, in any release, and so do texts of plans and names of kernels.
 //!
-//! It is for looking on ([`Gemm::plan`](crate::Gemm::plan),
+//! It is for inspecting plans ([`Gemm::plan`](crate::Gemm::plan),
 //! [`Gemm::choices`](crate::Gemm::choices)), for planning without a device ([`plan::plan`],
 //! [`RECORDED`](caps::RECORDED)), and for tools around kernels.
 //! [`Context::caps`](crate::Context::caps), [`Context::library`](crate::Context::library),
-//! [`Gemm::problem`](crate::Gemm::problem) and [`Context::warm_up`](crate::Context::warm_up) speak
-//! of it.
+//! [`Gemm::problem`](crate::Gemm::problem) and [`Context::warm_up`](crate::Context::warm_up) use
+//! its types.
 
 pub use tilewise_core::caps::{self, Caps, CoopMatrix, DeviceClass, PackedProducts};
 pub use tilewise_core::kernel::{self, KernelDef, Language, Library, Variant};

@@ -20,14 +20,15 @@ use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 /// A stack of f16 matrices that are stored along K, such as weights \[experts,N,K\], gets a copy,
 /// too: it lies in the order in which kernels read it, and takes as much memory as the stack.
 ///
-/// A prepared tensor goes wherever a tensor goes. [`Gemm`](crate::Gemm) uses the copy where its
-/// kernel needs one, if the tensor is the operand that it was prepared to be: left or right. The
-/// same kernel gives the same bits with the copy and without it. Where kernels need no copy, for
-/// example on devices without matrix units, none is made, and no memory is spent.
+/// A prepared tensor goes wherever a tensor goes. [`Gemm`](crate::Gemm) uses the copy if its kernel
+/// needs one, and the tensor is the operand that it was prepared to be: left or right. The same
+/// kernel gives the same bits with the copy and without it. If kernels need no copy, for example on
+/// devices without matrix units, none is made, and no memory is spent.
 ///
-/// Views of it, such as `slice()`, have no copy. Its transpose uses none, but the transpose of that
-/// does. [`MoeLayer`](crate::MoeLayer) and [`Gemm::ragged_n`](crate::Gemm::ragged_n) transpose
-/// weights \[N,K\] or \[experts,N,K\]; so prepare those by `PreparedTensor::right(&w.t())?.t()`.
+/// Views of it, such as `slice()`, have no copy. Its transpose does not use the copy, but the
+/// transpose of the transpose does. [`MoeLayer`](crate::MoeLayer) and
+/// [`Gemm::ragged_n`](crate::Gemm::ragged_n) transpose weights \[N,K\] or \[experts,N,K\]; prepare
+/// these by `PreparedTensor::right(&w.t())?.t()`.
 ///
 /// Nobody may write to the tensor from then on, because the copy would not follow. A prepared
 /// tensor and its views are refused as outputs; the tensor from which it was made is not.
@@ -50,8 +51,8 @@ pub struct PreparedTensor {
 }
 
 impl PreparedTensor {
-    /// A left operand A \[M,K\], or with a batch \[inner,M,K\] or \[outer,inner,M,K\]. The work
-    /// is submitted, not waited for.
+    /// Prepares a left operand A \[M,K\], or with a batch \[inner,M,K\] or \[outer,inner,M,K\]. The
+    /// work is submitted, not waited for.
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a tensor that is no
@@ -71,8 +72,8 @@ impl PreparedTensor {
         Self::new(tensor, Role::A, precision)
     }
 
-    /// A right operand B \[K,N\], with a batch \[inner,K,N\] or \[outer,inner,K,N\], or
-    /// \[groups,K,N\]; of weights W \[N,K\], `W.t()`. As [`left`](Self::left).
+    /// Prepares a right operand B \[K,N\], with a batch \[inner,K,N\] or \[outer,inner,K,N\], or
+    /// \[groups,K,N\]. For weights W \[N,K\], give `W.t()`. The work is submitted, not waited for.
     ///
     /// # Errors
     /// As [`left`](Self::left).
@@ -100,7 +101,7 @@ impl PreparedTensor {
         Ok(PreparedTensor { tensor })
     }
 
-    /// Bytes of the copy, beside those of the tensor; 0 where there is none.
+    /// Bytes of the copy, beside those of the tensor; 0 if there is none.
     pub fn bytes(&self) -> u64 {
         self.tensor.copy.as_deref().map_or(0, PackedCopy::bytes)
     }
@@ -110,13 +111,13 @@ impl PreparedTensor {
 /// kernels on matrix units. Without this copy, every product on matrix units decodes the weights
 /// again. Products of f16 and bf16 may read the copy; products of f32 never do.
 ///
-/// Prepared weights go wherever quantized weights go. [`Gemm`](crate::Gemm) reads the copy where
-/// that is estimated to be faster. Products of one row, or a few, read the codes, which are fewer
-/// bytes. The copy makes kernels on matrix units cheaper, so the planner may choose one for fewer
-/// rows than without it. If a kernel would decode the weights to such a copy in any case, the
-/// result has the same bits with the prepared copy. Every other result is within the error of a
-/// product that rounds weights to f16 once. On devices without matrix units no copy is made, and no
-/// memory is spent.
+/// Prepared weights go wherever quantized weights go. [`Gemm`](crate::Gemm) reads the copy if that
+/// is estimated to be faster. Products of one row, or a few, read the codes, which are fewer bytes.
+/// The copy makes kernels on matrix units cheaper, so the planner may choose one for fewer rows
+/// than without it. If a kernel would decode the weights to such a copy in any case, the result has
+/// the same bits with the prepared copy. Every other result is within the error of a product that
+/// rounds weights to f16 once. On devices without matrix units no copy is made, and no memory is
+/// spent.
 ///
 /// Their transpose and slices have no copy: prepare the view that a product takes. Nobody may write
 /// to the weights from then on, because the copy would not follow. [`Quantize`](crate::Quantize)
@@ -143,8 +144,8 @@ pub struct PreparedQuantizedTensor {
 }
 
 impl PreparedQuantizedTensor {
-    /// Weights W \[N,K\] or \[groups,N,K\], or the transpose of such ([`QuantizedTensor::t`]),
-    /// which may be slices. The work is submitted, not waited for.
+    /// Prepares weights W \[N,K\] or \[groups,N,K\], or their transpose ([`QuantizedTensor::t`]).
+    /// They may be slices. The work is submitted, not waited for.
     ///
     /// # Errors
     /// `Misuse` for the transpose of weights with an [order](QuantizedTensor::with_order) of
@@ -159,13 +160,14 @@ impl PreparedQuantizedTensor {
         Ok(PreparedQuantizedTensor { weights })
     }
 
-    /// Bytes of the copy, beside those of the weights; 0 where there is none.
+    /// Bytes of the copy, beside those of the weights; 0 if there is none.
     pub fn bytes(&self) -> u64 {
         self.weights.copy.as_deref().map_or(0, PackedCopy::bytes)
     }
 }
 
-/// The copy of an operand, if kernels of the context want one. `planes` are where it lies.
+/// The copy of an operand, if kernels of the context want one. `planes` says where the operand
+/// lies.
 fn copy<'a>(
     context: &Context,
     operand: Operand,

@@ -1,4 +1,4 @@
-//! Weights on the device, quantized there.
+//! Quantizing weights on the device.
 
 use crate::context::{Backend, Context};
 use crate::execute;
@@ -19,8 +19,8 @@ use tilewise_core::{Error, Operand, QuantFormat, Result};
 /// Devices make affine formats, mxfp4, mxfp8, nvfp4 and Q8_0. The CPU executor makes every format
 /// that [`QuantFormat::quantizes`] names.
 ///
-/// A GPU cannot refuse weights that are NaN or infinite, or whose range the format does not hold.
-/// [`QuantizedTensor::check`] tells afterwards.
+/// A GPU cannot refuse weights that are NaN or infinite, or beyond the format's range.
+/// [`QuantizedTensor::check`] reports them afterwards.
 ///
 /// ```
 /// use tilewise::{Context, DType, QuantFormat, Quantize, Tensor};
@@ -43,7 +43,7 @@ pub struct Quantize {
 }
 
 impl Quantize {
-    /// Weights in f32, f16 or bf16, in a view whose rows or columns are contiguous.
+    /// Takes weights in f32, f16 or bf16, in a view whose rows or columns are contiguous.
     pub fn new(weights: &Tensor, format: QuantFormat) -> Self {
         Quantize { weights: weights.clone(), format }
     }
@@ -77,12 +77,11 @@ impl Quantize {
         }
     }
 
-    /// Adds the work to a command encoder of the caller's, as one compute pass. Nothing is
-    /// submitted.
+    /// Adds the work to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
-    /// encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
+    /// usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &QuantizedTensor) -> Result<()> {
         self.bundle(out)?;
         if let Some(Storage::Gpu { buffer, start }) = out.status.as_ref().map(|own| &own.storage) {
@@ -93,8 +92,8 @@ impl Quantize {
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)
     }
 
-    /// Adds the work to a compute pass of the caller's. It sets the pipeline and bind group 0. A
-    /// pass cannot clear the status that earlier work has left for [`QuantizedTensor::check`].
+    /// Adds the work to the given compute pass. It sets the pipeline and bind group 0. A pass
+    /// cannot clear the status that earlier work has left for [`QuantizedTensor::check`].
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -110,7 +109,7 @@ impl Quantize {
         let [entries, rows, columns] = sizes.map(|size| size as u64);
         let (operand, bound) = self.weights.operand("the weights", [0, 0, 0, stride])?;
         let weights = Table { operand, entries, rows, columns };
-        // An output of another shape has another pitch.
+        // An output of another shape, which is refused below, may have another pitch.
         let pitch = if out.k == columns { out.operand.ld } else { self.format.pitch(columns) };
         let quantize = plan::Quantize { weights, format: self.format, pitch }.checked()?;
         self.context().same(&out.context, "the output")?;
@@ -186,9 +185,8 @@ impl Quantize {
 }
 
 impl Tensor {
-    /// The tensor as quantized weights, made on the device: see [`Quantize`]. The work is
-    /// submitted, not waited for; [`QuantizedTensor::check`] tells whether the format holds the
-    /// weights.
+    /// Quantizes the tensor on the device: see [`Quantize`]. The work is submitted, not waited for;
+    /// [`QuantizedTensor::check`] reports weights that the format does not hold.
     ///
     /// # Errors
     /// As [`Quantize::run`].

@@ -15,28 +15,46 @@ use tilewise_core::{Error, Operand, QuantFormat, Result};
 
 /// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along its rows. As the right
 /// operand of a product it stands for Wᵀ: Y = X·Wᵀ. Its transpose, [`t`](Self::t), stands for W.
+///
+/// ```
+/// use tilewise::{Context, Gemm, QuantFormat, QuantizedTensor, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32; 32], &[1, 32])?;
+/// let w = QuantizedTensor::quantize(&ctx, &[0.5; 64], [2, 32], QuantFormat::MXFP4)?;
+/// assert_eq!(Gemm::new(&x, &w).run()?.read_blocking::<f32>()?, [16.0, 16.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// [`QuantFormat`] lists the formats. Each has a [block](QuantFormat::block) of weights, of which K
+/// must be a multiple. [`quantize`](Self::quantize) makes weights on the CPU,
+/// [`Quantize`](crate::Quantize) on the device; [`upload`](Self::upload) and
+/// [`from_planes`](Self::from_planes) take weights that are quantized already.
 #[derive(Clone, Debug)]
 pub struct QuantizedTensor {
     pub(crate) context: Context,
     pub(crate) format: QuantFormat,
-    /// In the order of [`QuantFormat::planes`].
+    /// Storage of each plane, in the order of [`QuantFormat::planes`].
     pub(crate) planes: Vec<Storage>,
     pub(crate) operand: Operand,
     pub(crate) entries: u64,
-    /// Whether the shape is \[G,N,K\], with one matrix as with several.
+    /// Whether the shape is \[G,N,K\], even with one matrix.
     pub(crate) stacked: bool,
     pub(crate) n: u64,
     pub(crate) k: u64,
-    /// Whether the planes hold others too: of a slice, or one of several matrices.
+    /// Whether the planes also hold weights outside this tensor: it is a slice, or one of several
+    /// matrices.
     pub(crate) part: bool,
-    /// The device stores here which row it could not quantize. None for weights from the host.
+    /// Where the device stores which row it could not quantize. None for weights from the host.
     pub(crate) status: Option<Arc<Status>>,
     /// Factor of all matrices; products take it into their alpha.
     pub(crate) factor: f32,
     /// Order of the stored columns, if it differs from the order of W's columns.
     pub(crate) order: Option<Arc<Order>>,
-    /// Copy of prepared weights. Slices and transposes have none: the copy is of all weights, as
-    /// they stand for B.
+    /// The decoded copy of prepared weights. Slices and transposes have none: the copy is of all
+    /// weights, as they stand for B.
     pub(crate) copy: Option<Arc<PackedCopy>>,
     /// Whether these are prepared weights, or slices or transposes of them: writing to them would
     /// leave the copy behind.
@@ -53,7 +71,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Both directions of a permutation.
+    /// Uploads both directions of a permutation.
     fn new(context: &Context, columns: &[u32]) -> Result<Self> {
         let mut places = vec![0; columns.len()];
         for (place, &column) in columns.iter().enumerate() {
@@ -102,7 +120,7 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { factor: first.factor(), ..made })
     }
 
-    /// Weights of a shape from matrices of one format, with gaps between their rows.
+    /// Uploads matrices of one format as weights of a shape, with gaps between their rows.
     fn spread(
         context: &Context,
         format: QuantFormat,
@@ -119,7 +137,7 @@ impl QuantizedTensor {
         Self::of_planes(context, format, shape, pitch, planes)
     }
 
-    /// Weights of a format, \[N,K\] or \[G,N,K\], of which all bytes are 0: an output for
+    /// Weights \[N,K\] or \[G,N,K\] whose bytes are all 0: an output for
     /// [`Quantize`](crate::Quantize).
     ///
     /// # Errors
@@ -134,8 +152,7 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { status: Some(Arc::new(Status::zeros(context, shape)?)), ..weights })
     }
 
-    /// These weights with another factor of the whole matrix, which replaces their own factor
-    /// ([`Quantized::with_factor`]).
+    /// Replaces the factor of the whole matrix ([`Quantized::with_factor`]).
     ///
     /// # Errors
     /// `Unsupported` for a format that has no factor, `InvalidValue` for one that is not finite.
@@ -155,10 +172,10 @@ impl QuantizedTensor {
         self.factor
     }
 
-    /// These weights, with the order in which the columns of W are stored, as in GPTQ's act-order:
-    /// stored column i is column `order[i]` of W. The new order replaces their own. Products take
-    /// the columns of X in this order first; [`dequantize`](Self::dequantize) and
-    /// [`rows`](Self::rows) give the columns of W.
+    /// Sets the order in which the columns of W are stored, as in GPTQ's act-order: stored column i
+    /// is column `order[i]` of W. It replaces an earlier order. Products first copy the columns of
+    /// X in this order. [`dequantize`](Self::dequantize) and [`rows`](Self::rows) give the columns
+    /// in the order of W.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, QuantFormat, QuantizedTensor, Tensor};
@@ -179,8 +196,8 @@ impl QuantizedTensor {
     /// ```
     ///
     /// # Errors
-    /// `InvalidValue` for an order that is no permutation of all columns; `TooLarge`,
-    /// `OutOfMemory`, `Device`, `DeviceLost`.
+    /// `InvalidValue` if `order` is no permutation of all columns; `TooLarge`, `OutOfMemory`,
+    /// `Device`, `DeviceLost`.
     pub fn with_order(self, order: &[u32]) -> Result<Self> {
         let refused = |why: String| Err(Error::InvalidValue(format!("an order of columns: {why}")));
         let mut places = vec![None; self.k as usize];
@@ -206,8 +223,9 @@ impl QuantizedTensor {
     /// blocks.
     ///
     /// # Errors
-    /// `InvalidValue` with a row that cannot be stored, the last one, and with its matrix in the
-    /// stack that was quantized, also for a slice of it; `OutOfMemory`, `Device`, `DeviceLost`.
+    /// `InvalidValue` if rows cannot be stored. It names the last such row, and its matrix in the
+    /// stack that was quantized, also for a slice of the stack. `OutOfMemory`, `Device`,
+    /// `DeviceLost`.
     pub async fn check(&self) -> Result<()> {
         match &self.status {
             Some(status) => status.check(&self.context, self.format).await,
@@ -224,10 +242,10 @@ impl QuantizedTensor {
         pollster::block_on(self.check())
     }
 
-    /// The matrices, read back, without gaps between rows. Never blocks.
+    /// Reads back the matrices, without gaps between rows. Never blocks.
     ///
     /// # Errors
-    /// `Misuse` for columns in [another order](Self::with_order), which the result would not tell,
+    /// `Misuse` for columns in [another order](Self::with_order), which the result would not show,
     /// and for a [plane](Self::from_planes) in a buffer without `COPY_SRC`; `OutOfMemory`,
     /// `Device`, `DeviceLost`.
     pub async fn read(&self) -> Result<Vec<Quantized>> {
@@ -275,11 +293,11 @@ impl QuantizedTensor {
     }
 
     /// Quantizes row-major weights, \[N,K\] or one matrix per group \[G,N,K\], on the CPU and
-    /// uploads them. A stack has the bits of its matrices one by one.
+    /// uploads them. Each matrix of a stack gets the bits that it would get alone.
     ///
     /// # Errors
-    /// `Shape` for another shape, or another number of weights; `Overflow`; as
-    /// [`quantize`](tilewise_core::quant::quantize()), with the matrix of a stack, and
+    /// `Shape` for another shape, or another number of weights; `Overflow`; otherwise as
+    /// [`quantize`](tilewise_core::quant::quantize()), naming the matrix of a stack, and as
     /// [`upload`](Self::upload).
     ///
     /// ```
@@ -313,9 +331,9 @@ impl QuantizedTensor {
     }
 
     /// The transpose, on the same memory. As the right operand of a product it stands for W itself:
-    /// Y = X·W, where X has a column for each row of W. Blocks stay along the rows of W. A product
-    /// does not take it if the columns have an [order](Self::with_order). [`Take`](crate::Take) and
-    /// [`slice`](Self::slice) take the weights themselves.
+    /// Y = X·W, where X has a column for each row of W. Blocks stay along the rows of W. Products
+    /// refuse it if the columns have an [order](Self::with_order). [`Take`](crate::Take) and
+    /// [`slice`](Self::slice) refuse it: give them the weights before `t()`.
     #[must_use = "a view changes nothing"]
     pub fn t(&self) -> Self {
         QuantizedTensor { operand: self.operand.t(), copy: None, ..self.clone() }
@@ -325,8 +343,8 @@ impl QuantizedTensor {
     ///
     /// # Errors
     /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin
-    /// and end with whole blocks ([`QuantFormat::block`]), `Misuse` for some columns of
-    /// weights with an [order](Self::with_order) of columns, and for a [transpose](Self::t).
+    /// and end with whole blocks ([`QuantFormat::block`]), `Misuse` for a [transpose](Self::t), and
+    /// for less than all columns if they have an [order](Self::with_order).
     pub fn slice(&self, n: Range<usize>, k: Range<usize>) -> Result<Self> {
         if self.is_transposed() {
             return Err(Error::Misuse(
@@ -360,8 +378,8 @@ impl QuantizedTensor {
         Ok(slice)
     }
 
-    /// One matrix of a stack \[G,N,K\], on the same memory, as weights \[N,K\]: with the format,
-    /// the factor and the order of the stack. Of a [transpose](Self::t), the transpose.
+    /// One matrix of a stack \[G,N,K\], on the same memory, as weights \[N,K\] with the format, the
+    /// factor and the order of the stack. A [transpose](Self::t) gives the transpose of the matrix.
     ///
     /// ```
     /// use tilewise::{Context, DType, QuantFormat, QuantizedTensor};
@@ -406,8 +424,7 @@ impl QuantizedTensor {
         Ok([self.entries, k, n].map(|size| size as usize))
     }
 
-    /// The operand B, and where its planes are bound. One matrix serves a whole batch; a group has
-    /// its own.
+    /// The operand B, and where its planes are bound. A single matrix serves the whole batch.
     pub(crate) fn operand(&self) -> (Operand, impl Iterator<Item = (Role, Bound<'_>)>) {
         let batch_stride = if self.entries == 1 { 0 } else { self.operand.batch_stride };
         (
@@ -421,8 +438,8 @@ impl QuantizedTensor {
         &self.context
     }
 
-    /// Shape of the weights: \[N,K\], or \[G,N,K\] of weights that were made as a stack, of one
-    /// matrix or several; with the last two exchanged for a [transpose](Self::t).
+    /// Shape of the weights: \[N,K\], or \[G,N,K\] if they were made as a stack of one or more
+    /// matrices. A [transpose](Self::t) has the last two exchanged.
     pub fn shape(&self) -> Vec<usize> {
         let (rows, columns) =
             if self.is_transposed() { (self.k, self.n) } else { (self.n, self.k) };
@@ -441,7 +458,7 @@ impl QuantizedTensor {
     }
 }
 
-/// Matrices, rows and columns of a shape.
+/// Numbers of matrices, rows and columns of a shape.
 pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
     match *shape {
         [n, k] => Ok([1, n, k]),
@@ -452,8 +469,8 @@ pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
     }
 }
 
-/// Weights from row to row of weights that the library stores: with gaps, unless a buffer of the
-/// device would not hold them.
+/// The distance from row to row, in weights, for weights that the library stores: with a gap
+/// between rows, unless a buffer of the device would not hold it.
 pub(crate) fn pitch(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<usize> {
     let [.., k] = matrices(shape)?;
     let pitch = format.pitch(k as u64) as usize;

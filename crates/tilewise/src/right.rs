@@ -1,5 +1,5 @@
-//! A tensor or quantized weights: the right operand of a product, a table to take rows of. Or
-//! several of them, as shards.
+//! The right operand of a product, or a table to take rows of: a tensor, quantized weights, or
+//! several of them as shards.
 
 use crate::context::Context;
 use crate::quantized::QuantizedTensor;
@@ -22,10 +22,10 @@ pub enum RightOperand {
 }
 
 impl RightOperand {
-    /// Whether all of it lies beside this output.
+    /// Checks that all of the operand lies beside this output.
     ///
     /// # Errors
-    /// `Aliased` where they overlap.
+    /// `Aliased` if they overlap.
     pub(crate) fn lies_beside(&self, name: &'static str, out: &Tensor) -> Result<()> {
         match self {
             RightOperand::Dense(b) => out.lies_beside(name, b.vector([0; 4]).1, Some(b)).map(drop),
@@ -71,7 +71,7 @@ impl RightOperand {
         }
     }
 
-    /// The shape as it was given: for quantized weights W, that of W.
+    /// The shape as it was given: for quantized weights, the shape of W.
     pub(crate) fn shape(&self) -> Vec<usize> {
         match self {
             RightOperand::Dense(b) => b.shape().to_vec(),
@@ -114,15 +114,16 @@ impl RightOperand {
 }
 
 /// The entries of a grouped product's right operand in several buffers, such as one for each
-/// expert: for weights that are too many for one buffer of the device, or that come one by one.
+/// expert: for weights that are too large for one buffer of the device, or that come one by one.
 ///
-/// The entries of the first shard serve the first groups, those of the next the groups behind
-/// them. A shard is \[K,N\] for one group, or \[n,K,N\] for n of them; of quantized weights \[N,K\]
-/// or \[n,N,K\]. All have one type and matrices of one shape; their strides may differ, and so may
-/// the factors of quantized weights. [`Gemm::grouped`](crate::Gemm::grouped) takes shards,
-/// [`Gemm::ragged_n`](crate::Gemm::ragged_n), [`Gemm::masked`](crate::Gemm::masked),
-/// [`MoeLayer`](crate::MoeLayer) and [`moe::gather_matmul`](crate::moe::gather_matmul) too. Each
-/// shard is a product on the device, which computes the rows of its groups; nothing is copied.
+/// The entries of the first shard serve the first groups, the entries of the next shard the groups
+/// behind them, and so on. A shard is \[K,N\] for one group, or \[n,K,N\] for n groups; of
+/// quantized weights it is \[N,K\] or \[n,N,K\]. All shards have one type and matrices of one
+/// shape; their strides may differ, and so may the factors of quantized weights.
+/// [`Gemm::grouped`](crate::Gemm::grouped), [`Gemm::ragged_n`](crate::Gemm::ragged_n),
+/// [`Gemm::masked`](crate::Gemm::masked), [`MoeLayer`](crate::MoeLayer) and
+/// [`moe::gather_matmul`](crate::moe::gather_matmul) take shards. Each shard is a product on the
+/// device, which computes the rows of its groups; nothing is copied.
 ///
 /// ```
 /// use tilewise::{Context, Gemm, GroupOffsets, Shards, Tensor};
@@ -142,7 +143,8 @@ impl RightOperand {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Shards {
-    /// Each with its number of groups. One at least; none has shards.
+    /// The shards, each with its number of groups. There is at least one; none is made of shards
+    /// itself.
     parts: Arc<[(RightOperand, usize)]>,
     shape: [usize; 3],
 }
@@ -151,8 +153,8 @@ impl Shards {
     /// Shards from parts in the order of their groups; shards among the parts are taken apart.
     ///
     /// # Errors
-    /// `Shape` when there is none, for a part that is neither a matrix nor a stack, and for parts
-    /// of unlike type or shape; `WrongContext` for parts of different contexts.
+    /// `Shape` when there is no part, for a part that is neither a matrix nor a stack, and for
+    /// parts of different types or shapes; `WrongContext` for parts of different contexts.
     pub fn new<B: Into<RightOperand>>(parts: impl IntoIterator<Item = B>) -> Result<Self> {
         let mut all = Vec::new();
         for part in parts {
@@ -197,8 +199,8 @@ impl Shards {
         Ok(Shards { parts: all.into(), shape: [groups, rows, columns] })
     }
 
-    /// Entries of all, and the shape of each as it was given: \[groups,K,N\], of quantized weights
-    /// \[groups,N,K\].
+    /// The number of groups and the shape of a matrix, as it was given: \[groups,K,N\], or
+    /// \[groups,N,K\] of quantized weights.
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }
@@ -220,7 +222,7 @@ impl Shards {
         &self.parts[0].0
     }
 
-    /// Each with its number of groups.
+    /// The shards, each with its number of groups.
     pub(crate) fn parts(&self) -> &[(RightOperand, usize)] {
         &self.parts
     }
@@ -238,7 +240,7 @@ impl Shards {
         Shards { parts: self.parts.iter().map(turned).collect(), shape }
     }
 
-    /// The error where shards are not taken.
+    /// The error of a call that does not take shards.
     pub(crate) fn refused(&self, what: &str) -> Error {
         let (count, end) = (self.parts.len(), if self.parts.len() == 1 { "" } else { "s" });
         Error::Unsupported(format!(

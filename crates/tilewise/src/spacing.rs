@@ -15,7 +15,7 @@ pub(crate) struct Spacing {
 }
 
 impl Spacing {
-    /// Bytes that just follow each other.
+    /// Bytes without gaps.
     #[cfg(feature = "files")]
     pub(crate) const NONE: Self = Spacing { row: 0, pitch: 0 };
 
@@ -28,8 +28,8 @@ impl Spacing {
         format.planes().iter().map(of).collect()
     }
 
-    /// Bytes of a plane without gaps, `first` bytes of which came before, with a gap of zeros
-    /// behind each row that they end.
+    /// Adds a gap of zeros to a plane's bytes behind each row that ends in them. `first` is the
+    /// number of the plane's bytes that came before these.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -1,4 +1,4 @@
-//! Errors on weights that a format does not hold: from the host's numbers, and from what a device
+//! Errors for weights that a format does not hold: on the host, and from the status that a device
 //! stores.
 
 use crate::context::Context;
@@ -9,7 +9,7 @@ use tilewise_core::{Error, QuantFormat, Result};
 /// Bytes of a status.
 pub(crate) const STATUS_BYTES: u64 = 4;
 
-/// Where the device stores which row it could not quantize.
+/// The word in which the device stores the row that it could not quantize.
 #[derive(Debug)]
 pub(crate) struct Status {
     pub(crate) storage: Storage,
@@ -23,7 +23,7 @@ impl Status {
         Ok(Status { storage: Storage::zeros(context, STATUS_BYTES)?, each })
     }
 
-    /// `InvalidValue` if there is such a row.
+    /// `InvalidValue` if there is a row that the device could not quantize.
     pub(crate) async fn check(&self, context: &Context, format: QuantFormat) -> Result<()> {
         let bytes = self.storage.read(context, 0..STATUS_BYTES).await?;
         let status =
@@ -39,8 +39,8 @@ impl Status {
     }
 }
 
-/// [`quant::quantize`] of a matrix, or of a stack as one: blocks lie along rows. The error of a
-/// stack names the matrix.
+/// Runs [`quant::quantize`] on a matrix, or on a stack as one matrix: blocks lie along rows. The
+/// error of a stack names the matrix.
 pub(crate) fn quantize_all(
     weights: &[f32],
     [entries, n, k]: [usize; 3],

@@ -1,4 +1,4 @@
-//! Where bytes lie: in a buffer of the GPU, or on the host for the CPU executor.
+//! The memory of tensors: a buffer of the GPU, or on the host for the CPU executor.
 
 use crate::context::{Backend, Context};
 use crate::gpu::{Places, ROLES, SharedBuffer};
@@ -11,16 +11,16 @@ use tilewise_core::kernel::Role;
 use tilewise_core::problem::Copied;
 use tilewise_core::{Error, Problem, Result};
 
-/// Where bytes lie.
+/// The memory in which bytes lie.
 #[derive(Clone)]
 pub(crate) enum Storage {
     /// From a byte of a buffer to its end.
     Gpu { buffer: Arc<SharedBuffer>, start: u64 },
-    /// Words, so that any element type is aligned, and the number of bytes of them that count.
+    /// Words, which align any element type, and the number of their bytes that count.
     Host { words: Arc<RwLock<Vec<u32>>>, bytes: u64 },
 }
 
-/// Without the words, of which there may be millions.
+/// Leaves out the words, of which there may be millions.
 impl std::fmt::Debug for Storage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -36,7 +36,7 @@ impl Storage {
         Self::repeating(context, bytes, bytes.len() as u64)
     }
 
-    /// New storage of so many bytes: `block`, again and again.
+    /// New storage of `bytes` bytes that repeat `block`.
     pub(crate) fn repeating(context: &Context, block: &[u8], bytes: u64) -> Result<Self> {
         match &context.0.backend {
             Backend::Gpu(gpu) => {
@@ -71,7 +71,7 @@ impl Storage {
         }
     }
 
-    /// A buffer of the caller's from a byte on.
+    /// The given buffer from a byte on.
     pub(crate) fn of_buffer(context: &Context, buffer: wgpu::Buffer, start: u64) -> Result<Self> {
         let gpu = context.gpu_backend()?;
         if !buffer.usage().contains(wgpu::BufferUsages::STORAGE) {
@@ -96,7 +96,7 @@ impl Storage {
         }
     }
 
-    /// Some of the bytes. Never blocks.
+    /// Reads a range of the bytes. Never blocks.
     pub(crate) async fn read(&self, context: &Context, range: Range<u64>) -> Result<Vec<u8>> {
         match self {
             _ if range.is_empty() => Ok(Vec::new()),
@@ -157,11 +157,11 @@ pub(crate) struct Filler<'a> {
     done: u64,
     /// Bytes that do not fill a word yet.
     rest: Vec<u8>,
-    /// Bytes written since the queue was waited for.
+    /// Bytes written since the last wait for the queue.
     waiting: u64,
     /// Gaps behind rows.
     spacing: Spacing,
-    /// Bytes that were given.
+    /// Bytes given to `append` so far, without gaps.
     given: usize,
 }
 
@@ -194,7 +194,7 @@ impl<'a> Filler<'a> {
         self.write(whole)
     }
 
-    /// Writes what is left.
+    /// Writes the bytes that do not fill a word, padded with zeros.
     pub(crate) fn finish(mut self) -> Result<()> {
         if !self.rest.is_empty() {
             self.rest.resize(4, 0);
@@ -213,7 +213,7 @@ impl<'a> Filler<'a> {
                 call.writes(buffer, first..first + words.len() as u64)?;
                 device.catch_invalid(|| device.queue.write_buffer(buffer, first, words))?;
                 self.waiting += words.len() as u64;
-                // wgpu keeps a copy of them until the queue has written them.
+                // wgpu keeps a copy of the bytes until the queue has written them.
                 if self.waiting >= WAITING {
                     device.submit(device.encoder())?;
                     #[cfg(not(target_family = "wasm"))]
@@ -233,18 +233,17 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// The data of a prepared operand beside its elements.
+/// The packed copy of a prepared operand.
 #[derive(Debug)]
 pub(crate) struct PackedCopy {
     /// The operand that it is prepared to be: A or B.
     pub(crate) role: Role,
-    /// A copy, packed as kernels on matrix units want it, if they do not take the operand as it
-    /// lies.
+    /// A copy, packed as kernels on matrix units want it. None if they take the operand as it lies.
     pub(crate) packed: Option<(Storage, Copied)>,
 }
 
 impl PackedCopy {
-    /// Bytes of the copy; 0 where there is none.
+    /// Bytes of the copy; 0 if there is none.
     pub(crate) fn bytes(&self) -> u64 {
         self.packed.as_ref().map_or(0, |(storage, _)| storage.bytes())
     }
@@ -257,7 +256,7 @@ pub(crate) struct Bound<'a> {
     pub(crate) start: u64,
 }
 
-/// The buffer of each role of a product, by its number.
+/// The storage of each role of a product, by the role's number.
 pub(crate) type Buffers<'a> = [Option<Bound<'a>>; ROLES];
 
 /// A problem with the storage of its operands.
@@ -284,7 +283,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// Where the operands of a product lie on the device.
+/// The places of the operands of a product on the device.
 pub(crate) fn on_device<'a>(buffers: &Buffers<'a>) -> Places<'a> {
     buffers.map(|bound| bound?.on_device())
 }

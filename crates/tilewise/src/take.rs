@@ -1,4 +1,4 @@
-//! Elements of a table: all of them as numbers of a type, or its rows and columns by index.
+//! Copying elements of a table: all of them as numbers of a type, or rows and columns by index.
 
 use crate::context::{Backend, Context};
 use crate::execute;
@@ -12,16 +12,18 @@ use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Index, Table};
 use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 
-/// Rows and columns of a table, by index, or all of them: an embedding look-up, or weights
+/// Copies rows and columns of a table by index, or all of it: an embedding look-up, or weights
 /// dequantized.
 ///
 /// The table is a tensor or quantized weights, of shape \[rows, columns\] or \[entries, rows,
-/// columns\]; the same indices serve every entry. Indices are u32. Beyond the table they give NaN,
-/// of integers i32::MIN and u32::MAX, which are no indices either. Integers stay of their type.
-/// Elements of a tensor keep their bits, except that a NaN of 16 bits becomes quiet; those of
-/// another type are rounded once. Decoded elements may differ from the CPU executor's: by a
-/// rounding in affine formats and under a factor, in other formats only in subnormal numbers and
-/// the sign of zero ([`Codec::error`](tilewise_core::quant::Codec::error)).
+/// columns\]; the same indices serve every entry. Indices are u32. An index beyond the table gives
+/// NaN; in a table of integers it gives i32::MIN or u32::MAX, which are no indices either. Integers
+/// keep their type.
+///
+/// Elements of a tensor keep their bits, except that a NaN of 16 bits becomes quiet; elements that
+/// change their type are rounded once. Decoded elements may differ from the CPU executor's: by a
+/// rounding in affine formats and with a factor, in other formats only in subnormal numbers and the
+/// sign of zero ([`Codec::error`](tilewise_core::quant::Codec::error)).
 ///
 /// ```
 /// use tilewise::{Context, Take, Tensor};
@@ -52,17 +54,17 @@ struct Bundle<'a> {
 }
 
 impl Take {
-    /// All of a table, in its type; f32 for quantized weights.
+    /// Takes all of a table, in its type, or as f32 for quantized weights.
     pub fn new(table: impl Into<RightOperand>) -> Self {
         Take { table: table.into(), rows: None, columns: None, zeros: false, dtype: None }
     }
 
-    /// Rows by index, a vector of u32.
+    /// Takes rows by index, a vector of u32.
     pub fn rows(self, indices: &Tensor) -> Self {
         Take { rows: Some(indices.clone()), ..self }
     }
 
-    /// Columns by index, a vector of u32.
+    /// Takes columns by index, a vector of u32.
     pub fn columns(self, indices: &Tensor) -> Self {
         Take { columns: Some(indices.clone()), ..self }
     }
@@ -117,19 +119,18 @@ impl Take {
         }
     }
 
-    /// Adds the copy to a command encoder of the caller's, as one compute pass. Nothing is
-    /// submitted.
+    /// Adds the copy to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
-    /// encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
+    /// usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
         let descriptor =
             wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)
     }
 
-    /// Adds the copy to a compute pass of the caller's. Sets pipeline and bind group 0.
+    /// Adds the copy to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -149,8 +150,9 @@ impl Take {
         gpu.record(to, &compiled, Factors::of(&epilogue), on_device(&buffers))
     }
 
-    /// All of a quantized table, with its columns as they are stored, and memory for its numbers:
-    /// where the device binds too few storage buffers for planes, indices and output at once.
+    /// All of a quantized table, with its columns as they are stored, and memory for its numbers.
+    /// `None` unless the table must be decoded first, because the device binds too few storage
+    /// buffers for planes, indices and output at once.
     fn decoded(&self) -> Result<Option<(QuantizedTensor, Tensor)>> {
         let RightOperand::Quantized(w) = &self.table else { return Ok(None) };
         let columns = self.columns.is_some() || w.order.is_some();
@@ -236,7 +238,7 @@ impl Take {
             )));
         }
         let (mut buffers, mut beside_c) = (Buffers::default(), false);
-        // Where an operand is no tensor, all of its buffer counts.
+        // For an operand that is no tensor, all of its buffer counts.
         let mut add = |role: Role,
                        operand: &'static str,
                        owner: &Context,
@@ -300,7 +302,7 @@ impl Take {
 }
 
 impl QuantizedTensor {
-    /// The weights as numbers, in a new tensor of their [shape](Self::shape): see [`Take`].
+    /// Decodes the weights to numbers, in a new tensor of their [shape](Self::shape): see [`Take`].
     ///
     /// # Errors
     /// As [`Take::run`].
@@ -338,7 +340,7 @@ impl Tensor {
     }
 }
 
-/// Takes on the CPU.
+/// Copies on the CPU.
 fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     let [entries, m, n] = take.shape();
     if entries * m * n == 0 {
@@ -397,7 +399,7 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
             taken_bytes.extend(convert::encode(take.dtype, &taken));
         }
     }
-    // The table may lie beside the output, and is locked no longer.
+    // The table may lie in the output's storage, so it is unlocked before that is locked to write.
     drop(guards);
     let first = (take.offset * take.dtype.bytes()) as usize;
     let mut words = storage(Role::C)?.host_mut()?;
@@ -406,7 +408,7 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     Ok(())
 }
 
-/// A row of one entry.
+/// Decodes a row of one entry.
 fn decode(planes: &[&[u32]], operand: &Operand, entry: u64, row: u64, out: &mut [f32]) {
     let Operand { format, transposed, offset, ld, batch_stride, .. } = *operand;
     let first = offset + entry * batch_stride + row * if transposed { 1 } else { ld };

@@ -22,8 +22,20 @@ type Sizes = SmallVec<[usize; 4]>;
 /// ([`t`](Tensor::t), [`slice`](Tensor::slice), [`permute`](Tensor::permute),
 /// [`broadcast_to`](Tensor::broadcast_to) and others): none copies anything.
 ///
-/// Strides and offsets count elements. Products take tensors of one to four dimensions: matrices
-/// \[rows, columns\] with up to two dimensions of a batch before them, and vectors.
+/// ```
+/// use tilewise::{Context, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
+/// assert_eq!(x.t().read_blocking::<f32>()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Elements are f32, f16, bf16, i32 or u32 ([`DType`], [`Element`]). Strides and offsets count
+/// elements. Products take tensors of one to four dimensions: matrices \[rows, columns\] with up to
+/// two dimensions of a batch before them, and vectors.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     context: Context,
@@ -32,9 +44,9 @@ pub struct Tensor {
     strides: Sizes,
     offset: usize,
     storage: Storage,
-    /// Copy of a prepared tensor; its transpose has it, too. Other views have none.
+    /// The packed copy of a prepared tensor. Its transpose has it, too; other views have none.
     pub(crate) copy: Option<Arc<PackedCopy>>,
-    /// Whether it is the transpose of what was prepared.
+    /// Whether it is the transpose of the tensor that was prepared.
     pub(crate) turned: bool,
     /// Whether it is a prepared tensor or a view of one: writing to it would leave the copy behind.
     pub(crate) constant: bool,
@@ -42,7 +54,7 @@ pub struct Tensor {
 
 pub(crate) fn count(shape: &[usize]) -> Result<usize> {
     let product = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
-    // A dimension of 0 makes it empty whatever the others are.
+    // A dimension of 0 makes the tensor empty, however large the others are.
     if shape.contains(&0) {
         Ok(0)
     } else {
@@ -63,7 +75,7 @@ impl Tensor {
     /// A new tensor with a copy of `data`, row-major.
     ///
     /// # Errors
-    /// `Shape` when `data` has another length than `shape` says, `Overflow`, `TooLarge` for the
+    /// `Shape` when the length of `data` does not match `shape`, `Overflow`, `TooLarge` for the
     /// device's buffers, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn upload<T: Element>(context: &Context, data: &[T], shape: &[usize]) -> Result<Self> {
         Self::from_bytes(context, T::DTYPE, bytemuck::cast_slice(data), shape)
@@ -123,12 +135,14 @@ impl Tensor {
         }
     }
 
-    /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to
-    /// be read back). The first element lies at `byte_offset`, the others follow row-major; see
-    /// [`from_buffer_strided`](Self::from_buffer_strided) for others. Kernels read whole words of 4
-    /// bytes, so a 16-bit element must not lie in a word that the end of the buffer cuts off. The
-    /// context keeps the last 64 of the caller's buffers, so that tensors made anew on them cost
-    /// little: until others push them out, or [`Context::release_scratch`].
+    /// A view of the given buffer, which must have the usage `STORAGE` (and `COPY_SRC` to be read
+    /// back). The first element lies at `byte_offset`, the others follow row-major;
+    /// [`from_buffer_strided`](Self::from_buffer_strided) takes other strides. Kernels read whole
+    /// words of 4 bytes, so a 16-bit element must not lie in a word that the end of the buffer cuts
+    /// off.
+    ///
+    /// The context keeps the last 64 given buffers, so new tensors on them cost little. A buffer is
+    /// kept until others push it out, or until [`Context::release_scratch`].
     ///
     /// ```
     /// use tilewise::{Context, DType, Tensor, wgpu};
@@ -157,8 +171,9 @@ impl Tensor {
     /// # }
     /// ```
     ///
-    /// A buffer of another device shows in the product that takes it, as `Device`. One of another
-    /// wgpu instance cannot be told: wgpu panics, or takes a buffer of its own for it.
+    /// A buffer of another device makes the product that takes it fail, with `Device`. A buffer of
+    /// another wgpu instance is not recognised: wgpu panics, or takes one of its own buffers in its
+    /// place.
     ///
     /// # Errors
     /// `Misaligned` when the offset is not a multiple of the element size, or the last element lies
@@ -247,9 +262,10 @@ impl Tensor {
         }
     }
 
-    /// The range from the first element to the end of the last, as a bind group takes it. So
-    /// WGSL's `arrayLength` counts the elements of a contiguous tensor and no padding; of 16-bit
-    /// elements it counts whole words.
+    /// The range from the first element to the end of the last, as a bind group takes it. WGSL's
+    /// `arrayLength` therefore counts the elements of a contiguous tensor and no padding. The range
+    /// has whole words, so the last of an odd number of 16-bit elements is bound with the half word
+    /// behind it.
     ///
     /// # Errors
     /// `Misaligned` when no binding of the device can begin at the first element

@@ -11,14 +11,15 @@ use web_time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Method {
-    /// By the adapter's timestamps, from the start to the end of a compute pass. Browsers may round
+    /// The adapter's timestamps, from the start to the end of a compute pass. Browsers may round
     /// them, Chromium to 100 µs.
     Timestamps,
-    /// By the host's clock: the difference between submissions with many and with one repetition,
-    /// per repetition. There are so many that the difference is 20 ms or more, or 1024: browsers
-    /// round their clock, to a millisecond in Firefox.
+    /// The host's clock: the difference between submissions with many and with one repetition,
+    /// divided by the number of additional repetitions. That number is large enough for a
+    /// difference of 20 ms, but at most 1024: browsers round their clock, to a millisecond in
+    /// Firefox.
     Difference,
-    /// By the host's clock, which browsers round: on the CPU executor, and of products that take
+    /// The host's clock, which browsers round: on the CPU executor, and for products that take
     /// several submissions.
     WallClock,
 }
@@ -33,22 +34,26 @@ pub struct Timing {
     pub method: Method,
 }
 
-/// Repetitions by which one submission exceeds another where there are no timestamps, at first and
-/// at most. Long work is not repeated more than it must: drivers end a submission that takes long.
+/// How many repetitions more the longer submission has if there are no timestamps: at first, and at
+/// most. Long work is repeated no more than needed, because drivers end a submission that takes
+/// long.
 const REPETITIONS: std::ops::RangeInclusive<u32> = 1..=1024;
 
-/// Seconds by which it has to take longer: far above the resolution of clocks in browsers.
+/// Seconds by which the longer submission must take longer: far above the resolution of clocks in
+/// browsers.
 const DIFFERENCE: f64 = 20e-3;
 
 impl Gemm {
-    /// Like [`run`](Gemm::run), with the time that the product took on the GPU, its kernels already
-    /// compiled. The product is computed more than once. This does not block; on an adapter without
-    /// timestamps it waits for the GPU between polls. `run_timed_blocking` has an example.
+    /// Like [`run`](Gemm::run), and gives the time that the product took on the GPU, without
+    /// compiling its kernels. The product is computed more than once. This does not block; on an
+    /// adapter without timestamps it waits for the GPU between polls. `run_timed_blocking` has an
+    /// example.
     ///
     /// # Errors
     /// As [`run`](Gemm::run).
     pub async fn run_timed(&self) -> Result<(Tensor, Timing)> {
-        // Compiles, and warms caches; a second output, because with beta each run changes it.
+        // A first run compiles, and warms caches. It has an output of its own, because with beta
+        // each run changes the output.
         let trial = self.output()?;
         let product = self.onto();
         product.run_into(&trial)?;

@@ -1,7 +1,7 @@
 //! The tuner: times the kernels that serve a problem on this very device, and keeps the fastest for
 //! later calls and later runs.
 //!
-//! Nothing is ever timed but in [`Context::tune`] and [`Context::tune_blocking`].
+//! Only [`Context::tune`] and [`Context::tune_blocking`] ever time kernels to choose one.
 
 mod measure;
 mod report;
@@ -17,15 +17,16 @@ impl Context {
     /// keeps the fastest: for later products of the same class in this context, and in the file of
     /// [`ContextOptions::tuned`](crate::ContextOptions::tuned) for contexts that are opened later.
     /// This blocks, and takes seconds. It takes memory for the operands, and up to some hundred
-    /// megabytes even if they are small. Where a winner cannot be used for a product of its class,
-    /// the planner chooses as if nothing had been tuned.
+    /// megabytes even if they are small. If a winner cannot be used for a product of its class, the
+    /// planner chooses as if nothing had been tuned.
     ///
-    /// A class holds problems for which the same kernels should be fast: with the same formats,
-    /// layout, alignment and kind of grouping, and sizes that differ by less than a quarter, with
-    /// any epilogue. [`Gemm::problem`](crate::Gemm::problem) gives a product's problem.
+    /// A class holds problems for which the same kernels should be fast: their formats, layout,
+    /// alignment and kind of grouping are equal, their sizes differ by less than a quarter, and
+    /// they may have any epilogue. [`Gemm::problem`](crate::Gemm::problem) gives a product's
+    /// problem.
     ///
     /// The CPU executor has one kernel: nothing is timed or kept there, and [`Tuned::times`] is
-    /// empty. A file that cannot be written is a warning in the log, and [`Tuned::not_kept`] says
+    /// empty. If the file cannot be written, the log has a warning, and [`Tuned::not_kept`] says
     /// why.
     ///
     /// ```
@@ -56,8 +57,8 @@ impl Context {
         Ok(tuned)
     }
 
-    /// Like `tune_blocking`, without blocking. The winner is kept in this context and not in the
-    /// file, whose lock would have to be waited for; [`tuned_text`](Self::tuned_text) gives it to
+    /// Like `tune_blocking`, without blocking. The winner is kept in this context only: writing the
+    /// file would wait for its lock. [`tuned_text`](Self::tuned_text) gives the winner as text, to
     /// be kept elsewhere.
     ///
     /// ```no_run
@@ -99,9 +100,9 @@ impl Context {
         Ok(tuned)
     }
 
-    /// The tuned kernels of this context, as a text for [`add_tuned`](Self::add_tuned): the one of
-    /// the file of [`ContextOptions::tuned`](crate::ContextOptions::tuned). A page keeps it in
-    /// `localStorage`, and has it at its next visit.
+    /// The tuned kernels of this context, as text for [`add_tuned`](Self::add_tuned), in the form
+    /// of the file of [`ContextOptions::tuned`](crate::ContextOptions::tuned). A web page can keep
+    /// it in `localStorage` for the next visit.
     ///
     /// ```
     /// use tilewise::{Context, ContextOptions};
@@ -118,13 +119,13 @@ impl Context {
         self.0.preferences.winners.text()
     }
 
-    /// Adds tuned kernels that another context of the same adapter, driver and version of this
-    /// library has given as text. They replace what is known of the same classes, and are not
-    /// written to a file. Adapters to which browsers give no names are all the same here.
+    /// Adds tuned kernels that another context, with the same adapter, driver and version of this
+    /// library, has given as text. They replace the winners of the same classes, and are not
+    /// written to a file. Adapters to which browsers give no names all count as one here.
     ///
     /// # Errors
-    /// `InvalidValue` for a text that is damaged, or another adapter's, driver's or version's: the
-    /// context is then as before, and has to be tuned anew.
+    /// `InvalidValue` for a text that is damaged, or that comes from another adapter, driver or
+    /// version. The context is then as before, and has to be tuned anew.
     pub fn add_tuned(&self, text: &str) -> Result<()> {
         let refused = |why| Error::InvalidValue(format!("tuned kernels: {why}"));
         self.0.preferences.winners.add_text(text).map_err(refused)?;

@@ -11,8 +11,8 @@ use std::path::Path;
 use tilewise_core::{Error, Result};
 use tilewise_files::{Chunk, Expected, Kind, Model};
 
-/// A model's files, from which tensors are loaded to a device one by one: `.safetensors` in MLX's
-/// naming, sharded or not, GGUF, GPTQ and AWQ.
+/// The files of a model, from which tensors are loaded to a device one by one: `.safetensors` in
+/// MLX's naming, sharded or not, GGUF, GPTQ and AWQ.
 ///
 /// [`open`](Self::open) reads the files into memory, [`map`](Self::map) maps them. Loading a tensor
 /// streams it: beside the files and the device's memory this takes some tens of MiB, whatever the
@@ -50,7 +50,7 @@ pub enum Weight {
 
 impl Weights {
     /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or the first of a
-    /// split one, or a folder that holds one of these ([`Model::open`]). The files are read as a
+    /// split model, or a folder that holds one of these ([`Model::open`]). The files are read as a
     /// whole, and held as long as the `Weights`; [`map`](Self::map) needs no memory for them.
     ///
     /// # Errors
@@ -76,12 +76,12 @@ impl Weights {
         Weights { context: context.clone(), model }
     }
 
-    /// The files and what they say.
+    /// The model: its files, and the descriptions of their tensors.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The names of all tensors. That of a quantized matrix is its prefix, such as
+    /// The names of all tensors. The name of a quantized matrix is its prefix, such as
     /// `model.layers.0.mlp.up_proj`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.model.tensors().map(|tensor| tensor.name())
@@ -95,26 +95,26 @@ impl Weights {
     /// Loads a tensor: by its prefix, or the full name of one of the tensors that hold it.
     ///
     /// # Errors
-    /// `NotFound` when no tensor has this name, with the nearest ones; `Malformed` when it is
-    /// malformed; `Ambiguous` when several formats fit it, with their names; `Contradiction` when
-    /// places of the files contradict each other; `Unsupported` for numbers of a type that tensors
-    /// do not have; `InvalidValue`, `Shape`, `Overflow` for other weights that cannot be;
+    /// `NotFound` when no tensor has this name, with the nearest names; `Malformed` when the tensor
+    /// is malformed; `Ambiguous` when several formats fit it, with their names; `Contradiction`
+    /// when places of the files contradict each other; `Unsupported` for numbers of a type that
+    /// tensors do not have; `InvalidValue`, `Shape`, `Overflow` for other impossible weights;
     /// `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn get(&self, name: &str) -> Result<Weight> {
         self.get_as(name, &Expected::default())
     }
 
-    /// Like [`get`](Self::get), in the format that is expected.
+    /// Like [`get`](Self::get), for a tensor that must have the expected format.
     ///
     /// # Errors
     /// As [`get`](Self::get); `InvalidValue` when no format can be as expected; `Contradiction`
-    /// when the file or its `config.json` says otherwise.
+    /// when the file or its `config.json` says another format.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Weight> {
         self.get_with(name, expected, &mut |_, _| {})
     }
 
-    /// Like [`get_as`](Self::get_as). `progress` is told the bytes that are loaded, and the bytes
-    /// in all.
+    /// Like [`get_as`](Self::get_as). `progress` gets the number of bytes loaded so far, and the
+    /// number of all.
     ///
     /// # Errors
     /// As [`get_as`](Self::get_as).
@@ -143,7 +143,7 @@ impl Weights {
         named(name, self.get(name)?.dense())
     }
 
-    /// Fails unless the files are GGUF, or are not.
+    /// `Misuse` unless the files are GGUF, or are not, as `expected`.
     fn is_gguf(&self, expected: bool) -> Result<()> {
         let file = self.model.files().next().unwrap_or_default();
         match (self.model.gguf_version(), expected) {
@@ -158,7 +158,7 @@ impl Weights {
     }
 }
 
-/// An error of misuse that tells which tensor it is about.
+/// Adds the tensor's name to an error of misuse.
 fn named<T>(name: &str, result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
         Error::Misuse(text) => Error::Misuse(format!("{name} is {text}")),
@@ -205,8 +205,8 @@ impl Weight {
         }
     }
 
-    /// Loads a tensor of a model that is open. `progress` is told the bytes that are loaded, and
-    /// those in all.
+    /// Loads a tensor of an open model. `progress` gets the number of bytes loaded so far, and the
+    /// number of all.
     ///
     /// # Errors
     /// As [`Weights::get`].
@@ -216,7 +216,7 @@ impl Weight {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         if let Kind::Other(_) = tensor.kind() {
-            // Its error names file and type.
+            // `dense` gives the error, which names file and type.
             tensor.dense()?;
         }
         let shape = tensor.shape();
@@ -230,7 +230,8 @@ impl Weight {
                 .ok_or_else(|| Error::Malformed("a tensor without bytes".into()))?;
             return Ok(Weight::Dense(Tensor::packed(context, dtype, shape, storage)));
         };
-        // A vector is one row; of more dimensions than a stack has, all but the last are rows.
+        // A vector is one row. With more dimensions than a stack has, all but the last count as
+        // rows.
         let (n, k) = tensor.matrix()?;
         let shape = if matches!(shape.len(), 2 | 3) { shape } else { &[n, k] };
         let pitch = quantized::pitch(context, format, shape)?;
@@ -248,7 +249,7 @@ impl Weight {
     }
 }
 
-/// Planes of so many bytes, streamed to the device.
+/// Streams planes of these sizes in bytes to the device.
 fn load_planes(
     context: &Context,
     tensor: &tilewise_files::Tensor<'_>,
@@ -275,10 +276,9 @@ fn load_planes(
 
 impl QuantizedTensor {
     /// Loads a quantized matrix, or a stack of them, from a `.safetensors` file or a sharded model,
-    /// by its prefix. `expected` is the format, as far as the caller knows it
-    /// (`&QuantFormat::NVFP4.into()`, `&Expected::default()`). It decides when the file fits
-    /// several formats. The whole file is read; for several tensors, or a large file, open
-    /// [`Weights`].
+    /// by its prefix. `expected` is the format if you know it (`&QuantFormat::NVFP4.into()`), or
+    /// else `&Expected::default()`. It decides if the file fits several formats. The whole file is
+    /// read; for several tensors, or a large file, open [`Weights`].
     ///
     /// ```no_run
     /// use tilewise::model::Expected;

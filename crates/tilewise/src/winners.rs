@@ -1,4 +1,4 @@
-//! The winners of the tuner, in memory and as text, also in a file: one per adapter.
+//! The winners of the tuner, in memory and as text. Each adapter has a file with its text:
 //!
 //! ```text
 //! tilewise tuned kernels<TAB>1<TAB>vulkan NVIDIA H200<TAB>NVIDIA 580.159.04<TAB>5f0c…
@@ -8,11 +8,11 @@
 //! ```
 //!
 //! The first line holds the version of this format, the adapter, its driver, and a hash of the
-//! kernels. (A context that uses kernels in MSL has a file of its own, `tuned-…-msl.txt`.) A file
-//! that is not as expected in any of this is ignored as a whole, with a warning, and replaced by
-//! the next winner; a text that a program hands over is refused. The file is written by renaming,
-//! so that it is always whole, and under a lock, so that processes that tune at the same time keep
-//! each other's winners.
+//! kernels. (A context that uses kernels in MSL has a file of its own, `tuned-…-msl.txt`.) If any
+//! of this is not as expected, a file is ignored as a whole, with a warning, and replaced by the
+//! next winner; a text that a program hands over is refused. The file is written by renaming, which
+//! keeps it whole, and under a lock, which keeps the winners of other processes that tune at the
+//! same time.
 
 mod class;
 
@@ -31,7 +31,7 @@ use tilewise_core::plan::Forced;
 use tilewise_core::{Caps, DType, Problem};
 use tilewise_shaders::FILES;
 
-/// The winner of each problem class; none where that is the planner.
+/// The winner of each problem class; none if the planner's choice won.
 type Entries = BTreeMap<String, Option<Forced>>;
 
 const MAGIC: &str = "tilewise tuned kernels";
@@ -42,7 +42,7 @@ const CHECKSUM: &str = "checksum\t";
 const NO_FOLDER: &str =
     "there is no folder for it (ContextOptions::tuned, TILEWISE_TUNED, TILEWISE_CACHE_DIR)";
 
-/// The tuner's results on a device, and where they are kept.
+/// The tuner's results on a device, and the file in which they are kept.
 pub(crate) struct Winners {
     known: Mutex<Entries>,
     header: Header,
@@ -51,13 +51,13 @@ pub(crate) struct Winners {
 }
 
 impl Winners {
-    /// None as yet, on a device that does not tune.
+    /// No winners, for the CPU executor, which does not tune.
     pub(crate) fn of_cpu(library: &Library) -> Self {
         let header = Header::new("cpu", String::new(), library);
         Winners { known: Mutex::default(), header, file: None }
     }
 
-    /// The winners that the folder, if there is one, holds for this adapter among these kernels.
+    /// Reads the winners for this adapter and these kernels from the folder, if there is one.
     pub(crate) fn open(folder: Option<&Path>, info: &wgpu::AdapterInfo, library: &Library) -> Self {
         let adapter = format!("{} {}", adapter::backend_name(info.backend), info.name);
         let header = Header::new(&adapter, adapter::driver(info), library);
@@ -71,19 +71,20 @@ impl Winners {
         Winners { known: Mutex::new(known), header, file }
     }
 
-    /// All of them, as a file has them.
+    /// All winners, in the form of the file.
     pub(crate) fn text(&self) -> String {
         self.header.text(&lock(&self.known))
     }
 
-    /// Adds those of such a text. The error says why it is not one of this adapter's.
+    /// Adds the winners of a text. The error says why the text is not for this adapter.
     pub(crate) fn add_text(&self, text: &str) -> Result<(), String> {
         let entries = self.header.parse(text)?;
         lock(&self.known).extend(entries);
         Ok(())
     }
 
-    /// The kernel that won the problem's class, if that was tuned and is not the planner's choice.
+    /// The kernel that won the problem's class. None if the class was not tuned, or the planner
+    /// won.
     pub(crate) fn of(&self, problem: &Problem, caps: &Caps) -> Option<Forced> {
         let known = lock(&self.known);
         if known.is_empty() {
@@ -96,8 +97,8 @@ impl Winners {
         lock(&self.known).insert(class.to_owned(), winner);
     }
 
-    /// Adds a winner to the file, and gives its path. Else it says why not: there is no file, or it
-    /// cannot be written, which is a warning too.
+    /// Adds a winner to the file, and gives its path. The error says why not: there is no file, or
+    /// it cannot be written, which is logged as a warning, too.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn save(&self, class: &str, winner: Option<Forced>) -> Result<PathBuf, String> {
         let file = self.file.as_deref().ok_or(NO_FOLDER)?;
@@ -110,7 +111,8 @@ impl Winners {
     }
 }
 
-/// Where there are kernels in MSL, who wins is another question, and answered in another file.
+/// The name of an adapter's file. Contexts with kernels in MSL have other winners, and a file of
+/// their own.
 fn file_name(adapter: &str, library: &Library) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = adapter.chars().map(plain).collect();
@@ -141,7 +143,8 @@ impl Header {
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        // Held until the end of the function; a file of its own, because the other is replaced.
+        // The lock is held until the end of the function. It has its own file, because `file` is
+        // replaced.
         let guard = std::fs::File::create(file.with_extension("lock"))?;
         guard.lock()?;
         let mut entries = self.read(file).unwrap_or_default();
@@ -223,7 +226,7 @@ fn kernels(library: &Library) -> u64 {
     })
 }
 
-/// FNV-1a: unlike the standard library's hashes the same in every build and run.
+/// FNV-1a, which is the same in every build and run, unlike the standard library's hashes.
 struct Fnv(u64);
 
 impl Default for Fnv {

@@ -22,8 +22,8 @@ pub(crate) struct GroupedArgs {
     /// with 0; u32, i32, u64 or i64
     #[arg(long, value_name = "OFFS")]
     pub(crate) offsets: Option<Source>,
-    /// How many rows of each entry of A count, its first ones: G numbers up to M, u32, i32, u64 or
-    /// i64
+    /// How many rows of each entry of A count, from the first on: G numbers up to M; u32, i32, u64
+    /// or i64
     #[arg(long, value_name = "COUNTS")]
     pub(crate) masked: Option<Source>,
     /// [M,N] or [G,M,N], in FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced,
@@ -33,7 +33,7 @@ pub(crate) struct GroupedArgs {
     /// B holds transposes: [G,N,K], as quantized weights always do
     #[arg(long)]
     pub(crate) transpose_b: bool,
-    /// Element type of C [default: that of A and B where they agree, else f32; that of A beside
+    /// Element type of C [default: that of A and B if they agree, else f32; that of A beside
     /// quantized weights]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
@@ -56,17 +56,18 @@ pub(crate) struct GatherMatmulArgs {
     /// The row of X for each row of Y: u32, i32, u64 or i64 [default: every row of X in its order]
     #[arg(long, value_name = "L")]
     pub(crate) lhs_indices: Option<Source>,
-    /// The matrix of W for each row of Y [default: every matrix of W in its order]. As many as L,
-    /// or one of the two names a single index, which serves all. An index beyond W is an error
+    /// The matrix of W for each row of Y [default: every matrix of W in its order]. R has as many
+    /// indices as L, or one of the two has a single index, which serves all. An index beyond W is
+    /// an error
     #[arg(long, value_name = "R")]
     pub(crate) rhs_indices: Option<Source>,
-    /// R does not decrease, so that nothing is sorted
+    /// R does not decrease: nothing needs sorting
     #[arg(long)]
     pub(crate) sorted: bool,
     /// W holds transposes: [E,N,K], as quantized weights always do
     #[arg(long)]
     pub(crate) transpose_b: bool,
-    /// Element type of Y [default: that of X and W where they agree, else f32; that of X beside
+    /// Element type of Y [default: that of X and W if they agree, else f32; that of X beside
     /// quantized weights]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
@@ -80,7 +81,7 @@ pub(crate) struct MoeArgs {
     /// [T,H], a row for each token
     #[arg(value_name = "X")]
     pub(crate) x: Source,
-    /// [T,E], of the router
+    /// Logits of the router, [T,E]
     #[arg(value_name = "LOGITS")]
     pub(crate) logits: Source,
     /// [E,F,H], floats or quantized weights
@@ -101,13 +102,13 @@ pub(crate) struct MoeArgs {
     /// How logits become scores. After a sigmoid the weights of a token do not sum to 1
     #[arg(long, value_name = "SCORING", default_value = "softmax")]
     pub(crate) scoring: ScoringArg,
-    /// Format of GATE, where it differs from --format
+    /// Format of GATE, if it differs from --format
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub(crate) gate_format: Option<QuantFormat>,
-    /// Format of UP, where it differs from --format
+    /// Format of UP, if it differs from --format
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub(crate) up_format: Option<QuantFormat>,
-    /// Format of DOWN, where it differs from --format
+    /// Format of DOWN, if it differs from --format
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub(crate) down_format: Option<QuantFormat>,
     /// Element type of Y [default: that of X]
@@ -140,7 +141,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// All that is said of weights, whose format may differ from the others'.
+    /// The options' facts about weights; `own` is a format for these weights alone.
     pub(crate) fn expected(&self, own: Option<QuantFormat>) -> Expected {
         self.known.expected(own.or(self.format))
     }

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result, warn};
 use tilewise_core::problem::DType;
 use tilewise_files::Scalar;
 
-/// Contents of a file as they stand there.
+/// An array as its file holds it.
 #[derive(Debug, PartialEq)]
 struct Raw {
     scalar: Scalar,
@@ -31,7 +31,8 @@ pub(crate) struct Array {
 }
 
 impl Raw {
-    /// Floats keep their type; f64 becomes f32, with a warning on stderr. `name` is for messages.
+    /// Converts floats: they keep their type, except that f64 becomes f32, with a warning on
+    /// stderr. `name` is for messages.
     fn into_array(self, name: &str) -> Result<Array> {
         let Raw { scalar, shape, bytes } = self;
         match scalar {
@@ -54,7 +55,7 @@ impl Raw {
         }
     }
 
-    /// Offsets, counts or indices: a vector of integers of 32 or 64 bits.
+    /// Converts offsets, counts or indices: a vector of integers of 32 or 64 bits.
     fn into_words(self, name: &str, [one, many]: [&str; 2]) -> Result<Vec<u32>> {
         if self.shape.len() != 1 {
             return Err(Failure::other(format!(
@@ -94,7 +95,7 @@ impl Raw {
     }
 }
 
-/// f64 to f32, and how many finite values became infinite.
+/// Narrows f64 to f32, and counts the finite values that became infinite.
 fn narrow(bytes: &[u8]) -> (Vec<u8>, usize) {
     let mut overflowed = 0;
     let mut narrowed = Vec::with_capacity(bytes.len() / 2);

@@ -1,4 +1,4 @@
-//! Where a result is written: whole, or not at all.
+//! Destinations of results. A result is written whole, or not at all.
 
 use super::Array;
 use super::source::{Source, extension, folder};
@@ -16,7 +16,7 @@ enum Kind {
     Safetensors,
 }
 
-/// Name of a tensor that the command line gives none.
+/// Name of a tensor if the command line gives none.
 const UNNAMED: &str = "c";
 
 /// The destination of a result.
@@ -70,7 +70,7 @@ impl Sink {
         Sink { tensor: self.tensor.or_else(|| Some(name.to_owned())), ..self }
     }
 
-    /// Whether the file can hold elements of `dtype`; told before anything is computed.
+    /// Checks that the file can hold elements of `dtype`. Call it before anything is computed.
     pub(crate) fn admit(&self, dtype: DType) -> std::result::Result<(), String> {
         if self.kind == Kind::Npy && Npy::header(dtype, &[]).is_none() {
             return Err(format!(
@@ -102,7 +102,7 @@ impl Sink {
         if !folder.is_dir() {
             return refuse(format!("there is no folder {}", folder.display()));
         }
-        // Replacing a device or a pipe by a file is never what was meant.
+        // Nobody means to replace a device or a pipe by a file.
         match std::fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_dir() => refuse("is a folder".into()),
             Ok(metadata) if !metadata.is_file() => {

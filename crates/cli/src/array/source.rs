@@ -1,4 +1,4 @@
-//! Where arrays and weights are read from: `FILE.npy`, or a tensor of a model, `MODEL#TENSOR`.
+//! Sources of arrays and weights: `FILE.npy`, or a tensor of a model, `MODEL#TENSOR`.
 
 use super::{Array, Raw};
 use crate::failure::{Failure, Result, dense};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tilewise_core::{Error, QuantFormat};
 use tilewise_files::{Expected, Kind, Model, Npy, Scalar, Tensor};
 
-/// How the names of files with tensors end. A `#` after them names a tensor.
+/// Extensions of files with tensors. A `#` after them names a tensor.
 const MODELS: [&str; 3] = ["safetensors", "gguf", "json"];
 
 /// A file or a folder, and the tensor in it.
@@ -44,8 +44,8 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
-    /// Whether a file that exists, by its canonical path, is this one, or lies among the files of
-    /// this model of several.
+    /// Whether an existing file, given by its canonical path, is this file, or one of the files of
+    /// this model.
     pub(super) fn holds(&self, file: &Path) -> bool {
         let is_file = |path: &Path| std::fs::canonicalize(path).is_ok_and(|path| path == file);
         let others: &[&str] = match extension(&self.path) {
@@ -109,12 +109,13 @@ impl Source {
         self.raw()?.into_words(&self.to_string(), ["index", "indices"])
     }
 
-    /// Whether it is a file of one array, without names.
+    /// Whether this is a file with one unnamed array.
     pub(crate) fn is_npy(&self) -> bool {
         extension(&self.path) == "npy"
     }
 
-    /// A name for what is made of it: the tensor's, else the file's without extension and folders.
+    /// A name for a result made of this source: the tensor's name, else the file's without
+    /// extension and folders.
     pub(crate) fn stem(&self) -> String {
         self.tensor.clone().unwrap_or_else(|| {
             self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
@@ -124,8 +125,8 @@ impl Source {
     /// Opens the model that the file or folder holds.
     pub(crate) fn model(&self) -> Result<Model> {
         // SAFETY: whoever starts the program leaves its inputs alone while it runs, as with other
-        // programs that map files. An output that is one of the inputs is written under another
-        // name first, and renamed.
+        // programs that map files. If an output is one of the inputs, it is first written under
+        // another name, and then renamed.
         let model = unsafe { Model::map(&self.path) };
         model.map_err(|error| {
             let hint = match self.path.is_file() && !MODELS.contains(&extension(&self.path)) {
@@ -136,8 +137,8 @@ impl Source {
         })
     }
 
-    /// The named tensor; else the only matrix, quantized if there is one. Where several formats fit
-    /// it, and one of them alone gives rows of length `k`, it is in that one.
+    /// The named tensor, or else the only matrix, quantized if there is a quantized one. If several
+    /// formats fit it, and only one of them gives rows of length `k`, it is in that format.
     pub(crate) fn matrix<'m>(
         &self,
         model: &'m Model,
@@ -171,7 +172,7 @@ impl Source {
         Ok(found?)
     }
 
-    /// The only matrix, quantized if there is one.
+    /// The only quantized matrix, or else the only matrix.
     fn only_matrix<'m>(&self, model: &'m Model) -> Result<Tensor<'m>> {
         let of =
             |wanted: fn(&Tensor<'_>) -> bool| model.tensors().filter(wanted).collect::<Vec<_>>();
@@ -185,9 +186,9 @@ impl Source {
         }
     }
 
-    /// The only one of some tensors.
+    /// The tensor, if there is only one.
     fn only<'m>(&self, tensors: Vec<Tensor<'m>>) -> Result<Tensor<'m>> {
-        /// Names in a message.
+        /// The most names in a message.
         const SHOWN: usize = 8;
         let file = self.path.display();
         let names: Vec<&str> = tensors.iter().map(Tensor::name).take(SHOWN).collect();
@@ -248,7 +249,7 @@ impl Source {
     }
 }
 
-/// Opens a regular file, and tells its length.
+/// Opens a regular file, and gives its length.
 fn open(path: &Path) -> Result<(File, u64)> {
     let failed = |error: std::io::Error| Failure::Other(format!("{}: {error}", path.display()));
     let metadata = std::fs::metadata(path).map_err(failed)?;

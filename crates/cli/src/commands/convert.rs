@@ -42,7 +42,8 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
         }
     }
     let steps = steps(&model, args)?;
-    // A model that is in the format already is copied, unless the options leave out what is not.
+    // A model that is already in the format is copied, unless the options leave out tensors that
+    // could be converted.
     let is_in_it = |step: &Step<'_>| args.format.is(step.tensor.kind());
     let copied = steps.iter().any(is_in_it)
         && !model.tensors().any(|tensor| args.format.refusal(&tensor).is_none());
@@ -61,7 +62,7 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     });
     bar.finish_and_clear();
     done.map_err(|error| match error {
-        // The writer names tensors, not the file that they come from.
+        // The writer's error names tensors, but not the file that they come from.
         Error::Unsupported(why) => {
             let other = steps
                 .iter()
@@ -80,7 +81,7 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     report(&steps, model.tensors().len(), args, written, out)
 }
 
-/// A tensor on its way.
+/// A tensor that is converted or copied.
 struct Step<'m> {
     tensor: Tensor<'m>,
     /// Whether `--only` and `--except` leave it in.
@@ -91,7 +92,7 @@ struct Step<'m> {
     deviation: Cell<Deviation>,
 }
 
-/// Whether the name of a tensor contains a text: the one that `inspect` shows, or that of its
+/// Whether the name of a tensor contains a text: the name that `inspect` shows, or the name of its
 /// numbers or codes in the file.
 fn is_named(tensor: &Tensor<'_>, text: &str) -> bool {
     tensor.name().contains(text) || tensor.stored_name().contains(text)
@@ -120,7 +121,7 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
     model.tensors().filter(|tensor| !named(tensor, &args.skip)).map(step).collect()
 }
 
-/// This tensor, in the expected format if the file leaves its format open.
+/// The tensor, in the expected format if the file leaves its format open.
 fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Result<Tensor<'m>> {
     match tensor.kind() {
         Kind::Unclear(error) if expected.is_empty() => match error {
@@ -134,11 +135,12 @@ fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Resul
     }
 }
 
-/// The error where no tensor can be converted.
+/// The error if no tensor can be converted.
 fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
-    /// Reasons in the message.
+    /// The most reasons in the message.
     const SHOWN: usize = 3;
-    // Selected tensors first, and of these matrices: that a vector is no matrix is no news.
+    // Selected tensors come first, and matrices before others: that a vector is no matrix is no
+    // news.
     let mut ordered: Vec<_> = steps.iter().collect();
     ordered.sort_by_key(|step| Reverse((step.selected, is_of_weights(step.tensor.shape()))));
     let reason = |step: &Step<'_>| Some(format!("{}: {}", step.tensor.name(), step.kept.as_ref()?));
@@ -181,7 +183,7 @@ impl<'m> Step<'m> {
         })
     }
 
-    /// Bytes that it takes in the new file.
+    /// Bytes of the tensor in the new file.
     fn size_after(&self, target: Target) -> Result<u64> {
         if self.kept.is_some() {
             return Ok(self.tensor.sizes()?.iter().map(|&size| size as u64).sum());
@@ -191,8 +193,8 @@ impl<'m> Step<'m> {
     }
 }
 
-/// The old file's metadata; of GGUF's, no arrays: how many are left out. The writer drops its
-/// formats.
+/// The old file's metadata without GGUF's arrays, and the number of these arrays. The writer drops
+/// entries about formats.
 fn metadata(model: &Model) -> (BTreeMap<String, String>, usize) {
     let plain = model.metadata().map(|(key, value)| (key.to_owned(), value.to_owned()));
     let mut kept: BTreeMap<String, String> = plain.collect();
@@ -238,7 +240,7 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
     Ok(())
 }
 
-/// `count` tensors are in the model.
+/// Writes the report; `count` is the number of tensors in the model.
 fn report(
     steps: &[Step<'_>],
     count: usize,

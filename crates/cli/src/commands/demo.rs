@@ -1,5 +1,5 @@
 //! `tilewise demo`: a layer of all-MiniLM-L6-v2, multiplied in three ways. `demo/` holds the data
-//! and where it comes from.
+//! and says where it comes from.
 
 use crate::args::DemoArgs;
 use crate::array::shape_text;
@@ -18,7 +18,7 @@ const DATA: &[u8] = include_bytes!("../../demo/minilm.safetensors");
 /// Element type of the data.
 const STORED: DType = DType::F16;
 
-/// The layer and what enters it.
+/// The layer and its inputs.
 struct Layer {
     /// W \[N,K\].
     weight: Vec<u8>,
@@ -110,7 +110,7 @@ fn dense(context: &Context, layer: &Layer) -> Result<Checked> {
 }
 
 /// Like [`dense`], with quantized weights. The oracle computes with the weights that the codes
-/// stand for, so the error is that of the product alone.
+/// stand for, so the error is only that of the product.
 fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
     let weights = quantize(
         &decode(STORED, &layer.weight)?,
@@ -132,8 +132,8 @@ fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
     Ok((measured, error))
 }
 
-/// The rows of W cut into as many parts as there are sentences, as for a mixture of experts that
-/// sends each sentence to an expert.
+/// Cuts the rows of W into one part for each sentence, like a mixture of experts that sends each
+/// sentence to its own expert.
 fn grouped(context: &Context, layer: &Layer) -> Result<Checked> {
     let groups = layer.ends.len();
     let x = Tensor::from_bytes(context, STORED, &layer.tokens, &[layer.m, layer.k])?;

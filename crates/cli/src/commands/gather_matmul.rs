@@ -87,7 +87,7 @@ struct Indices {
 }
 
 impl Indices {
-    /// Reads indices below `count`; all of them where there is no file.
+    /// Reads indices, which must be below `count`; without a file, takes all in order.
     fn read(source: Option<&Source>, count: usize, has: &str, of: [&str; 2]) -> Result<Self> {
         let there = format!("{has} {}", counted(count, of));
         let Some(source) = source else {
@@ -107,7 +107,7 @@ impl Indices {
         }
     }
 
-    /// Fails where they decrease.
+    /// Fails if the indices decrease.
     fn check_order(&self) -> Result<()> {
         match self.all.windows(2).position(|pair| pair[1] < pair[0]) {
             Some(at) => Err(Failure::Other(format!(
@@ -121,7 +121,7 @@ impl Indices {
         }
     }
 
-    /// Makes both lists equally long: a single index serves all of the others.
+    /// Makes both lists equally long: a single index is repeated for all of the others.
     fn joined(self, other: Indices) -> Result<[Vec<u32>; 2]> {
         match (self.all.len(), other.all.len()) {
             (one, two) if one == two => Ok([self.all, other.all]),
@@ -135,7 +135,7 @@ impl Indices {
     }
 }
 
-/// The product in f64.
+/// Computes the product in f64.
 fn expected(
     args: &GatherMatmulArgs,
     context: &Context,
@@ -146,7 +146,7 @@ fn expected(
 ) -> Result<Approx> {
     let [k, n] = w.k_and_n(args.transpose_b);
     let (numbers, errors) = w.wide(context, x.dtype)?;
-    // Quantized weights are transposed already, so that errors are.
+    // Quantized weights are transposed already, and so are their errors.
     let numbers = match w.is_transposed(args.transpose_b) {
         true => numbers,
         false => transposed(&numbers, [k, n]),

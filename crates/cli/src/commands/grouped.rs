@@ -56,8 +56,8 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// The ends of the groups, or a count for each entry of A, or of B where A has one for all, none of
-/// them beyond the rows of an entry.
+/// The ends of the groups, or a count of rows for each entry of A (of B, if A has one entry for
+/// all). No count exceeds the rows of an entry.
 fn numbers(args: &GroupedArgs, a: &Array, b: &Stack) -> Result<Vec<u32>> {
     if let Some(ends) = &args.offsets {
         return ends.read_offsets();

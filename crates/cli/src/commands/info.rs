@@ -33,14 +33,14 @@ pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Whether products are planned with kernels in MSL too.
+/// Whether products are planned with kernels in MSL, too.
 fn has_msl(adapter: &AdapterDescription) -> bool {
     let library = adapter.library(&ContextOptions::from_env().unwrap_or_default());
     adapter.backend != "cpu"
         && library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
 }
 
-/// The version of Metal's language, which only a device tells.
+/// The version of Metal's language. It takes a device to tell.
 fn msl_version(adapter: &AdapterDescription) -> Option<u32> {
     let options = ContextOptions::from_env().ok()?.adapter(&adapter.name);
     let context =
@@ -48,19 +48,19 @@ fn msl_version(adapter: &AdapterDescription) -> Option<u32> {
     context.caps().msl_version
 }
 
-/// A kernel and, when the adapter's limits exclude it, why.
+/// A kernel, and the reason if the adapter's limits exclude it.
 struct Admission {
     name: String,
     rejected: Option<String>,
 }
 
-/// All kernels; those of the CPU executor are not in the table.
+/// All kernels of an adapter. The CPU executor's kernel is in no library.
 fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
     if adapter.backend == "cpu" {
         return vec![Admission { name: CPU_KERNEL.into(), rejected: None }];
     }
-    // Only the limits of the adapter are asked for, so that any problems do of which each kernel
-    // has work in one.
+    // Only the limits of the adapter matter here, so any problems will do, as long as each kernel
+    // takes one of them.
     let plain = |dtype| Problem::dense(dtype, 1024, 1024, 1024);
     let half = plain(DType::F16);
     let weights = Operand::packed(Format::Quantized(QuantFormat::MXFP4), 1, 1024, 1024).t();
@@ -90,7 +90,7 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
     variants.map(admission).collect()
 }
 
-/// The limits and what they are called in text; JSON uses the names of the fields.
+/// The limits, with their names in JSON and in text.
 fn limits(caps: &Caps) -> [(&'static str, &'static str, u64); 7] {
     [
         ("max_workgroup_bytes", "bytes of workgroup memory", caps.max_workgroup_bytes.into()),

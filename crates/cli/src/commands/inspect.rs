@@ -73,7 +73,7 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Says how many tensors are unclear, and how to say the formats that are left open.
+/// Warns of unclear tensors: how many there are, and how to say the formats that are left open.
 fn warn_of_unclear(unclear: &BTreeMap<&str, Error>, count: usize) {
     if unclear.is_empty() {
         return;
@@ -140,7 +140,7 @@ fn known<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) -> Size 
 /// Warns of planes of quantized weights that stand alone. Weights beside them are read as plain
 /// numbers.
 pub(super) fn warn_of_strays<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) {
-    /// Names in a message.
+    /// The most names in the message.
     const SHOWN: usize = 4;
     let strays: Vec<&str> =
         tensors.into_iter().filter(|tensor| tensor.is_stray()).map(Tensor::name).collect();
@@ -162,7 +162,7 @@ pub(super) struct Size {
 
 impl Size {
     pub(super) fn of(tensor: &Tensor<'_>) -> Self {
-        // With an extent of 0, the others may be as large as they like.
+        // If an extent is 0, the product of the others may exceed any number.
         let elements = tensor
             .shape()
             .iter()
@@ -189,7 +189,7 @@ impl std::iter::Sum for Size {
     }
 }
 
-/// `unclear` has the errors of unclear tensors.
+/// The JSON of a model; `unclear` has the errors of unclear tensors.
 fn to_json(model: &Model, tensors: &[Tensor<'_>], unclear: &BTreeMap<&str, Error>) -> Json {
     let tensor_json = |tensor: &Tensor<'_>| {
         let class = match tensor.kind() {

@@ -76,8 +76,8 @@ fn batch(array: &Array) -> Option<usize> {
     (array.shape.len() == 3).then(|| array.shape[0])
 }
 
-/// C0 as often as the result has entries, when it is one matrix; beta multiplies what the output
-/// starts from, which has them all.
+/// Repeats C0 for each entry of the result, if C0 is one matrix: the output starts as C0, and has
+/// all entries.
 fn repeated(old: Array, batch: Option<usize>) -> Result<Array> {
     let (Some(batch), &[rows, cols] | &[1, rows, cols]) = (batch, old.shape.as_slice()) else {
         return Ok(old);

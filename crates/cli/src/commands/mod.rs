@@ -17,7 +17,7 @@ use crate::args::Command;
 use crate::failure::Result;
 use std::io::Write;
 
-/// Runs a command; what it prints goes to `out`.
+/// Runs a command, which prints to `out`.
 pub(crate) fn run(command: Command, out: &mut dyn Write) -> Result<()> {
     match command {
         Command::Info(args) => info::run(&args, out),

@@ -42,7 +42,7 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     let y = Tensor::zeros(&context, out_dtype, &x.shape)?;
     layer.forward_into(&x_tensor, &logits_tensor, &y)?;
     let ([h, f], experts) = (all[0].k_and_n(true), all[0].matrices());
-    // Only the three products count.
+    // Only the three products count as operations.
     let flops = 6.0 * (x.shape[0] * args.top_k) as f64 * h as f64 * f as f64;
     let plans = layer.plans(&x_tensor, &logits_tensor)?;
     let measured = product::measured(&context, &plans, flops, |pass| match pass {
@@ -74,7 +74,7 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     )
 }
 
-/// Fails where something is said of the format of dense weights alone.
+/// Refuses options about formats if the weights that they are about are all dense.
 fn check_said(args: &MoeArgs, all: &[Stack; 3]) -> Result<()> {
     let all: Vec<_> = all.iter().zip([&args.gate, &args.up, &args.down]).collect();
     let own = [args.gate_format, args.up_format, args.down_format];
@@ -88,7 +88,7 @@ fn check_said(args: &MoeArgs, all: &[Stack; 3]) -> Result<()> {
     Stack::check_said(&common.known.expected(None), &all)
 }
 
-/// The layer in f64.
+/// Computes the layer in f64.
 fn expected(
     args: &MoeArgs,
     context: &Context,

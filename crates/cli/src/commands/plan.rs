@@ -44,7 +44,8 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Packed operands of the given extents, and weights as the library stores them.
+/// The problem of packed operands with the given extents. Weights are laid out as the library
+/// stores them.
 fn problem(args: &PlanArgs) -> Result<Problem> {
     let PlanArgs { m, n, k, .. } = *args;
     let matrices = args.groups.unwrap_or(1);
@@ -79,7 +80,7 @@ fn problem(args: &PlanArgs) -> Result<Problem> {
     Ok(Problem { a, b, grouping, precision: args.precision, ..dense })
 }
 
-/// Prepares operands, as the library does, and says what was copied, a line for each.
+/// Prepares operands as the library does. Gives a line about each copy.
 fn prepared(
     args: &PlanArgs,
     problem: &mut Problem,
@@ -92,7 +93,7 @@ fn prepared(
             Role::A => (problem.a, problem.m),
             _ => (problem.b, problem.n),
         };
-        // The library prepares dense operands for a precision, and weights for all.
+        // The library prepares dense operands for one precision, and quantized weights for all.
         let precision = match operand.format {
             Format::Dense(_) => problem.precision,
             Format::Quantized(_) => Precision::F32,

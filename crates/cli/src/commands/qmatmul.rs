@@ -26,7 +26,7 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     let model = args.weights.model()?;
     let expected = args.known.expected(args.format);
     let tensor = args.weights.matrix(&model, &expected, x.shape.last().copied())?;
-    // Its shape is that of one of its parts.
+    // The shape of an unclear tensor is that of one of its parts.
     if let Kind::Unclear(error) = tensor.kind() {
         return Err(error.clone().into());
     }

@@ -18,7 +18,7 @@ pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// All formats.
+/// The table of all formats.
 fn formats() -> String {
     let columns = [
         ("format", TEXT),
@@ -82,7 +82,7 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
     Ok(())
 }
 
-/// Fails if a weight lies further from what its code stands for than the format can explain.
+/// Fails if a weight differs from the number of its code by more than the format can explain.
 fn check(stored: &Stored<'_>, format: QuantFormat, k: usize) -> tilewise_files::Result<()> {
     let block = format.block() as usize;
     let rows = stored.values.len() / k;

@@ -1,4 +1,5 @@
-//! Wrong input is refused: with its own message, the right exit status, and no file left behind.
+//! Tests that wrong input is refused, with its own message, the right exit status, and no file left
+//! behind.
 
 use crate::bench::{Bench, adapters, numbers};
 
@@ -118,8 +119,8 @@ fn choices_that_do_not_exist() {
 #[test]
 fn bf16_needs_safetensors() {
     let bench = bench();
-    // Asked for in so many words, it is a usage error; by way of the operands' type, it is found
-    // when they are read.
+    // If --out-dtype asks for the type, it is a usage error. If the operands have it, the error is
+    // found when they are read.
     assert!(bench.fail(2, "matmul a.npy b.npy -o c.npy --out-dtype bf16").contains("bf16"));
     bench.succeed("matmul a.npy b.npy -o brain.safetensors --out-dtype bf16 --adapter cpu");
     let line = "matmul brain.safetensors brain.safetensors --transpose-b -o c.npy";
@@ -183,7 +184,7 @@ fn an_input_is_not_overwritten() {
     bench.refuses("qmatmul x.npy gptq-4bit -o x.npy --adapter cpu", &["x.npy", "is read from it"]);
 }
 
-/// A model whose files are links, as in Hugging Face's cache, and one in parts.
+/// Tests a model whose files are links, as in Hugging Face's cache, and a model in parts.
 #[cfg(unix)]
 #[test]
 fn an_input_behind_links_is_not_overwritten() {
@@ -208,6 +209,6 @@ fn an_input_behind_links_is_not_overwritten() {
             &["is read from it; name another output"],
         );
     }
-    // Beside a whole file, others are no part of it.
+    // Other files beside a model in one file are no part of it.
     bench.succeed("convert gguf/all.gguf gguf/old.safetensors --format f16");
 }

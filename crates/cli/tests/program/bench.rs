@@ -9,7 +9,7 @@ use tilewise_core::DType;
 use tilewise_files::Output;
 use tilewise_tests::Program;
 
-/// A folder of its own for a test, and the program run in it.
+/// A test's own folder, and the program that runs in it.
 pub(crate) struct Bench {
     program: Program,
 }
@@ -27,7 +27,7 @@ impl Bench {
         self.npy_bytes(name, "<f4", shape, &bytes);
     }
 
-    /// Writes a `.npy` file, right or lying.
+    /// Writes a `.npy` file, whose header may be wrong.
     pub(crate) fn npy_bytes(&self, name: &str, descr: &str, shape: &[usize], bytes: &[u8]) {
         let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
         let header =
@@ -82,7 +82,7 @@ impl Bench {
             .unwrap();
     }
 
-    /// Copies a file or a folder kept beside the tests into the folder.
+    /// Copies a file or a folder that is kept beside the tests into this folder.
     pub(crate) fn take(&self, name: &str) {
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
         if kept.is_dir() {
@@ -100,7 +100,7 @@ impl Bench {
         let mut bytes = std::fs::read(kept).unwrap();
         let name =
             bytes.windows(tensor.len()).position(|bytes| bytes == tensor.as_bytes()).unwrap();
-        // After the name: how many dimensions, and two of them.
+        // The name is followed by the number of dimensions and by two dimensions.
         bytes[name + tensor.len() + 4 + 16..][..4].copy_from_slice(&number.to_le_bytes());
         std::fs::write(self.path(file), bytes).unwrap();
     }
@@ -160,8 +160,8 @@ impl Bench {
         assert_eq!(self.files(), before, "{line}");
     }
 
-    /// Runs the program and expects the exit status `status` and, for 1, one line on stderr; gives
-    /// what it says there.
+    /// Runs the program and expects the exit status `status` and, for 1, one line on stderr. Gives
+    /// the text on stderr.
     pub(crate) fn fail(&self, status: i32, line: &str) -> String {
         let stderr = self.program.fail(status, line);
         if status == 1 {
@@ -200,8 +200,8 @@ pub(crate) fn every_adapter() -> Vec<String> {
     all
 }
 
-/// Every Vulkan adapter: the first word of its name. Their absence is printed. It is a failure
-/// where `TILEWISE_REQUIRE` lists `vulkan`, or one of the software adapters.
+/// The first word of the name of every Vulkan adapter. If there is none, this is printed; it is a
+/// failure if `TILEWISE_REQUIRE` lists `vulkan`, or one of the software adapters.
 fn gpus() -> Vec<String> {
     let info: serde_json::Value =
         serde_json::from_str(&Bench::new().succeed("info --json")).expect("JSON");

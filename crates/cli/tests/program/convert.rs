@@ -11,7 +11,7 @@ use tilewise_files::{Kind, Model, Output};
 use tilewise_tests::program::text;
 
 /// The weights of each tensor of floats, with the columns in W's order, and how far quantizing may
-/// have left each from its original. Names are those of layers.
+/// have moved each weight. Names are those of layers.
 fn weights(bench: &Bench, model: &str) -> BTreeMap<String, (Vec<f32>, Vec<f64>)> {
     let model = Model::open(bench.path(model)).unwrap();
     let mut all = BTreeMap::new();
@@ -45,8 +45,8 @@ fn weights(bench: &Bench, model: &str) -> BTreeMap<String, (Vec<f32>, Vec<f64>)>
     all
 }
 
-/// Converts, and holds each weight against its original, and the table against both. Returns the
-/// report.
+/// Converts, and compares each weight with its original, and the report's table with both. Returns
+/// the report.
 fn converts(bench: &Bench, model: &str, format: &str) -> String {
     let report = bench.succeed(&format!("convert {model} out.safetensors --format {format}"));
     let (before, after) = (weights(bench, model), weights(bench, "out.safetensors"));
@@ -124,8 +124,8 @@ fn whole_models() {
     assert_close(&bench.read_npy("y.npy").1, y, 1e-5);
 }
 
-/// A model: a matrix of numbers that 4 bits hold exactly, one whose K is no whole number of blocks,
-/// a vector, and a matrix of random numbers.
+/// A model: a matrix of numbers that 4 bits hold exactly, a matrix whose K is no whole number of
+/// blocks, a vector, and a matrix of random numbers.
 fn model(bench: &Bench) {
     let exact: Vec<f32> =
         (0..5 * 128).map(|at| (at * 7 % 16) as f32 * [0.25, 1.0, 4.0][at / 64 % 3]).collect();
@@ -138,7 +138,7 @@ fn model(bench: &Bench) {
     bench.safetensors("model.safetensors", &tensors);
 }
 
-/// Stacks of experts are converted as matrices are, and a layer takes them.
+/// Stacks of experts are converted like matrices, and a layer takes them.
 #[test]
 fn stacks_of_experts() {
     let bench = Bench::new();
@@ -161,7 +161,7 @@ fn stacks_of_experts() {
     let weights = ["gate", "up", "down"].map(|name| format!("out.safetensors#{name}")).join(" ");
     let line = format!("moe x.npy logits.npy {weights} --top-k 2 -o y.npy --adapter cpu --check");
     assert!(bench.succeed(&line).contains("within the bound"));
-    // And back, where none needs whole blocks.
+    // And back to dense types, none of which needs whole blocks.
     std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
     let report = converts(&bench, "q.safetensors", "f16");
     assert!(report.contains("tensors  4 of 4 converted"), "{report}");
@@ -189,7 +189,7 @@ fn there_and_back() {
         assert_eq!(after[name], before[name], "{name}");
     }
     assert_ne!(after["layers.0.random.weight"], before["layers.0.random"]);
-    // The metadata is kept, without the format that is no more.
+    // The metadata is kept, without the old format.
     for (file, expected) in
         [("q.safetensors", Some("affine-4bit-g64-f32")), ("out.safetensors", None)]
     {
@@ -212,7 +212,7 @@ fn there_and_back() {
     );
 }
 
-/// A shard is no whole model, though it may be inspected and its matrices multiplied with.
+/// A shard is no whole model, but it may be inspected, and its matrices may be multiplied.
 #[test]
 fn one_shard_of_several() {
     let bench = Bench::new();
@@ -366,7 +366,7 @@ fn vectors_become_rows() {
     }
 }
 
-/// Planes of quantized weights without the others are no weights.
+/// Some planes of quantized weights without the other planes are no weights.
 #[test]
 fn strays_are_kept() {
     let bench = Bench::new();
@@ -419,7 +419,7 @@ fn strays_are_kept() {
     assert!(bench.succeed("inspect lines.safetensors").contains("x\\ny"));
 }
 
-/// nvfp4 may have a factor of the whole matrix, which products and conversions multiply with.
+/// nvfp4 may have a factor of the whole matrix, which counts in products and conversions.
 #[test]
 fn a_factor_of_the_matrix_counts() {
     let bench = Bench::new();

@@ -91,7 +91,7 @@ fn json() {
     assert_eq!(json_of(&bench, "mlx")["metadata"], json!({ "format": "mlx" }));
 }
 
-/// Sizes are shown where the type's is known.
+/// Sizes are shown if the size of the type is known.
 #[test]
 fn types_of_unknown_size() {
     let bench = Bench::new();
@@ -196,7 +196,7 @@ fn unclear_tensors_are_shown_with_their_errors() {
     }
 }
 
-/// How many are unclear is told on stderr too, and the status is that of success.
+/// The number of unclear tensors is on stderr, too, and the status is that of success.
 #[test]
 fn unclear_tensors_are_counted() {
     let bench = Bench::new();
@@ -221,7 +221,7 @@ fn unclear_tensors_are_counted() {
     }
 }
 
-/// An option that is true of no tensor, where no format is open, was meant for another file.
+/// An option that fits no tensor is an error if no format is open: it was meant for another file.
 #[test]
 fn options_without_meaning_are_refused() {
     let bench = Bench::new();
@@ -254,7 +254,7 @@ fn options_without_meaning_are_refused() {
     }
 }
 
-/// `--format` names a format of the codes, whose type of numbers is something else.
+/// `--format` names a format of the codes; their type of numbers is something else.
 #[test]
 fn types_of_numbers_are_no_formats() {
     let bench = Bench::new();

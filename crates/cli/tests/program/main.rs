@@ -1,5 +1,5 @@
-//! Runs the program `tilewise` on files, on the CPU executor and on Vulkan where there is an
-//! adapter.
+//! Runs the program `tilewise` on files, on the CPU executor and, if there is an adapter, on
+//! Vulkan.
 
 mod bad_input;
 mod bench;

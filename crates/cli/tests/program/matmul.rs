@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, adapters, assert_close, numbers, product, transposed};
 
-/// Error admitted in an f32 product of small sums.
+/// The error admitted in an f32 product with small sums.
 const CLOSE: f64 = 1e-4;
 
 fn gelu(x: f64) -> f64 {
@@ -189,7 +189,7 @@ fn output_types_and_files() {
             "matmul brain.safetensors#y one.npy -o back.npy --adapter {adapter} --check"
         ));
         assert_close(&bench.read_npy("back.npy").1, &expected, 3e-2);
-        // The only tensor of a file needs no name; `c` is the one that we give.
+        // The only tensor of a file needs no name; the program calls it `c`.
         multiply("-o plain.safetensors");
         for operand in ["plain.safetensors", "plain.safetensors#c"] {
             bench.succeed(&format!("matmul {operand} one.npy -o back.npy --adapter {adapter}"));
@@ -249,8 +249,8 @@ fn the_report_names_adapter_kernel_time_and_rate() {
     }
 }
 
-/// Software has no matrix units that it would change anything on; what is asked for is said, and
-/// that it changes nothing.
+/// On software adapters, which have no matrix units, a precision changes nothing. The report says
+/// the precision, and that it changes nothing.
 #[test]
 fn less_may_be_permitted() {
     let (m, n, k) = (5, 6, 7);

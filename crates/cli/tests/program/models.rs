@@ -1,5 +1,5 @@
-//! Models that MLX, gguf and others wrote, through `tilewise qmatmul --check`, against products of
-//! the weights as those packages dequantize them.
+//! Runs `tilewise qmatmul --check` on models that MLX, gguf and others wrote, and compares with
+//! products of the weights as those packages dequantize them.
 
 use crate::bench::{Bench, assert_close, every_adapter};
 use serde_json::Value;
@@ -8,8 +8,8 @@ use tilewise_core::DType;
 use tilewise_core::quant::quantize;
 use tilewise_files::Output;
 
-/// Multiplies with each matrix of a model that `folder` has an expected product of, and returns how
-/// many there were. A stack of matrices is refused.
+/// Multiplies with each matrix of a model for which `folder` has an expected product, and returns
+/// their number. A stack of matrices is refused.
 fn check(bench: &Bench, model: &str, folder: &str, adapter: &str) -> usize {
     let expected = bench.tensors(&format!("{folder}/expected.safetensors"));
     let listed: Value =
@@ -67,7 +67,7 @@ fn gptq_and_awq() {
     all_adapters(&folders, &folders.map(|folder| (folder, 1)));
 }
 
-/// Files that differ from those before anything is multiplied.
+/// Files that differ from those above only in how they are read; the CPU is enough for them.
 #[test]
 fn several_files_and_other_versions() {
     let bench = Bench::new();
@@ -119,7 +119,7 @@ fn what_is_known_decides_where_the_file_does_not() {
     let bench = Bench::new();
     ["mlx.safetensors", "mlx_expected.safetensors"].iter().for_each(|name| bench.take(name));
     let line = "qmatmul mlx_expected.safetensors#f16.x mlx.safetensors#f16 -o y.npy --adapter cpu";
-    // Neither is as long as the rows of this X.
+    // In neither format are rows as long as those of this X.
     bench.npy("x.npy", &[1, 64], &[1.0; 64]);
     bench.refuses(
         "qmatmul x.npy mlx.safetensors#f16 -o y.npy --adapter cpu",
@@ -144,7 +144,7 @@ fn what_is_known_decides_where_the_file_does_not() {
     assert!(bench.fail(2, &format!("{line} --format mxpf4")).contains("nearest names are mxfp4"));
 }
 
-/// A stack of one is its matrix. Where the format is open, so is the shape.
+/// A stack of one matrix counts as this matrix. If the format is open, so is the shape.
 #[test]
 fn stacks_of_one_and_of_an_open_format() {
     let bench = Bench::new();

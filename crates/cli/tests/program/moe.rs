@@ -23,14 +23,14 @@ fn quantized(bench: &Bench, file: &str, shape: [usize; 3], format: &str, w: &[f3
     dequantize(&all)
 }
 
-/// Σ weight · (silu(x·Gᵀ)∘(x·Uᵀ))·Dᵀ in f64, where weights are of a softmax over the chosen.
+/// Σ weight · (silu(x·Gᵀ)∘(x·Uᵀ))·Dᵀ in f64; the weights are a softmax over the chosen experts.
 fn layer(operands: [&[f32]; 2], weights: [&[f32]; 3], sizes: [usize; 4]) -> Vec<f64> {
     let softmax =
         |logit: f64, chosen: &[f64]| logit.exp() / chosen.iter().map(|own| own.exp()).sum::<f64>();
     scored(operands, weights, sizes, softmax)
 }
 
-/// Like [`layer`], with the weights that `score` makes of a logit and all chosen ones.
+/// Like [`layer`], with weights that `score` makes of a logit and all chosen logits.
 fn scored(
     [x, logits]: [&[f32]; 2],
     [gate, up, down]: [&[f32]; 3],
@@ -64,7 +64,7 @@ fn scored(
     y
 }
 
-/// A report of work by the kernel `naive` names it, with the time.
+/// The report of work by the kernel `naive` names the kernel, and the time.
 #[track_caller]
 fn assert_timed(report: &str, adapter: &str, works: bool) {
     let kernel = match (adapter, works) {
@@ -127,7 +127,7 @@ fn a_layer_of_experts() {
     }
 }
 
-/// Files that leave their formats open: each may have another.
+/// Files that leave their formats open may each have another format.
 #[test]
 fn formats_of_each() {
     const E: usize = 3;
@@ -168,7 +168,7 @@ fn formats_of_each() {
         bench.succeed(&format!("{line} {formats} --check"));
         assert_close(&bench.read_npy("y.npy").1, &wanted, 1e-4);
     }
-    // If neither fits, the format is still to be named.
+    // If neither format fits, the format must still be named.
     let unfit = line.replace("x.npy", "x96.npy");
     bench.npy("x96.npy", &[4, 96], &numbers(4 * 96, 1));
     bench.refuses(&unfit, &["g.safetensors", four, eight, "name the format"]);
@@ -190,7 +190,7 @@ fn formats_of_each() {
     );
 }
 
-/// Options of quantized weights are errors beside dense ones.
+/// Options of quantized weights are errors for dense weights.
 #[test]
 fn formats_of_dense_weights() {
     let bench = Bench::new();
@@ -274,7 +274,7 @@ fn layers_that_do_not_fit() {
     bench.fail(2, "moe x.npy l.npy g.npy g.npy d.npy -o y.npy");
 }
 
-/// A kernel of quantized weights alone refuses the first product with dense ones.
+/// A kernel that only takes quantized weights refuses the first product with dense weights.
 #[test]
 fn a_kernel_that_one_product_refuses() {
     let bench = Bench::new();
@@ -346,7 +346,7 @@ fn products_by_index() {
             let both = "--lhs-indices l.npy --rhs-indices r.npy";
             let bits = run(&format!("w.npy {both}"), &all);
             assert_eq!(run(&format!("wt.npy --transpose-b {both}"), &all).len(), bits.len());
-            // Sums beyond the range of f16 become infinite, and no others do.
+            // Only sums beyond the range of f16 become infinite.
             let huge = numbers(M * k, 1).iter().map(|x| x.signum() * 3e4).collect::<Vec<_>>();
             bench.npy("huge.npy", &[M, k], &huge);
             let line = format!("gather-matmul huge.npy w.npy {both} -o y.npy --adapter {adapter}");

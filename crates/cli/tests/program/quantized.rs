@@ -68,7 +68,7 @@ fn arbitrary_weights_lose_little() {
     }
 }
 
-/// Rows are quantized in strips, of which this matrix has two: the bits of the whole.
+/// Rows are quantized in strips, with the bits of the whole matrix. This matrix has two strips.
 #[test]
 fn a_matrix_of_several_strips() {
     let bench = Bench::new();
@@ -92,7 +92,7 @@ fn a_matrix_of_several_strips() {
     );
 }
 
-/// A stack has the bits of its matrices, and is multiplied as one.
+/// A stack has the bits of its matrices, and is multiplied as a whole.
 #[test]
 fn a_stack_of_matrices() {
     let bench = Bench::new();
@@ -126,8 +126,8 @@ fn a_stack_of_matrices() {
     bench.succeed("quantize none.npy -o none.safetensors --check");
 }
 
-/// Weights of a file that are infinite in f32, and sums that are: the check knows what is undefined
-/// then.
+/// Weights of a file, and sums, may be infinite in f32. The check knows which elements are
+/// undefined then.
 #[test]
 fn weights_beyond_the_range() {
     let bench = Bench::new();
@@ -142,8 +142,8 @@ fn weights_beyond_the_range() {
     let some = |i: usize| if random[i].is_multiple_of(2) { 1e38 } else { 1e-3 };
     let affine = QuantFormat::affine(4, 64, DType::F32).unwrap();
     let exponents = random[..32].iter().map(|word| (250 + word % 5) as u8).collect();
-    // The product of a scale and a code overflows, and the weight may not, where it is fused with
-    // the bias.
+    // The product of a scale and a code overflows. The weight may not, if a device fuses the
+    // product with the bias.
     for (format, planes) in [
         (affine, vec![words(128), scales(&|_| 1e38), scales(&|_| -3e38)]),
         (affine, vec![words(128), scales(&|i| some(i)), scales(&|i| -3.0 * some(i))]),

@@ -130,8 +130,8 @@ fn apples_adapters_are_planned_for_in_both_languages() {
     assert!(bench.fail(1, "plan 5 6 7 --caps nvidia-h200 --kernel msl-gemm").contains("msl-gemm"));
 }
 
-/// `TILEWISE_MSL`: what does not compile is said, the report names what has run, and `info`
-/// lists what is tried.
+/// With `TILEWISE_MSL`, a warning tells of kernels that do not compile, the report names the kernel
+/// that ran, and `info` lists the kernels that are tried.
 #[test]
 fn msl_where_it_does_not_compile() {
     let bench = Bench::new();

@@ -60,7 +60,7 @@ fn mlx_files() {
     }
 }
 
-/// Products by index are those of MLX, whatever indices are left out.
+/// Products by index agree with MLX's, whichever indices are left out.
 #[test]
 fn mlx_products_by_index() {
     let bench = Bench::new();

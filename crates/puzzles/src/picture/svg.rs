@@ -9,7 +9,7 @@ const PAGE: usize = 1000;
 const MARGIN: usize = 16;
 /// Height of a strip, and of a line of text.
 const STRIP: usize = 16;
-/// Width of a character of the 11 pixel font, about.
+/// Approximate width of a character of the 11 pixel font.
 const CHARACTER: usize = 7;
 /// Height of a panel's title and of the numbers of its columns.
 const HEADING: usize = 36;
@@ -62,7 +62,7 @@ pub(crate) fn draw(picture: &Picture) -> String {
     text
 }
 
-/// How large the parts of a panel are.
+/// The sizes of a panel's parts.
 struct Size {
     cell: usize,
     /// Height of each row, by its busiest cell.
@@ -147,8 +147,8 @@ fn draw_panel(text: &mut String, panel: &Panel, size: &Size, x: usize, y: usize)
     text.push_str("</g>\n");
 }
 
-/// A light colour for each thread. Hues go round by the golden angle, so that neighbours differ and
-/// few repeat.
+/// A light colour for each thread. Hues go round by the golden angle: neighbours differ, and few
+/// repeat.
 fn fill(thread: u32) -> String {
     let hue = (f64::from(thread) * 137.508) % 360.0;
     format!("hsl({hue:.0},70%,80%)")

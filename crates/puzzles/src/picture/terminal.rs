@@ -3,16 +3,16 @@
 use super::{Panel, Picture, Touch};
 use std::fmt::Write;
 
-/// Workgroups whose memory is drawn.
+/// The most workgroups whose memory is drawn.
 const MOST_WORKGROUPS: u32 = 2;
-/// Threads named under one cell.
+/// The most threads named under one cell.
 const MOST_THREADS: usize = 8;
-/// Cells side by side.
+/// The most cells side by side.
 const MOST_COLUMNS: usize = 24;
 /// Colours of the usual 256 that read well on black and on white.
 const COLORS: [u8; 12] = [33, 208, 35, 162, 99, 136, 38, 197, 70, 133, 172, 66];
 
-/// Draws a picture; `color` adds ANSI colours, one for each thread as far as they go.
+/// Draws a picture; `color` adds ANSI colours for the threads, which repeat after the last.
 pub(crate) fn draw(picture: &Picture, color: bool) -> String {
     let mut text = format!(
         "who touched what ({}): under each cell the threads, by global_id\n",
@@ -65,7 +65,7 @@ fn draw_cells(text: &mut String, panel: &Panel, color: bool) {
 /// One row of cells, as many lines high as its busiest cell needs.
 fn draw_row(text: &mut String, name: &str, cells: &[Vec<Touch>], width: usize, color: bool) {
     let busiest = cells.iter().map(Vec::len).max().unwrap_or(0);
-    // A row of a matrix that nobody touched still shows that it is there.
+    // A row of a matrix takes a line even if nobody touched it.
     let lines = busiest.min(MOST_THREADS).max(usize::from(!name.is_empty()));
     for line in 0..lines {
         let mut written = format!("{:>6}", if line == 0 { name } else { "" });

@@ -1,4 +1,4 @@
-//! How the cells of each variable lie, so that an access by bytes becomes cells of a picture.
+//! The cells of each variable: they turn an access by bytes into cells of a picture.
 
 use crate::puzzle::{Case, Puzzle};
 use naga::{AddressSpace, ArraySize, Handle, Module, Type, TypeInner};
@@ -8,7 +8,7 @@ use tilewise_sanitizer::{Access, Shader};
 /// Bytes of a cell: everything in the puzzles is `f32`.
 const CELL: u32 = 4;
 
-/// Which memory a variable lies in, in the order of a kernel: in, between, out.
+/// The memory of a variable, in the order in which a kernel uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Memory {
     Input,
@@ -23,7 +23,7 @@ pub(super) struct Variable {
     pub(super) memory: Memory,
     /// Cells in a row.
     pub(super) columns: usize,
-    /// Cells in all.
+    /// The number of cells.
     pub(super) cells: usize,
 }
 
@@ -34,15 +34,15 @@ impl Variable {
             && access.workgroup_memory == (self.memory == Memory::Workgroup)
     }
 
-    /// The cells that an access covers. One out of bounds covers none.
+    /// The cells that an access covers; none for an access out of bounds.
     pub(super) fn cells(&self, access: &Access) -> Range<usize> {
         let cell = |byte: u32| (byte as usize).min(self.cells);
         cell(access.offset / CELL)..cell(access.offset.saturating_add(access.bytes).div_ceil(CELL))
     }
 }
 
-/// Every variable: inputs and output as the case has them, workgroup memory as `shader` declares
-/// it.
+/// All variables: inputs and output with the sizes of the case, workgroup memory as `shader`
+/// declares it.
 pub(super) fn variables(puzzle: &Puzzle, case: &Case, shader: &Shader) -> Vec<Variable> {
     let global = |name: &str, memory, shape: &[usize]| Variable {
         name: name.to_owned(),
@@ -75,7 +75,7 @@ fn workgroup_memory(module: &Module) -> impl Iterator<Item = Variable> {
     })
 }
 
-/// Cells in a row of an array of arrays; none for anything else, which is one row.
+/// Cells in a row of an array of arrays; none for any other type, which is one row.
 fn columns(module: &Module, ty: Handle<Type>) -> Option<usize> {
     let TypeInner::Array { base, size: ArraySize::Constant(_), stride } = module.types[ty].inner
     else {

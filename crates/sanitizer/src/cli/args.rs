@@ -31,13 +31,13 @@ pub(crate) struct Args {
     /// The shader
     #[arg(value_name = "FILE.wgsl")]
     pub(crate) file: PathBuf,
-    /// The entry point; needed where there are several
+    /// The entry point; needed if there are several
     #[arg(long, value_name = "NAME")]
     pub(crate) entry: Option<String>,
     /// Workgroups along x, y and z; what is left out is 1
     #[arg(long, value_name = "X,Y,Z", default_value = "1", value_parser = grid)]
     pub(crate) grid: [u32; 3],
-    /// Value to bind to @binding(B) of @group(G), group 0 unless said; see below
+    /// Value to bind to @binding(B) of @group(G), by default group 0; see below
     #[arg(long = "bind", value_name = "[G.]B=VALUE", value_parser = bind)]
     pub(crate) bindings: Vec<(Slot, Value)>,
     /// Elements of a binding that belong to the operand; accesses to the others are findings.
@@ -95,13 +95,13 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..=1024)
     )]
     pub(crate) banks: u32,
-    /// Print what the run cost; JSON has it always
+    /// Print what the run cost; JSON always has it
     #[arg(long)]
     pub(crate) counters: bool,
     /// Run one workgroup after the other
     #[arg(long)]
     pub(crate) sequential: bool,
-    /// For people or for programs
+    /// Form of the report: for people or for programs
     #[arg(long, value_name = "FORM", default_value = "human")]
     pub(crate) report: Form,
     /// Colours in the report for people; auto: on a terminal, unless NO_COLOR is set

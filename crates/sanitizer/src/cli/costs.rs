@@ -15,7 +15,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// The table of costs: totals, and the most of one invocation where that is counted.
+/// The table of costs: totals, and the most of one invocation if that is counted.
 pub(crate) fn table(counters: &Counters) -> String {
     let measured = |Measure { total, max }: Measure| (total, Some(max));
     let rows = [

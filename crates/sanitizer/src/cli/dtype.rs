@@ -63,7 +63,7 @@ impl DType {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
-    /// How numpy writes it, little-endian. It has no bf16: the bits, then.
+    /// numpy's name of the type, little-endian. numpy has no bf16; its bits are u2.
     pub(crate) fn numpy(self) -> String {
         let kind = match self {
             DType::F16 | DType::F32 | DType::F64 => 'f',
@@ -113,14 +113,14 @@ impl DType {
         (least..least + values).contains(&value).then_some(value)
     }
 
-    /// The little-endian bytes of `count` numbers: floats in [-1, 1), all of them exact in the
-    /// type; integers over all their range.
+    /// The little-endian bytes of `count` random numbers: floats in [-1, 1) that are exact in the
+    /// type, integers over their whole range.
     pub(crate) fn random(self, count: usize, seed: u64) -> Vec<u8> {
         let mut state = seed;
         let mut bytes = Vec::with_capacity(count * self.bytes());
         for _ in 0..count {
             let bits = split_mix(&mut state);
-            // The significand's bits, one of them for the sign.
+            // The number of significant bits, one of them for the sign.
             let fraction = |bits_kept: u32| {
                 (bits >> (64 - bits_kept)) as f64 / (1u64 << (bits_kept - 1)) as f64 - 1.0
             };

@@ -1,5 +1,5 @@
-//! Whether what is given fits what the shader declares, where a run would go on with something else
-//! than was meant.
+//! Checks that the arguments fit the shader, for mistakes with which a run would go on and do
+//! something else than was meant.
 
 use super::args::Slot;
 use super::dtype::DType;
@@ -9,7 +9,7 @@ use naga::{
 };
 use tilewise_sanitizer::Shader;
 
-/// Every value is for an override that exists, fits its type, and is the only one for it.
+/// Checks that every value is for an override that exists, fits its type, and is its only value.
 pub(crate) fn overrides(shader: &Shader, given: &[(String, f64)]) -> Result<(), String> {
     let module = shader.module();
     let mut seen: Vec<Handle<Override>> = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn given(overrides: &[(String, f64)]) -> String {
     }
 }
 
-/// An override with an `@id` goes by that alone.
+/// Whether `name` names an override. An override with an `@id` is named only by its number.
 fn is_named(declared: &Override, name: &str) -> bool {
     match declared.id {
         Some(id) => name.parse() == Ok(id),
@@ -55,7 +55,7 @@ fn is_named(declared: &Override, name: &str) -> bool {
     }
 }
 
-/// How an override is called on the command line.
+/// The name or number of an override on the command line.
 fn designation(declared: &Override) -> String {
     let name = declared.name.as_deref().unwrap_or_default();
     match declared.id {
@@ -64,7 +64,8 @@ fn designation(declared: &Override) -> String {
     }
 }
 
-/// naga would cut off fractions, and take every number for a boolean.
+/// Checks that a value fits a type: naga would cut off fractions, and take any number for a
+/// boolean.
 fn value_fits(value: f64, scalar: Scalar) -> Result<(), String> {
     let bits = i32::from(scalar.width) * 8;
     let (least, most) = match scalar.kind {
@@ -95,8 +96,8 @@ fn value_fits(value: f64, scalar: Scalar) -> Result<(), String> {
     }
 }
 
-/// There are no more immediates than some variable of the shader takes. That there are enough is
-/// for the run to say, which knows the entry point.
+/// Checks that there are no more immediates than some variable of the shader takes. The run, which
+/// knows the entry point, checks that there are enough.
 pub(crate) fn immediates(shader: &Shader, given: usize) -> Result<(), String> {
     let module = shader.module();
     let declared = module
@@ -116,7 +117,7 @@ pub(crate) fn immediates(shader: &Shader, given: usize) -> Result<(), String> {
     }
 }
 
-/// The shader can write what is called an output, and reads no parts of wider elements.
+/// Checks that the shader can write what is called an output, and reads no parts of wider elements.
 pub(crate) fn binding(
     shader: &Shader,
     slot: Slot,
@@ -127,7 +128,7 @@ pub(crate) fn binding(
     let is_here = |variable: &naga::GlobalVariable| {
         variable.binding.is_some_and(|at| (at.group, at.binding) == (slot.group, slot.binding))
     };
-    // That nothing is declared is for the run to say.
+    // If nothing is declared, the run says so.
     let Some((_, variable)) =
         module.global_variables.iter().find(|(_, variable)| is_here(variable))
     else {
@@ -170,7 +171,7 @@ fn widest(module: &Module, ty: Handle<Type>) -> Option<Scalar> {
     }
 }
 
-/// Its name in WGSL.
+/// The scalar's name in WGSL.
 fn name_of(scalar: Scalar) -> String {
     let kind = match scalar.kind {
         ScalarKind::Bool => return "bool".to_owned(),

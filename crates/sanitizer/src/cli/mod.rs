@@ -15,7 +15,7 @@ use std::path::Path;
 use tilewise_sanitizer::{Error, Launch, Report, Shader};
 use value::Operand;
 
-/// Mark that some editors put before UTF-8; WGSL knows nothing of it.
+/// The mark that some editors put before UTF-8, and that WGSL does not have.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Outcome of the program.
@@ -78,7 +78,7 @@ fn source(file: &Path) -> Result<String, String> {
     })
 }
 
-/// Errors of the source come with a picture of it, which speaks for itself.
+/// The text of an error. Errors in the source include a picture of it, and need no more.
 fn refusal(error: Error) -> String {
     match error {
         Error::Invalid(picture) => picture,

@@ -35,7 +35,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Array, String> {
     Ok(Array { dtype, shape: header.shape().to_vec(), bytes })
 }
 
-/// A file with these little-endian elements in C order.
+/// Makes a file of these little-endian elements in C order.
 pub(crate) fn write(dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<Vec<u8>, String> {
     let descr = dtype.numpy().parse().map_err(|error| format!("{error}"))?;
     let mut file = Vec::new();
@@ -49,8 +49,8 @@ pub(crate) fn write(dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<Vec<u8>
     Ok(file)
 }
 
-/// npyz parses the header as any Python literal, as deep as it is nested, and multiplies the
-/// extents unchecked: that this can be done is made sure of here.
+/// Checks that npyz can read the header. npyz parses it as any Python literal, however deeply
+/// nested, and multiplies the extents unchecked.
 fn check_header(file: &[u8]) -> Result<(), String> {
     let (length, start) = match *file {
         [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, a, b, ..] => {
@@ -68,7 +68,8 @@ fn check_header(file: &[u8]) -> Result<(), String> {
         .get(..length)
         .ok_or_else(|| format!("it ends inside its header of {length} bytes"))?;
     let text = std::str::from_utf8(text).map_err(|_| "the header is not UTF-8".to_owned())?;
-    // The one word with an underscore, which could also stand within a number.
+    // Remove the only allowed word with an underscore, because an underscore could also stand in a
+    // number.
     let text = text.replacen("fortran_order", "", 1);
     if text.bytes().filter(|byte| b"([{".contains(byte)).count() > 2
         || text.contains(['\\', '_', '+', '-'])
@@ -113,7 +114,7 @@ fn element(header: &NpyHeader) -> Result<(DType, bool), String> {
     Ok((dtype, descr.endianness() == Endianness::Big))
 }
 
-/// Puts elements into C order that lie at these strides (in elements).
+/// Puts elements that lie at these strides (in elements) into C order.
 fn to_c_order(bytes: &[u8], shape: &[u64], strides: &[u64], size: usize) -> Vec<u8> {
     let mut ordered = Vec::with_capacity(bytes.len());
     let mut index = vec![0; shape.len()];

@@ -129,7 +129,8 @@ impl Operand {
         Ok(())
     }
 
-    /// Writes what the run left: with the element type and shape in an .npy file, bare in another.
+    /// Writes the buffer that the run left: to an .npy file with the element type and shape, to
+    /// another file only the bytes.
     pub(crate) fn save(&self, file: &Path, bytes: &[u8]) -> Result<(), String> {
         let contents = match file.extension() {
             Some(extension) if extension == "npy" => &npy::write(self.dtype, &self.shape, bytes)?,
@@ -139,7 +140,7 @@ impl Operand {
     }
 }
 
-/// A file's bytes, if they are no more than a buffer can have.
+/// Reads a file, if it has no more bytes than a buffer can have.
 pub(crate) fn read(file: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let mut limited = File::open(file).map_err(|error| error.to_string())?.take(MAX_BYTES + 1);

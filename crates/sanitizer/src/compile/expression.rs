@@ -8,7 +8,7 @@ use crate::program::{Len, Op, Reg, SiteId, Ternary, Ty, Unary};
 use naga::{Expression, Handle, Literal, Type, UnaryOperator};
 
 impl<'a> Compiler<'a> {
-    /// The value of an expression: kept if it was emitted, made now if it is one that needs no
+    /// The value of an expression: the kept value if it was emitted, or a new one if it needs no
     /// emitting.
     pub(super) fn value(
         &mut self,
@@ -36,7 +36,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The one register of a narrow scalar.
+    /// The register of a narrow scalar.
     pub(super) fn reg(
         &mut self,
         frame: &mut Frame<'a>,

@@ -8,8 +8,8 @@ use naga::valid::{FunctionInfo, GlobalUse};
 use naga::{AddressSpace, Expression, GlobalVariable, Handle, StorageAccess};
 
 impl<'a> Compiler<'a> {
-    /// Gives every global variable that the entry point uses its place, and private ones their
-    /// initial value.
+    /// Gives a place to every global variable that the entry point uses, and initial values to
+    /// private variables.
     pub(super) fn declare_globals(&mut self, info: &'a FunctionInfo) -> Result<(), Error> {
         for (handle, variable) in self.module.global_variables.iter() {
             if info[handle] == GlobalUse::empty() {

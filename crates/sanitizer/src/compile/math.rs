@@ -279,7 +279,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// By expansion along the columns from `column` on, over the rows left.
+    /// The determinant of the remaining rows and the columns from `column` on, by expansion along
+    /// columns.
     fn determinant(
         &mut self,
         m: &[Reg],
@@ -399,7 +400,7 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// Products of linear algebra; `None` for those that go component by component.
+    /// Products of linear algebra; `None` for products that are computed component by component.
     pub(super) fn matrix_product(
         &mut self,
         left: Shape,
@@ -432,7 +433,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Columns of a matrix, each times its component of a vector, added from the first on.
+    /// The sum of a matrix's columns, each times its component of a vector, from the first on.
     fn combine(
         &mut self,
         ty: Ty,

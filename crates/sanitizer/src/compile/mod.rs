@@ -1,5 +1,5 @@
-//! From naga's IR to the compiled form: calls are inlined, composites spread over registers,
-//! pointers resolved to a variable and an offset.
+//! Compiling naga's IR: calls are inlined, composites are spread over registers, and pointers are
+//! resolved to a variable and an offset.
 
 mod built_in;
 mod expression;
@@ -20,7 +20,7 @@ use pointer::Place;
 use shape::Types;
 use std::collections::HashMap;
 
-/// All of a launch that its compiled form depends on, beside the shader.
+/// The parts of a launch, beside the shader, that the compiled form depends on.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Key {
     entry: Option<String>,
@@ -117,7 +117,7 @@ pub(crate) fn compile(launch: &Launch<'_>) -> Result<Program, Error> {
     })
 }
 
-/// An error and what caused it.
+/// The text of an error and of its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
@@ -159,7 +159,7 @@ struct Frame<'a> {
     /// The local that takes the value of `return`.
     result: Option<u32>,
     caller: Option<SiteId>,
-    /// Spans of expressions that naga gave none: those of what uses them.
+    /// Spans for expressions to which naga gave none: the spans of their users.
     spans: HashMap<Handle<Expression>, Span>,
     /// The used parts of loads whose value is only ever used in part.
     parts: HashMap<Handle<Expression>, Vec<u32>>,
@@ -174,8 +174,8 @@ struct Compiler<'a> {
     fused: bool,
     constants: HashMap<u32, Reg>,
     constant_values: Vec<u32>,
-    /// Registers live from the start of a block to its end: the next free one, and the most there
-    /// ever were.
+    /// The next free register; `registers` is the most that were ever in use. A register lives
+    /// until the end of its block.
     next: Reg,
     registers: Reg,
     next_plane: u32,
@@ -234,7 +234,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Consecutive registers, free again at the end of the block.
+    /// Takes consecutive registers, which are free again at the end of the block.
     fn registers(&mut self, count: u32) -> Reg {
         let first = self.next;
         self.next += count;
@@ -286,7 +286,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Scalar operations of arithmetic in one operation.
+/// The number of scalar operations of arithmetic in one operation.
 fn arithmetic(op: &Op) -> u32 {
     match op {
         Op::Unary { .. }

@@ -45,7 +45,7 @@ impl<'a> Compiler<'a> {
         Ok(self.map2(f, ty, right_ty, &a, &b, site))
     }
 
-    /// A function of one scalar, over each. `to` is the type of the result.
+    /// Applies a function of one scalar to each scalar. `to` is the type of the result.
     pub(super) fn map1(&mut self, f: Unary, ty: Ty, to: Ty, a: &[Reg], site: SiteId) -> Vec<Reg> {
         let (from_planes, to_planes) = (ty.planes(), to.planes());
         let count = a.len() as u32 / from_planes;
@@ -57,7 +57,8 @@ impl<'a> Compiler<'a> {
         (first..first + count * to_planes).collect()
     }
 
-    /// A function of two scalars, over each pair; one scalar goes with all of the other side's.
+    /// Applies a function of two scalars to each pair. A single scalar is paired with all scalars
+    /// of the other side.
     pub(super) fn map2(
         &mut self,
         f: Binary,
@@ -79,8 +80,8 @@ impl<'a> Compiler<'a> {
         (first..first + count * to.planes()).collect()
     }
 
-    /// The first register of the `index`-th scalar. Both halves of a wide one must be neighbours;
-    /// where they are not, they are copied.
+    /// The first register of the `index`-th scalar. Both halves of a wide scalar must be
+    /// neighbours; if they are not, they are copied.
     pub(super) fn pair(&mut self, regs: &[Reg], index: u32, ty: Ty) -> Reg {
         let at = (index * ty.planes()) as usize;
         if ty.is_wide()

@@ -1,11 +1,11 @@
-//! naga loads a variable as a whole even where the source names a part of it, as `v.xy` does.
-//! Reading such a part is no reading of the rest.
+//! Loads of parts of variables. naga loads a whole variable even if the source names a part of it,
+//! such as `v.xy`. Reading a part must not count as reading the rest.
 
 use naga::valid::FunctionInfo;
 use naga::{Expression, Function, Handle};
 use std::collections::HashMap;
 
-/// The components and members that are used of every load of which only such parts are used.
+/// For every load of which only parts are used: the components or members that are used.
 pub(super) fn used(
     function: &Function,
     info: &FunctionInfo,

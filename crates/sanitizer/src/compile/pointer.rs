@@ -1,4 +1,4 @@
-//! Pointers: resolved while compiling to a variable, a static offset and at most one register with
+//! Pointers. Compiling resolves them to a variable, a static offset and at most one register with
 //! the dynamic part.
 
 use super::shape::{Elements, Shape};
@@ -7,16 +7,16 @@ use crate::Error;
 use crate::program::{GlobalId, Len, Op, Pointer, Reg, SiteId, Slot, Ty};
 use naga::{Expression, Handle};
 
-/// Where a pointer points.
+/// The place to which a pointer points.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) root: Root,
-    /// Bytes in memory, registers in a local.
+    /// The static offset: bytes in memory, registers in a local.
     pub(super) offset: u32,
     pub(super) dynamic: Option<Reg>,
     pub(super) checks: (u32, u32),
     pub(super) shape: Shape,
-    /// Its name in the source, as far as that is static.
+    /// The static part of its name in the source.
     pub(super) text: String,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// A member, element, column or component known while compiling.
+    /// The place of a member, element, column or component with a constant index.
     pub(super) fn step(&self, place: &Place, index: u32) -> Result<Place, Error> {
         let (offset, shape, text) = match place.shape {
             Shape::Struct(handle) => {
@@ -86,7 +86,7 @@ impl<'a> Compiler<'a> {
         Ok(Place { offset: place.offset + offset, shape, text, ..place.clone() })
     }
 
-    /// An element whose index is in a register.
+    /// The place of an element whose index is in a register.
     pub(super) fn step_dynamic(
         &mut self,
         place: &Place,
@@ -100,8 +100,8 @@ impl<'a> Compiler<'a> {
         {
             return self.step(place, value);
         }
-        // An array whose length is known only when it is bound is checked then, however constant
-        // the index.
+        // The length of a runtime-sized array is known only when it is bound, so even a constant
+        // index is checked in the run.
         let (stride, len) = match (place.root, len) {
             (Root::Memory(_), Some(len)) => (bytes, Len::Fixed(len)),
             (Root::Memory(global), None) => {
@@ -117,7 +117,8 @@ impl<'a> Compiler<'a> {
         Ok(Place { dynamic: Some(dst), checks, shape, text, ..place.clone() })
     }
 
-    /// The checks of a pointer and one more; ranges are contiguous, so those before are repeated.
+    /// Adds a check to those of a pointer. Ranges are contiguous, so the checks before are
+    /// repeated.
     pub(super) fn check(
         &mut self,
         before: (u32, u32),
@@ -134,7 +135,7 @@ impl<'a> Compiler<'a> {
         (start, self.checks.len() as u32)
     }
 
-    /// Loads whatever lies there into new registers.
+    /// Loads the value at a place into new registers.
     pub(super) fn load(&mut self, place: &Place, site: SiteId) -> Result<Vec<Reg>, Error> {
         let planes = self.types.planes(place.shape)?;
         let first = self.registers(planes);
@@ -168,8 +169,8 @@ impl<'a> Compiler<'a> {
         Ok((first..first + planes).collect())
     }
 
-    /// Loads some components or members of a local variable; what is left out is not looked at, and
-    /// need not have been written.
+    /// Loads some components or members of a local variable. The others are not read, and need not
+    /// have been written.
     pub(super) fn load_parts(
         &mut self,
         place: &Place,

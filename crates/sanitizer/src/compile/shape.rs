@@ -1,4 +1,4 @@
-//! Types as the compiler sees them: how values spread over registers, and how they lie in memory.
+//! Types as the compiler sees them: how values are spread over registers and laid out in memory.
 
 use crate::Error;
 use crate::program::{CoopShape, Ty};
@@ -35,9 +35,9 @@ pub(super) struct Elements {
     pub(super) shape: Shape,
     /// `None` for an array without a size.
     pub(super) len: Option<u32>,
-    /// From one to the next in memory.
+    /// Bytes from one element to the next in memory.
     pub(super) bytes: u32,
-    /// Registers of one.
+    /// Registers of one element.
     pub(super) planes: u32,
 }
 
@@ -57,8 +57,8 @@ pub(super) fn scalar(scalar: Scalar) -> Option<Ty> {
     })
 }
 
-/// `None` for types that have no values here: textures, samplers, pointers, acceleration
-/// structures.
+/// The shape of a type; `None` for types that have no values here: textures, samplers, pointers,
+/// acceleration structures.
 fn known(inner: &TypeInner, handle: Option<Handle<Type>>, module: &Module) -> Option<Shape> {
     Some(match *inner {
         TypeInner::Scalar(s) => Shape::Scalar(scalar(s)?),
@@ -97,7 +97,7 @@ fn refused(inner: &TypeInner) -> String {
     }
 }
 
-/// The types of a module, and what they come to.
+/// The types of a module, and their shapes.
 #[derive(Clone, Copy)]
 pub(super) struct Types<'a> {
     pub(super) module: &'a Module,
@@ -242,7 +242,8 @@ impl Types<'_> {
     }
 }
 
-/// Bytes from one column of a matrix to the next: a column of three is aligned as one of four.
+/// Bytes from one column of a matrix to the next: a column of three rows is aligned like one of
+/// four.
 fn column_bytes(rows: u32, ty: Ty) -> u32 {
     ty.bytes() * if rows == 3 { 4 } else { rows }
 }

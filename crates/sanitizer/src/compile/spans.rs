@@ -1,5 +1,5 @@
-//! naga gives some expressions no place in the source, such as the load behind a plain variable's
-//! name. They borrow that of what uses them.
+//! Places for expressions to which naga gives none, such as the load behind a plain variable's
+//! name. They borrow the place of their user.
 
 use naga::{Block, Expression, Function, Handle, Span, Statement};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub(super) fn borrowed(function: &Function) -> HashMap<Handle<Expression>, Span> {
     let mut spans = HashMap::new();
     statements(&function.body, &mut |handle, span| lend(function, &mut spans, handle, span));
-    // Uses come after what they use.
+    // An expression comes after the expressions that it uses.
     let handles: Vec<_> = function.expressions.iter().map(|(handle, _)| handle).collect();
     for &user in handles.iter().rev() {
         let own = function.expressions.get_span(user);

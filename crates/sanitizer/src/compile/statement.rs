@@ -13,7 +13,7 @@ use naga::{
 use std::collections::HashMap;
 
 impl<'a> Compiler<'a> {
-    /// A function's variables, then its statements.
+    /// Compiles a function's variables, then its statements.
     pub(super) fn function_body(&mut self, frame: &mut Frame<'a>) -> Result<Vec<Node>, Error> {
         self.nodes.push(Vec::new());
         for (handle, variable) in frame.function.local_variables.iter() {
@@ -21,7 +21,7 @@ impl<'a> Compiler<'a> {
             let declared = self.site(span, frame.caller);
             let shape = self.types.shape(variable.ty).map_err(|error| self.located(error, span))?;
             let name = variable.name.clone().unwrap_or_else(|| "unnamed".to_owned());
-            // naga gives zeros at their declaration to variables without an initializer in a loop:
+            // In loops, naga writes zeros at the declaration of variables without an initializer:
             // see `undefined`.
             let tracked = variable.init.is_none() && !self.zero_init.function;
             let planes = self.types.planes(shape)?;
@@ -52,7 +52,7 @@ impl<'a> Compiler<'a> {
         Ok(self.nodes.pop().unwrap_or_default())
     }
 
-    /// A block of its own; registers made in it are free again after it.
+    /// Compiles a block of its own; registers made in it are free again after it.
     fn block(&mut self, frame: &mut Frame<'a>, block: &'a Block) -> Result<Vec<Node>, Error> {
         let mark = self.next;
         self.nodes.push(Vec::new());
@@ -61,7 +61,7 @@ impl<'a> Compiler<'a> {
         Ok(self.nodes.pop().unwrap_or_default())
     }
 
-    /// A block as a part of the one under construction.
+    /// Compiles a block as a part of the block under construction.
     fn inline(&mut self, frame: &mut Frame<'a>, block: &'a Block) -> Result<(), Error> {
         let mut nodes = self.block(frame, block)?;
         if let Some(current) = self.nodes.last_mut() {
@@ -226,8 +226,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Whether a store stands for a declaration without an initializer: inside loops naga writes
-    /// zeros there, at the declaration's own span.
+    /// Whether a store only stands for a declaration without an initializer: inside loops naga
+    /// writes zeros for it, at the declaration's own span.
     fn undefined(
         &self,
         frame: &Frame<'a>,
@@ -241,7 +241,7 @@ impl<'a> Compiler<'a> {
             && frame.function.expressions.get_span(value) == span
     }
 
-    /// All of a local that stands for a result.
+    /// The place of a whole local that holds a result.
     fn whole(&self, local: u32) -> Result<Place, Error> {
         let result = &self.locals[local as usize];
         let shape = match result.ty {
@@ -404,7 +404,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The cases that run where the selector has this value.
+/// The cases that run if the selector has this value.
 fn reached(cases: &[SwitchCase], value: u32) -> &[SwitchCase] {
     let is = |case: &SwitchCase| match case.value {
         SwitchValue::I32(own) => own as u32 == value,

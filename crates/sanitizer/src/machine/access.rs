@@ -1,5 +1,4 @@
-//! Loads, stores and atomics on memory that invocations share, with everything that is checked and
-//! counted about them.
+//! Loads, stores and atomics on memory that invocations share, with their checks and counts.
 
 use super::cost;
 use super::events::Event;
@@ -33,7 +32,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The byte that an invocation's pointer points to, unless an index behind it failed.
+    /// The byte that an invocation's pointer points to, unless one of its indices is out of bounds.
     fn address(&mut self, pointer: &Pointer, lane: usize, touch: Touch) -> Option<u32> {
         let dynamic = pointer.dynamic.map_or(0, |reg| self.plane(reg)[lane]);
         if dynamic == OUTSIDE {
@@ -94,7 +93,7 @@ impl Worker<'_> {
         self.cost(pointer.global, count * size, false);
     }
 
-    /// A word or a part of one as a register holds it.
+    /// A word, or a part of a word, as a register holds it.
     pub(super) fn extended(&self, global: u32, at: u32, bytes: u32, ty: Ty) -> u32 {
         let bits = self.memory(global).load(at, bytes);
         if ty == Ty::I16 { i32::from(bits as u16 as i16) as u32 } else { bits }
@@ -172,7 +171,8 @@ impl Worker<'_> {
             }
         }
         self.cost(pointer.global, ty.bytes(), false);
-        // In storage memory what was read travels back; in workgroup memory it is one instruction.
+        // In storage memory the old value travels back, too; in workgroup memory it is one
+        // instruction.
         if self.program.globals[pointer.global as usize].space == Space::Storage {
             self.cost(pointer.global, ty.bytes(), true);
         }
@@ -183,7 +183,7 @@ impl Worker<'_> {
         if !ty.is_wide() {
             return u64::from(memory.update(at, |old| new(u64::from(old)) as u32));
         }
-        // No 64-bit words here: one at a time, for all workgroups.
+        // Memory has no 64-bit words, so only one such atomic runs at a time, in all workgroups.
         let _guard = self.resources.wide_atomics.lock();
         let old = u64::from(memory.load(at, 4)) | u64::from(memory.load(at + 4, 4)) << 32;
         let new = new(old);
@@ -210,7 +210,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Transactions or bank conflicts of the addresses collected.
+    /// Counts transactions or bank conflicts of the collected addresses.
     fn cost(&mut self, global: u32, bytes: u32, write: bool) {
         let Some(model) = self.options.costs else { return };
         let size = self.options.subgroup_size;
@@ -232,7 +232,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes note of one access and checks it.
+    /// Records one access and checks it.
     pub(super) fn note(
         &mut self,
         global: u32,
@@ -271,7 +271,7 @@ impl Worker<'_> {
         self.trace.extend(accesses.into_iter().flatten());
     }
 
-    /// Bounds that the caller declared, memory without a value, races.
+    /// Checks for accesses outside what the caller declared, memory without a value, and races.
     fn check(&mut self, global: u32, at: u32, bytes: u32, touch: Touch, lane: u32, site: SiteId) {
         let variable = &self.program.globals[global as usize];
         let granule = variable.granule;
@@ -323,7 +323,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads of what nobody has written.
+    /// Checks for reads of memory that nobody has written.
     fn uninitialised(&mut self, global: u32, at: u32, bytes: u32, lane: u32) {
         if !self.options.checks {
             return;

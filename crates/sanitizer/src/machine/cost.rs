@@ -23,10 +23,10 @@ pub(super) fn transactions(
         .sum()
 }
 
-/// Passes beyond those that a conflict-free access of this width takes. Lanes are served in groups
-/// that together span the banks once: all of a subgroup for a word each where there are as many
-/// banks as lanes, fewer for wider accesses or fewer banks. A group takes as many passes as the
-/// fullest bank has distinct words.
+/// Passes beyond those of a conflict-free access of this width. Lanes are served in groups that
+/// together span the banks once: the whole subgroup if each lane accesses a word and there are as
+/// many banks as lanes, fewer lanes for wider accesses or fewer banks. A group takes as many passes
+/// as the fullest bank has distinct words.
 pub(super) fn bank_conflicts(
     accesses: &[(u32, u32)],
     bytes: u32,

@@ -1,4 +1,4 @@
-//! Faults in one operation, and how they are told.
+//! Faults in one operation, and their texts.
 
 use super::coordinates;
 use super::shadow::{Stamp, Touch};
@@ -6,7 +6,7 @@ use super::worker::Worker;
 use crate::program::{Len, SiteId, Space};
 use crate::report::{Finding, Kind, Label, Place};
 
-/// Something wrong, by one invocation.
+/// A fault of one invocation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Race {
@@ -15,12 +15,12 @@ pub(super) enum Event {
         touch: Touch,
         before: (Touch, Stamp),
     },
-    /// An index failed; the checks of the pointer tell which.
+    /// An index is out of bounds; the checks of the pointer tell which.
     Outside {
         checks: (u32, u32),
         touch: Touch,
     },
-    /// Within the buffer, outside what was declared.
+    /// An access within the buffer, but outside the declared operand.
     OutsideRange {
         global: u32,
         at: u32,
@@ -62,7 +62,8 @@ pub(super) enum Event {
     },
 }
 
-/// Locations of poisoned storage kept per workgroup until it is known what the others wrote.
+/// The most reads of unwritten storage that are kept per workgroup until it is known what the other
+/// workgroups wrote.
 const UNWRITTEN: usize = 64;
 
 impl Event {
@@ -83,8 +84,8 @@ impl Event {
         }
     }
 
-    /// The other place in the source, and the variable: what tells findings of one kind at one
-    /// place apart.
+    /// The other place in the source, and the variable. They tell findings of one kind at one place
+    /// apart.
     fn parts(&self) -> (SiteId, u32) {
         match *self {
             Event::Race { global, before, .. } => (before.1.site, global),
@@ -98,7 +99,7 @@ impl Event {
 }
 
 impl Worker<'_> {
-    /// Turns what went wrong in an operation into findings.
+    /// Turns the faults of an operation into findings.
     pub(super) fn settle(&mut self, site: SiteId) {
         if self.events.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Findings: kept once per place in the source, in the order in which they were met.
+//! Findings, kept once per place in the source, in the order in which they were met.
 
 use crate::program::{Program, SiteId};
 use crate::report::{Finding, Kind, Label, Place};
@@ -40,7 +40,7 @@ impl Findings {
         }
     }
 
-    /// One more, or one more occurrence of one that is known.
+    /// Adds a finding, or another occurrence of a known one.
     pub(super) fn add(&mut self, key: Key, finding: Finding, limit: usize) {
         match self.index.get(&key) {
             Some(&at) => self.list[at].1.occurrences += finding.occurrences,
@@ -49,7 +49,7 @@ impl Findings {
         }
     }
 
-    /// In the order of the source.
+    /// The findings in the order of the source.
     pub(super) fn into_sorted(self) -> Vec<Finding> {
         let mut all: Vec<Finding> = self.list.into_iter().map(|(_, finding)| finding).collect();
         all.sort_by_key(|finding| {
@@ -60,7 +60,7 @@ impl Findings {
 }
 
 impl Program {
-    /// The label of a place in the source, and those of the calls that led there.
+    /// The label of a place in the source, and the labels of the calls that led there.
     pub(super) fn labels(&self, site: SiteId, text: String, place: Option<Place>) -> Vec<Label> {
         let span = |site: SiteId| {
             self.sites[site as usize].span.map(|(start, end)| start as usize..end as usize)
@@ -91,8 +91,8 @@ impl Program {
         match &self.module.types[ty].inner {
             TypeInner::Array { base, stride, .. } => self.in_padding(*base, offset % stride),
             TypeInner::Struct { members, .. } => {
-                // The last one that begins before it; an array without a size comes last and has no
-                // end.
+                // The last member that begins before the offset. An array without a size comes last
+                // and has no end.
                 let member = members.iter().rfind(|member| member.offset <= offset);
                 member.is_none_or(|member| {
                     let inner = &self.module.types[member.ty].inner;

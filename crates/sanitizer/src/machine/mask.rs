@@ -4,7 +4,7 @@
 pub(crate) const MAX_INVOCATIONS: usize = 1024;
 const WORDS: usize = MAX_INVOCATIONS / 64;
 
-/// Which invocations of a workgroup are meant.
+/// A set of invocations of a workgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mask([u64; WORDS]);
 

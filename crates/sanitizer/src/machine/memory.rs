@@ -3,8 +3,8 @@
 use crate::launch::{Buffer, Region};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Memory in words. Workgroups run in parallel and a racy shader may have them meet anywhere, so
-/// that every word is atomic; relaxed, that costs nothing.
+/// Memory in words. Workgroups run in parallel, and with a racy shader they may meet anywhere, so
+/// every word is atomic. Relaxed atomics cost nothing.
 #[derive(Default)]
 pub(super) struct Memory {
     words: Vec<AtomicU32>,
@@ -25,7 +25,7 @@ impl Memory {
         self.words.iter().for_each(|w| w.store(word, Relaxed));
     }
 
-    /// `bytes` is 1, 2 or 4, `at` a multiple of it.
+    /// Loads `bytes` bytes (1, 2 or 4) at `at`, a multiple of `bytes`.
     pub(super) fn load(&self, at: u32, bytes: u32) -> u32 {
         let word = self.words[at as usize / 4].load(Relaxed);
         if bytes == 4 { word } else { word >> (at % 4 * 8) & ((1 << (8 * bytes)) - 1) }
@@ -81,11 +81,11 @@ impl Bits {
     }
 }
 
-/// Locations that one region may name, repetitions counted: as many as addresses have room for, so
-/// that marking them ends.
+/// The most locations that one region may name, repetitions counted: as many as there are
+/// addresses. Marking them then ends.
 const MAX_MARKED: u128 = 1 << 32;
 
-/// The locations that a caller declared to be an operand; `None` where nothing was declared.
+/// The locations that a caller declared to be an operand; `None` if nothing was declared.
 pub(super) fn logical(buffer: &Buffer, granule: u32) -> Result<Option<Bits>, String> {
     if let Some(range) = &buffer.reversed {
         return Err(format!("the range {}..{} ends before it starts", range.start, range.end));
@@ -140,7 +140,7 @@ fn mark(region: &Region, len: u64, granule: u32, bits: &mut Bits) -> Result<(), 
         Some(end) => return Err(format!("a region ends at byte {end}, the buffer at {len}")),
         None => return Err("a region's extent overflows".to_owned()),
     }
-    // Along a stride of 0 all elements are the same one.
+    // Along a stride of 0 all elements lie in one place.
     let (counts, strides): (Vec<u64>, Vec<u64>) =
         region.counts.iter().zip(&region.strides).filter(|(_, stride)| **stride > 0).unzip();
     let mut index = vec![0; counts.len()];

@@ -1,4 +1,5 @@
-//! Executes the compiled form: workgroups in parallel, then what only shows between workgroups.
+//! Executes the compiled form: runs workgroups in parallel, then finds what only shows between
+//! workgroups.
 
 mod access;
 mod arith;
@@ -26,7 +27,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use verdict::Verdict;
 use worker::{Outcome, Worker};
 
-/// Data that all workgroups share. Lists go by global variable.
+/// Data that all workgroups share. Lists have an entry for each global variable.
 pub(crate) struct Resources {
     grid: [u32; 3],
     memories: Vec<Memory>,
@@ -99,8 +100,8 @@ pub(crate) fn run(launch: &Launch<'_>, program: &Program) -> Result<Report, Erro
     Ok(report)
 }
 
-/// Buffers that the entry point does not touch come back as they were, and outputs among them were
-/// never written.
+/// Reports buffers that the entry point does not touch: they come back as they were, and outputs
+/// among them were never written.
 fn unused(launch: &Launch<'_>, program: &Program, report: &mut Report) {
     for (&(group, binding), buffer) in &launch.buffers {
         if program.globals.iter().any(|global| global.source == Source::Binding(group, binding)) {

@@ -28,7 +28,8 @@ impl Worker<'_> {
             }
             Op::Binary { f, ty, dst, a, b } => {
                 self.faults(*f, *ty, *b);
-                // A shift's amount is u32 whatever is shifted, ldexp's exponent i32.
+                // A shift's amount is always u32, and ldexp's exponent i32, whatever the type of
+                // the other operand.
                 let narrow = matches!(f, Binary::ShiftLeft | Binary::ShiftRight | Binary::Ldexp);
                 let b_ty = if narrow { Ty::U32 } else { *ty };
                 self.compute(*dst, if f.compares() { Ty::Bool } else { *ty }, |worker, out| {
@@ -95,7 +96,7 @@ impl Worker<'_> {
                     } else {
                         undefined.without(&active)
                     };
-                    // Not zeros, which might hide that nobody wrote it.
+                    // Not zeros, which might hide that nobody wrote the variable.
                     let value = if local.tracked { u32::MAX } else { 0 };
                     active.lanes().for_each(|lane| self.vars[plane][lane] = value);
                 }
@@ -120,7 +121,7 @@ impl Worker<'_> {
         self.settle(inst.site);
     }
 
-    /// Takes the result's planes out, has them filled, and puts them back.
+    /// Takes the result's planes out, fills them, and puts them back.
     fn compute(&mut self, dst: Reg, ty: Ty, fill: impl FnOnce(&Self, [&mut [u32]; 2])) {
         let mut low = take(&mut self.regs[dst as usize]);
         let mut high =
@@ -132,7 +133,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Division by zero and shifts that are too large.
+    /// Finds divisions by zero and shifts that are too large.
     fn faults(&mut self, f: Binary, ty: Ty, b: Reg) {
         let remainder = f == Binary::Modulo;
         let event = match f {
@@ -168,7 +169,7 @@ impl Worker<'_> {
         self.events.append(&mut found);
     }
 
-    /// Finite f16 operands with an infinite result.
+    /// Finds infinite f16 results of finite operands.
     fn half_overflow(&mut self, ty: Ty, dst: Reg, operands: &[Reg]) {
         if self.options.f16_overflow && ty == Ty::F16 {
             self.overflow(ty, dst, operands);
@@ -336,7 +337,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Reading a plane that some invocations have not written is an event.
+    /// Finds reads of a plane that some invocations have not written.
     fn defined(&mut self, slot: &Slot, plane: u32, lanes: Mask) {
         let local = &self.program.locals[slot.local as usize];
         if local.tracked {

@@ -6,7 +6,7 @@ use crate::program::SiteId;
 /// Locations of one page.
 const PAGE: u32 = 256;
 
-/// Who touched a location in one way, first.
+/// The invocation that first touched a location in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Toucher {
     pub(super) workgroup: u32,
@@ -25,7 +25,7 @@ struct Page {
 /// The locations of a buffer that one workgroup touched.
 #[derive(Default)]
 pub(super) struct Pages {
-    /// Per page of the buffer: one more than its index in `pages`, or 0.
+    /// For each page of the buffer: its index in `pages` plus one, or 0.
     table: Vec<u32>,
     pages: Vec<Page>,
 }

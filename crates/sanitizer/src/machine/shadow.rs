@@ -1,27 +1,27 @@
-//! Who touched what: the memory behind the memory, from which races are told.
+//! Shadows: for each location of memory, the accesses from which races are found.
 //!
 //! Two accesses race when they touch one location, at least one writes, at least one is not atomic,
-//! they come from different invocations, and no barrier lies between them. Per location the last
-//! plain write, two plain reads and two atomic accesses suffice to find a race wherever there is
-//! one: of three or more concurrent readers, any writer is unordered with at least one of two that
-//! are chosen from different subgroups where possible.
+//! they come from different invocations, and no barrier lies between them. For each location the
+//! last plain write, two plain reads and two atomic accesses suffice to find a race wherever there
+//! is one. Of three or more concurrent readers two are kept, from different subgroups if possible:
+//! a writer that races with any of the readers races with at least one of these two.
 
 use crate::program::SiteId;
 
 /// One access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// Barriers of the workgroup passed before it, counted over the machine's life so that nothing
-    /// need be cleared; 0 for no access.
+    /// Barriers of the workgroup passed before the access; 0 for no access. They count over the
+    /// machine's life, so nothing must be cleared between workgroups.
     pub(super) epoch: u32,
-    /// Barriers of the subgroup passed before it.
+    /// Barriers of the subgroup passed before the access.
     pub(super) sub_epoch: u32,
     pub(super) lane: u32,
     pub(super) site: SiteId,
     /// Whether an atomic access may have written.
     pub(super) writes: bool,
-    /// Part of a cooperative matrix: `lane` is then consistent among such accesses, but no
-    /// invocation's own.
+    /// Whether the access is part of a cooperative matrix: `lane` is then consistent among such
+    /// accesses, but does not name an invocation.
     pub(super) cooperative: bool,
 }
 
@@ -69,7 +69,7 @@ impl Touch {
 }
 
 impl Cell {
-    /// Takes note of an access and returns the earlier one that it races with.
+    /// Records an access and returns an earlier one that it races with.
     pub(super) fn touch(
         &mut self,
         touch: Touch,
@@ -103,8 +103,8 @@ impl Cell {
     }
 }
 
-/// Keeps two accesses out of many, so that whoever is unordered with any is unordered with one of
-/// the two.
+/// Keeps two accesses out of many: an access that is unordered with any of them is unordered with
+/// one of the two.
 fn keep(kept: &mut [Stamp; 2], now: Stamp, subgroup_size: u32) {
     let same_subgroup = |a: &Stamp, b: &Stamp| a.lane / subgroup_size == b.lane / subgroup_size;
     // An access before the last barrier, of the workgroup or of the same subgroup, is superseded.

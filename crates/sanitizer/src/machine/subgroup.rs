@@ -66,7 +66,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Every subgroup: its first lane, and its active lanes.
+    /// All subgroups, each with its first lane and its active lanes.
     fn subgroups(&self) -> Vec<(usize, Vec<usize>)> {
         let size = self.options.subgroup_size as usize;
         let all: Vec<Range<usize>> = (0..self.lanes)
@@ -107,7 +107,7 @@ impl Worker<'_> {
         }
     }
 
-    /// In the order of the lanes; devices may add floats in another.
+    /// Combines values in the order of the lanes; devices may add floats in another order.
     fn collective(&mut self, f: Binary, ty: Ty, kind: Collective, dst: Reg, src: Reg) {
         for (_, lanes) in self.subgroups() {
             let mut sum: Option<u64> = None;
@@ -145,7 +145,7 @@ impl Worker<'_> {
                     Lane::Quad(reg) => own & !3 | value(reg) & 3,
                     Lane::QuadSwap(bits) => own ^ bits,
                 };
-                // A lane that does not exist or is not here has no defined value; the own one
+                // A lane that does not exist or is not active has no defined value; the own value
                 // stands for it.
                 let source = start + if source < size { source as usize } else { own as usize };
                 let source = if lanes.contains(&source) { source } else { lane };
@@ -198,8 +198,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Each element: c first, then the products in the order of k, each added by an fma and rounded
-    /// to the type of the sums, which is the most that a device rounds. Integers are added in f32.
+    /// Computes each element: from c on, the products are added in the order of k, each by an fma
+    /// and rounded to the type of the sums. No device rounds more often. Integers are added in f32.
     fn multiply_add(
         &mut self,
         dst: Reg,
@@ -265,7 +265,7 @@ fn bits(ty: Ty, value: f64) -> u64 {
     }
 }
 
-/// The value that changes nothing when combined.
+/// The neutral element of a function.
 fn neutral(f: Binary, ty: Ty) -> u64 {
     match (f, ty) {
         (Binary::Multiply, Ty::F16) => 0x3C00,

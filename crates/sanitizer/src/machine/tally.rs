@@ -1,4 +1,4 @@
-//! Counting: what every invocation does is added once for all of them, what some do one by one.
+//! Counting. Costs of all invocations are added once for all; costs of some are added one by one.
 
 use super::mask::Mask;
 use crate::{Counters, Measure};

@@ -1,5 +1,5 @@
-//! Findings that show only when workgroups are seen together: races between them, and elements that
-//! none of them wrote.
+//! Findings that show only when workgroups are seen together: races between workgroups, and
+//! elements that no workgroup wrote.
 
 use super::findings::Findings;
 use super::pages::{Merged, Summary, Toucher};
@@ -21,7 +21,7 @@ pub(super) struct Verdict<'p> {
     counters: Counters,
     trace: Vec<Access>,
     unwritten: Vec<Unwritten>,
-    /// Per global variable and location: who touched it first, by workgroups.
+    /// For each global variable and location: which workgroup and invocation touched it first.
     touched: Vec<Merged>,
 }
 
@@ -43,12 +43,12 @@ impl<'p> Verdict<'p> {
         }
     }
 
-    /// Whether there is a finding, and no other is wanted.
+    /// Whether there is a finding, and the options want no other.
     pub(super) fn is_known(&self) -> bool {
         self.options.stop_at_first && !self.findings.is_empty()
     }
 
-    /// Takes in one workgroup, in the order of their numbers.
+    /// Takes in the outcome of a workgroup. Workgroups come in the order of their numbers.
     pub(super) fn take(&mut self, outcome: Outcome) {
         outcome.tally.add_to(&mut self.counters);
         self.findings.append(outcome.findings, self.options.max_findings);
@@ -140,12 +140,12 @@ impl<'p> Verdict<'p> {
     }
 
     pub(super) fn finish(mut self) -> Report {
-        // A run that was stopped had no chance to write everything.
+        // A stopped run had no chance to write everything.
         let stopped = self.is_known() || self.resources.endless.load(Relaxed) != u32::MAX;
         let unwritten =
             if self.is_known() { Vec::new() } else { std::mem::take(&mut self.unwritten) };
         for (key, location, workgroup, finding) in unwritten {
-            // Where another workgroup wrote it, the two race, which is told already.
+            // If another workgroup wrote the location, the two race, and that is reported already.
             if self.writer(key.3, location).is_none_or(|writer| writer.workgroup == workgroup) {
                 self.findings.add(key, finding, self.options.max_findings);
             }
@@ -214,7 +214,7 @@ impl<'p> Verdict<'p> {
         summary[Touch::Write as usize].or(summary[Touch::AtomicWrite as usize])
     }
 
-    /// Where a global variable is declared.
+    /// The place where a global variable is declared.
     fn span_of(&self, name: &str) -> Option<std::ops::Range<usize>> {
         let variables = &self.program.module.global_variables;
         variables

@@ -1,8 +1,9 @@
-//! One workgroup at a time: its registers, its memory, and the walk through its control flow.
+//! Running one workgroup at a time: its registers, its memory, and the walk through its control
+//! flow.
 //!
-//! All invocations go through the blocks together, each block with the set of those that are in it.
-//! What one invocation must not see of another before a barrier is told by the shadows, not by the
-//! order of execution.
+//! All invocations go through the blocks together; each block runs with the set of invocations that
+//! are in it. The shadows, not the order of execution, tell what one invocation must not see of
+//! another before a barrier.
 
 use super::events::Event;
 use super::findings::{Findings, Key};
@@ -31,7 +32,8 @@ pub(super) struct Outcome {
     pub(super) trace: Vec<Access>,
 }
 
-/// A part of the control flow that some invocations entered, and who is in which part of it.
+/// A part of the control flow that some invocations have entered, with the invocations in each of
+/// its branches.
 struct Enclosing {
     site: SiteId,
     entered: Mask,
@@ -48,18 +50,20 @@ pub(super) struct Worker<'p> {
     pub(super) active: Mask,
     pub(super) regs: Vec<Vec<u32>>,
     constants: Vec<Vec<u32>>,
-    /// Planes of local variables, and which invocations' are undefined.
+    /// Planes of local variables; `undefined` are the invocations for which a plane has no value.
     pub(super) vars: Vec<Vec<u32>>,
     pub(super) undefined: Vec<Mask>,
     /// Memory of workgroup variables; empty for other variables.
     pub(super) shared: Vec<Memory>,
     pub(super) shared_written: Vec<Bits>,
     pub(super) shared_cells: Vec<Vec<Cell>>,
-    /// Barriers passed, which order workgroup memory and storage memory.
+    /// Barriers passed that order workgroup memory; `storage_epoch` counts those that order storage
+    /// memory.
     pub(super) epoch: u32,
     pub(super) storage_epoch: u32,
     pub(super) sub_epochs: Vec<u32>,
-    /// Values of `epoch` and `storage_epoch` when the respectively other barrier was last passed.
+    /// The value of each of `epoch` and `storage_epoch` when a barrier of the other kind was last
+    /// passed.
     crossed: (u32, u32),
     pub(super) pages: Vec<Pages>,
     pub(super) tally: Tally,
@@ -73,13 +77,14 @@ pub(super) struct Worker<'p> {
     breaks: Vec<Mask>,
     continues: Vec<Mask>,
     returns: Vec<Mask>,
-    /// Where each invocation returned from the entry point.
+    /// The place where each invocation returned from the entry point.
     left: Vec<Option<SiteId>>,
     enclosing: Vec<Enclosing>,
-    /// Set when a loop did not end, here or in an earlier workgroup, and where the first finding is
-    /// enough: nothing more is run.
+    /// Set when a loop did not end, here or in an earlier workgroup, and when one finding is enough
+    /// and there is one: nothing more is run then.
     pub(super) stopped: bool,
-    /// Set when a barrier was not reached by all: what it would have ordered is not reported again.
+    /// Set when not all invocations of the workgroup reached a barrier. Races and uninitialised
+    /// reads are not reported then, because the barrier might have prevented them.
     pub(super) disordered: bool,
     /// Whether the operation at hand moves a cooperative matrix.
     pub(super) cooperative: bool,
@@ -320,7 +325,7 @@ impl<'p> Worker<'p> {
         let mut live = mask;
         let mut iterations = 0;
         while !live.is_empty() && !self.stopped {
-            // Entering once more to find that nothing is left to do is no iteration.
+            // The last entry, which only finds that nothing is left to do, is no iteration.
             if iterations > self.options.max_iterations {
                 let first = live.lanes().next().unwrap_or(0) as u32;
                 self.endless(site, first, live.count());
@@ -376,7 +381,7 @@ impl<'p> Worker<'p> {
         done.or(&falling).or(&self.breaks.pop().unwrap_or(Mask::NONE))
     }
 
-    /// Passes a barrier: what was done before it is ordered before what follows.
+    /// Passes a barrier: accesses before it are ordered before accesses after it.
     pub(super) fn barrier(&mut self, flags: naga::Barrier, uniform_load: bool) {
         if flags == naga::Barrier::SUB_GROUP {
             self.whole_subgroups();
@@ -403,7 +408,7 @@ impl<'p> Worker<'p> {
         self.tally.add(Count::Barriers, &self.active, 1);
     }
 
-    /// An event for every subgroup of which only a part is here.
+    /// Makes an event for every subgroup of which only a part is active.
     pub(super) fn whole_subgroups(&mut self) {
         if self.active == self.full {
             return;
@@ -426,26 +431,26 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// An invocation of the workgroup that is not here.
+    /// An invocation of the workgroup that is not active.
     pub(super) fn absent(&self) -> Option<u32> {
         self.full.without(&self.active).lanes().next().map(|lane| lane as u32)
     }
 
-    /// One of the same subgroup that is not here.
+    /// An invocation of the same subgroup that is not active.
     pub(super) fn absent_of_subgroup(&self, lane: u32) -> Option<u32> {
         let size = self.options.subgroup_size;
         let missing = self.full.without(&self.active);
         missing.lanes().map(|missing| missing as u32).find(|missing| missing / size == lane / size)
     }
 
-    /// Where an absent invocation went.
+    /// Says where an absent invocation went.
     pub(super) fn whereabouts(&self, lane: Option<u32>) -> Vec<Label> {
         let Some(lane) = lane else { return Vec::new() };
         let who = Some(self.place(lane));
         if let Some(site) = self.left[lane as usize] {
             return self.program.labels(site, "returned here".to_owned(), who);
         }
-        // The innermost part of the control flow that it entered; there it left the way.
+        // It left the others in the innermost part of the control flow that it entered.
         let Some(enclosing) =
             self.enclosing.iter().rfind(|part| part.entered.contains(lane as usize))
         else {

@@ -48,7 +48,8 @@ impl Ty {
     }
 }
 
-/// Functions of one scalar. The result has the type of the argument unless said otherwise.
+/// Functions of one scalar. Unless a comment says otherwise, the result has the type of the
+/// argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unary {
     /// Wrapping for integers, the sign bit for floats.
@@ -94,12 +95,12 @@ pub(crate) enum Unary {
     CountLeadingZeros,
     CountTrailingZeros,
     ReverseBits,
-    /// WGSL's: -1 if there is no such bit; the sign bit does not count for signed types.
+    /// Like WGSL's: -1 if there is no such bit; for signed types the sign bit does not count.
     FirstLeadingBit,
     FirstTrailingBit,
-    /// bool.
+    /// The result is a bool.
     IsNan,
-    /// bool.
+    /// The result is a bool.
     IsInf,
     /// Fraction of `frexp` of a float, in [0.5, 1) or 0.
     FrexpFraction,
@@ -107,21 +108,22 @@ pub(crate) enum Unary {
     FrexpExponent,
 }
 
-/// Functions of two scalars of one type; results likewise, but for comparisons (bool).
+/// Functions of two scalars of one type. Results have that type, except those of comparisons
+/// (bool).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binary {
     Add,
     Subtract,
     Multiply,
-    /// Integers: x / 0 = x and MIN / -1 = MIN, as WGSL has it.
+    /// For integers x / 0 = x and MIN / -1 = MIN, as in WGSL.
     Divide,
-    /// x - y * trunc(x / y), for floats with every step rounded, as on devices; integers: x % 0 = 0
-    /// and MIN % -1 = 0.
+    /// x - y * trunc(x / y). For floats every step is rounded, as on devices. For integers x % 0 =
+    /// 0 and MIN % -1 = 0.
     Modulo,
     And,
     Or,
     Xor,
-    /// The second is u32 for every type; taken modulo the width.
+    /// The second scalar is u32 for every type, and is taken modulo the width.
     ShiftLeft,
     /// Arithmetic for signed types.
     ShiftRight,
@@ -134,17 +136,17 @@ pub(crate) enum Binary {
     /// If one of two floats is NaN, the result is the other.
     Min,
     Max,
-    /// NaN for a negative base, as exp2(y * log2(x)) is.
+    /// NaN for a negative base, as with exp2(y * log2(x)).
     Pow,
     Atan2,
     /// Step(edge, x).
     Step,
-    /// The second is i32.
+    /// The second scalar is i32.
     Ldexp,
 }
 
 impl Binary {
-    /// Whether its result is a bool.
+    /// Whether the result is a bool.
     pub(crate) fn compares(self) -> bool {
         matches!(
             self,
@@ -161,7 +163,7 @@ impl Binary {
 /// Functions of three scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ternary {
-    /// One rounding.
+    /// a * b + c with one rounding.
     Fma,
     /// min(max(x, low), high).
     Clamp,
@@ -171,8 +173,8 @@ pub(crate) enum Ternary {
     SmoothStep,
     /// Select(reject, accept, condition as bool).
     Select,
-    /// ExtractBits(x, offset: u32, count: u32), sign-extended for signed types; offset and count
-    /// clamped as WGSL does.
+    /// ExtractBits(x, offset: u32, count: u32), sign-extended for signed types. Offset and count
+    /// are clamped as in WGSL.
     ExtractBits,
 }
 

@@ -28,10 +28,10 @@ pub(super) fn render(report: &Report, shader: &Shader, color: bool) -> String {
     out + &summary(report) + "\n"
 }
 
-/// Text of a label: the event, and who did it unless the text says so.
+/// Text of a label: the event, and the invocation unless the text names it.
 fn label_text(Label { text, place, .. }: &Label) -> String {
-    // An access is told in the passive, `is read here`, and takes a `by`; other texts are sentences
-    // already.
+    // The text of an access is in the passive, `is read here`, and takes a `by`; other texts are
+    // complete sentences.
     let access =
         ["read here", "written here", "atomically here"].iter().any(|access| text.contains(access));
     match place {
@@ -182,7 +182,7 @@ error[never-written]: 4 bytes of `data` are never written
     }
 }
 
-/// A finding made by hand.
+/// Findings made by hand, for tests.
 #[cfg(test)]
 pub(super) mod samples {
     use super::*;

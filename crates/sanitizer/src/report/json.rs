@@ -21,7 +21,7 @@ fn finding(finding: &Finding, shader: &Shader) -> Value {
     })
 }
 
-/// `start` and `end` are bytes of `file`; what is not known is null.
+/// The JSON of a label. `start` and `end` are bytes of `file`; unknown values are null.
 fn label(Label { span, text, place }: &Label, shader: &Shader) -> Value {
     let at = span.clone().and_then(|span| shader.text().position(span));
     json!({

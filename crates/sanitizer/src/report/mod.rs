@@ -12,8 +12,8 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Two accesses of one location, at least one of them a write and at least one not atomic, that
-    /// nothing orders.
+    /// Two unordered accesses of one location, at least one of them a write, and at least one not
+    /// atomic.
     Race,
     /// An index past the end of a buffer, an array or a vector, or outside the range that was
     /// declared.
@@ -49,7 +49,7 @@ impl Kind {
         Kind::NeverWritten,
     ];
 
-    /// Its name in JSON and in the reports, such as `out-of-bounds`.
+    /// The kind's name in JSON and in reports, such as `out-of-bounds`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Race => "race",
@@ -71,7 +71,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Which invocation.
+/// An invocation of the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// `workgroup_id`.
@@ -84,11 +84,11 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Label {
-    /// Bytes of the source; `None` where naga kept no span.
+    /// Bytes of the source; `None` if naga kept no span.
     pub span: Option<Range<usize>>,
     /// The event, in one line.
     pub text: String,
-    /// Who did it.
+    /// The invocation that did it.
     pub place: Option<Place>,
 }
 
@@ -100,13 +100,13 @@ pub struct Finding {
     pub kind: Kind,
     /// The fault, in one line.
     pub message: String,
-    /// Where: the access at fault first, the other side of a conflict after it.
+    /// Places: the access at fault first, then the other side of a conflict.
     pub labels: Vec<Label>,
     /// Further facts, one line each; how to mend the fault comes last.
     pub notes: Vec<String>,
     /// The variable concerned.
     pub variable: Option<String>,
-    /// Number of its occurrences at the same places of the source.
+    /// The number of occurrences at these places of the source.
     pub occurrences: u64,
 }
 
@@ -116,43 +116,44 @@ pub struct Finding {
 pub struct Access {
     /// The variable.
     pub variable: String,
-    /// Whether it lies in workgroup memory.
+    /// Whether the variable lies in workgroup memory.
     pub workgroup_memory: bool,
     /// Byte offset in the variable.
     pub offset: u32,
-    /// Bytes.
+    /// Bytes of the access.
     pub bytes: u32,
-    /// Whether it was written. An atomic operation that reads and writes is two accesses.
+    /// Whether this is a write. An atomic operation that reads and writes is two accesses.
     pub write: bool,
-    /// Who did it.
+    /// The invocation that did it.
     pub place: Place,
 }
 
-/// Report of a run: findings, costs, and the buffers that it left.
+/// Report of a run: findings, costs, and the buffers as the run left them.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// In the order of the source; empty for a clean run.
+    /// The findings in the order of the source; empty for a clean run.
     pub findings: Vec<Finding>,
-    /// Distinct findings beyond [`Options::max_findings`](crate::Options::max_findings).
+    /// The number of distinct findings beyond
+    /// [`Options::max_findings`](crate::Options::max_findings).
     pub dropped: u64,
     /// Costs of the run.
     pub counters: Counters,
     /// The buffers as the shader left them, by group and binding.
     pub buffers: BTreeMap<(u32, u32), Vec<u8>>,
-    /// Every access, where asked for, by workgroup and in the order of execution.
+    /// All accesses, if the options ask for them, by workgroup and in the order of execution.
     pub trace: Vec<Access>,
 }
 
 impl Label {
-    /// A line without a place in the source.
+    /// A label without a place in the source.
     pub fn new(text: impl Into<String>) -> Self {
         Label { span: None, text: text.into(), place: None }
     }
 }
 
 impl Finding {
-    /// One occurrence, without notes.
+    /// A finding with one occurrence and without notes.
     pub fn new(kind: Kind, message: impl Into<String>, labels: Vec<Label>) -> Self {
         let message = message.into();
         Finding { kind, message, labels, notes: Vec::new(), variable: None, occurrences: 1 }
@@ -160,7 +161,7 @@ impl Finding {
 }
 
 impl Report {
-    /// These findings, and nothing else.
+    /// A report of these findings, and nothing else.
     pub fn of(findings: Vec<Finding>) -> Self {
         Report { findings, ..Report::default() }
     }
@@ -170,13 +171,13 @@ impl Report {
         self.findings.is_empty() && self.dropped == 0
     }
 
-    /// For people, in the manner of rustc's diagnostics; `color` adds ANSI colours. Empty when
-    /// nothing was found.
+    /// The findings for people, in the manner of rustc's diagnostics; `color` adds ANSI colours.
+    /// Empty if nothing was found.
     pub fn render(&self, shader: &Shader, color: bool) -> String {
         human::render(self, shader, color)
     }
 
-    /// For programs: one JSON object with `findings` and `counters`.
+    /// The report for programs: one JSON object with `findings` and `counters`.
     pub fn to_json(&self, shader: &Shader) -> String {
         json::to_json(self, shader)
     }

@@ -1,4 +1,4 @@
-//! The text of a shader, for pointing into it.
+//! The text of a shader, into which messages point.
 
 use codespan_reporting::diagnostic::{Diagnostic, Label};
 use codespan_reporting::files::{Files, Location, SimpleFiles};
@@ -6,12 +6,12 @@ use codespan_reporting::term;
 use codespan_reporting::term::termcolor::{Ansi, NoColor, WriteColor};
 use std::ops::Range;
 
-/// The text of a shader: the whole, and the parts that go by names of their own.
+/// The text of a shader: the whole, and the parts that have names of their own.
 #[derive(Debug)]
 pub(crate) struct Text {
     /// The whole under number 0, then the parts.
     files: SimpleFiles<String, String>,
-    /// Where the parts lie in the whole; part `i` is file `i + 1`.
+    /// The places of the parts in the whole; part `i` is file `i + 1`.
     parts: Vec<Range<usize>>,
 }
 
@@ -41,9 +41,9 @@ impl Text {
         self.parts.push(range);
     }
 
-    /// The file that holds these bytes of the whole, and where in it: the first part that holds
-    /// them all, else the whole. Spans beyond the text or inside a character are drawn to where
-    /// there is something; `None` for an empty text.
+    /// The file that holds these bytes of the whole, and their place in it: the first part that
+    /// holds all of them, or else the whole. Spans that end beyond the text or inside a character
+    /// are moved to the nearest characters. `None` for an empty text.
     fn find(&self, span: Range<usize>) -> Option<(usize, Range<usize>)> {
         let whole = self.files.source(0).ok().filter(|whole| !whole.is_empty())?;
         let start = whole.floor_char_boundary(span.start);
@@ -58,7 +58,7 @@ impl Text {
         })
     }
 
-    /// Where these bytes of the whole are; `None` for an empty text.
+    /// The position of these bytes of the whole; `None` for an empty text.
     pub(crate) fn position(&self, span: Range<usize>) -> Option<Position> {
         let (file, range) = self.find(span)?;
         let Location { line_number, column_number } =
@@ -109,15 +109,15 @@ impl Text {
 
     fn emit(&self, writer: &mut impl WriteColor, diagnostic: &Diagnostic<usize>) {
         let config = term::Config { chars: term::Chars::ascii(), ..term::Config::default() };
-        // Writing to memory does not fail, and `find` gives only what the files hold; were it
-        // otherwise, the message would still be told.
+        // Writing to memory does not fail, and `find` gives only places in the files. If it failed
+        // anyway, the message would still be given.
         if term::emit_to_write_style(writer, &config, &self.files, diagnostic).is_err() {
             let _ = writeln!(writer, "error: {}", diagnostic.message);
         }
     }
 }
 
-/// The text without characters that would steer a terminal, each replaced by one of as many bytes.
+/// The text with characters that would steer a terminal replaced by harmless ones of as many bytes.
 fn printable(source: &str) -> String {
     let mut characters = source.chars().peekable();
     let mut text = String::with_capacity(source.len());

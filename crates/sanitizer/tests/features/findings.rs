@@ -1,4 +1,4 @@
-//! Which findings there are, and where they stop a run.
+//! Tests of findings, and of runs that stop at the first.
 
 use super::shader;
 use tilewise_sanitizer::{Buffer, Launch, Options};
@@ -61,7 +61,7 @@ fn constant_indices_past_the_end() {
         found(sized, "t[5] = 1u; o[0] = 1u;", 4),
         message("index 5 is out of bounds of `t`")
     );
-    // Executed without checks: nothing is read or written there.
+    // Executed without checks, nothing is read or written out of bounds.
     let text = shader(&format!(
         "{words} @compute @workgroup_size(1) fn main() {{ o[0] = o[7] + 3u; o[9] = 1u; }}"
     ));

@@ -1,7 +1,7 @@
 //! Features of WGSL that are executed or refused: each test is a shader whose output is known.
 //!
-//! The workspace compares most of the language with real drivers, bit for bit; here is what those
-//! drivers lack.
+//! The workspace compares most of the language with real drivers, bit for bit. These tests are for
+//! features that those drivers lack.
 
 mod findings;
 
@@ -123,7 +123,7 @@ fn cooperative_matrices() {
         options.subgroup_size = subgroup_size;
         let launch =
             Launch::new(&shader).bind(0, 1, bytes(&a)).bind(0, 2, bytes(&b)).options(options);
-        // With smaller subgroups, several compute the same: they write the same cells.
+        // With smaller subgroups, several compute the same matrix, and write the same cells.
         if subgroup_size < 32 {
             let report = launch.bind(0, 0, Buffer::output(256)).run().unwrap();
             assert!(
@@ -140,7 +140,7 @@ fn cooperative_matrices() {
     }
 }
 
-/// Sums in f16 are rounded after every product: a device may do so.
+/// Checks that sums in f16 are rounded after every product, as a device may do.
 #[test]
 fn matrices_of_f16_sums() {
     let shader = shader(
@@ -158,8 +158,8 @@ fn matrices_of_f16_sums() {
          }",
     );
     let bytes = |x: &[u16]| Buffer::new(x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
-    // 2048 + 1 lies halfway between neighbours and goes back to 2048, seven times over; 7 ones and
-    // then 2048 are exact, but for the last addition.
+    // 2048 + 1 lies halfway between neighbours and is rounded back to 2048, seven times over. 7
+    // ones and then 2048 are exact, except for the last addition.
     const ONE: u16 = 0x3c00;
     let large_at = |row| if row < 4 { 0 } else { 7 };
     let a: Vec<u16> =

@@ -1,6 +1,6 @@
-//! Data of the examples, and products in plain loops to check the device's by.
+//! Data of the examples, and products in plain loops with which the device's are checked.
 
-/// Whole numbers from -4 to 4 without 0, times `scale`, the same on every run. Where that is a
+/// Whole numbers from -4 to 4 without 0, times `scale`, the same on every run. If `scale` is a
 /// power of two, their products and sums are exact in f32, as long as 24 bits hold them.
 pub(crate) fn numbers(len: usize, seed: u64, scale: f32) -> Vec<f32> {
     let mut state = seed;

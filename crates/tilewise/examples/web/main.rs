@@ -6,8 +6,8 @@ use {
     wasm_bindgen::prelude::{JsError, wasm_bindgen},
 };
 
-/// Multiplies two matrices on the page's GPU, or on the one of that name. The page has the CPU
-/// where it has no GPU.
+/// Multiplies two matrices on the page's GPU, on the named adapter, or on the CPU if the page has
+/// no GPU.
 #[cfg(target_family = "wasm")]
 #[wasm_bindgen]
 pub async fn product(adapter: Option<String>) -> Result<String, JsError> {

@@ -1,5 +1,5 @@
-//! The batch of a product: up to two dimensions, each of one size for A and B, or of two sizes, one
-//! of which divides the other.
+//! The batch of a product: up to two dimensions. In each, the sizes of A and B are equal, or one
+//! divides the other.
 
 use crate::tensor::Tensor;
 use tilewise_core::{Error, Grouping, Result};
@@ -12,12 +12,12 @@ pub(super) struct Batch([Dim; 2]);
 #[derive(Clone, Copy)]
 struct Dim {
     size: usize,
-    /// Entries of the operand that has fewer, each of which serves a group of neighbours.
+    /// Entries of the operand that has fewer; each serves a group of neighbours.
     fewer: usize,
 }
 
 impl Dim {
-    /// The dimension along which A and B have these entries; `None` if neither divides the other.
+    /// A dimension in which A has `a` entries and B has `b`; `None` if neither divides the other.
     fn of(a: usize, b: usize) -> Option<Self> {
         let (fewer, more) = (a.min(b), a.max(b));
         let size = match (a, b) {
@@ -28,14 +28,14 @@ impl Dim {
         Some(Dim { size, fewer })
     }
 
-    /// Groups, and entries in each; 1 and all of them where nothing is grouped.
+    /// Groups, and entries in each; one group of all entries if nothing is grouped.
     fn levels(self) -> [u64; 2] {
         let Dim { size, fewer } = self;
         let groups = if fewer <= 1 || fewer == size { 1 } else { fewer };
         [groups, size / groups].map(|size| size as u64)
     }
 
-    /// The strides of an operand of so many entries along both.
+    /// The strides of an operand along both levels, given its own entries and their stride.
     fn strides(self, (own, stride): (usize, usize), may_group: bool) -> Option<[u64; 2]> {
         let ([_, group], stride) = (self.levels(), stride as u64);
         match own {
@@ -53,7 +53,7 @@ impl Batch {
         Batch([1, size].map(|size| Dim { size, fewer: 1 }))
     }
 
-    /// Its entries, if it has one dimension, and A and B each an entry for all or for each.
+    /// Its entries, if it has one dimension, and A and B each have one entry, or one for each.
     pub(super) fn simple(&self) -> Option<usize> {
         let [outer, inner] = self.0;
         (outer.size == 1 && inner.levels()[0] == 1).then_some(inner.size)
@@ -86,13 +86,13 @@ impl Batch {
         Ok((Grouping::Nested { sizes }, entries))
     }
 
-    /// The strides of A or B, given its own entries and strides.
+    /// The strides of A or B, given its own entries and strides along both dimensions.
     pub(super) fn shared(&self, name: &str, own: [(usize, usize); 2]) -> Result<[u64; 4]> {
         self.strides(name, own, true)
     }
 
-    /// Like [`shared`](Self::shared), for an operand with an entry for each, or one for all along a
-    /// dimension.
+    /// Like [`shared`](Self::shared), for an operand that has along each dimension one entry, or an
+    /// entry for each of the batch.
     pub(super) fn each(&self, name: &str, own: [(usize, usize); 2]) -> Result<[u64; 4]> {
         self.strides(name, own, false)
     }

@@ -1,4 +1,4 @@
-//! A checked product: its sizes, its output, its problem and where operands lie.
+//! A checked product: its sizes, its output, its problem, and the places of its operands.
 
 use super::Gemm;
 use super::batch::Batch;
@@ -46,8 +46,8 @@ impl Gemm {
         }
     }
 
-    /// Whether it is computed as its transpose: A and B stand exchanged then, and so do rows and
-    /// columns of all operands.
+    /// Whether the product is computed as its transpose. A and B are exchanged then, and so are the
+    /// rows and columns of all operands.
     pub(super) fn is_turned(&self) -> bool {
         matches!(self.groups, Some(Groups::Rows { along: Axis::N, .. }))
     }
@@ -67,7 +67,7 @@ impl Gemm {
             let ([a, b], hint) = match (self.is_turned(), k == n, m == b_k) {
                 (true, ..) => ([[n, b_k], [k, m]], ""),
                 (_, true, _) => ([[m, k], [b_k, n]], "; B transposed would fit"),
-                // A grouped product counts the rows of A otherwise.
+                // In a grouped product, the rows of A are not M of each product.
                 (_, _, true) if self.groups.is_none() => {
                     ([[m, k], [b_k, n]], "; A transposed would fit")
                 }
@@ -114,8 +114,8 @@ impl Gemm {
         Ok((dtype, shape))
     }
 
-    /// A tensor of the output's shape with an axis for the rows of a vector A, or for the columns
-    /// of a vector B; its transpose where that is computed.
+    /// A tensor of the output's shape, with an axis for the row of a vector A, or for the column of
+    /// a vector B. If the product is computed as its transpose, it is transposed first.
     pub(super) fn as_matrix<'c>(&self, tensor: &'c Tensor) -> Cow<'c, Tensor> {
         let mut tensor = match self.is_turned() {
             true => Cow::Owned(tensor.t()),
@@ -198,8 +198,8 @@ impl Gemm {
         c.copy()
     }
 
-    /// The problem and its operands' storage, for the output `c`, or for a packed one that is not
-    /// there yet.
+    /// The problem and its operands' storage, for the output `c`, or for a packed output that is
+    /// still to be allocated.
     pub(crate) fn bundle<'s>(&'s self, c: Option<&'s Tensor>) -> Result<Bundle<'s>> {
         if let Some(Groups::Listed(list)) = &self.groups {
             return self.bundle_of_list(list, c);
@@ -210,7 +210,7 @@ impl Gemm {
         let (nested, entries) = batch.grouping()?;
         let groups = self.groups_of_rows()?;
         let (mut buffers, mut beside_c) = (Buffers::default(), false);
-        // Where an operand is no tensor, all of its buffer counts.
+        // For an operand that is no tensor, all of its buffer counts.
         let mut add = |role: Role,
                        name: &'static str,
                        owner: &Context,
@@ -343,14 +343,14 @@ impl Gemm {
             copies,
             beside_c,
         };
-        // Entries of B that meet groups of rows are no batch.
+        // Entries of B for groups of rows are no batch.
         let mut problem = if groups.is_some() { problem } else { problem.collapsed() };
         problem.grouping = grouping.unwrap_or(problem.grouping);
         Ok(Bundle { problem, buffers })
     }
 
-    /// How many entries of B meet rows of one A, if several do, and how many numbers lie before
-    /// the first that counts.
+    /// For groups of rows: how many entries of B there are, and how many numbers lie before the
+    /// first that counts.
     fn groups_of_rows(&self) -> Result<Option<(u64, u64)>> {
         match &self.groups {
             Some(Groups::Rows { ends, first, .. }) => self.groups_of((ends, *first)).map(Some),
@@ -359,15 +359,15 @@ impl Gemm {
         }
     }
 
-    /// Groups of rows with these ends, behind so many groups, and how many offsets lie before the
-    /// end of the first of all.
+    /// The number of groups, which come behind `first` other groups, and how many offsets lie
+    /// before the end of the very first group.
     pub(super) fn groups_of(&self, (ends, first): (&GroupOffsets, usize)) -> Result<(u64, u64)> {
         let ([_, groups], _) = self.right()?;
         Ok((groups as u64, ends.before(self.names()[1], first + groups)?))
     }
 
-    /// The strides of a bias: one for all, for each group, or along each dimension of the batch for
-    /// all or for each.
+    /// The strides of a bias, which may be one vector for all or one for each group; along each
+    /// dimension of a batch, one for all or one for each.
     pub(super) fn bias_strides(
         &self,
         bias: &Tensor,
@@ -396,15 +396,14 @@ impl Gemm {
     }
 }
 
-/// A product whose weights have an order of columns: memory for A with its columns in that order,
-/// and the weights without it.
+/// A product whose weights have an order of columns.
 pub(super) struct InOrder {
     pub(super) a: Tensor,
     pub(super) w: QuantizedTensor,
     pub(super) columns: Tensor,
 }
 
-/// An output that is still to be allocated.
+/// The operand of an output that is still to be allocated.
 fn packed(dtype: DType, batch: &Batch, [m, n]: [usize; 2]) -> Result<Operand> {
     let [outer, inner] = batch.sizes();
     count(&[outer, inner, m, n])?;
@@ -421,8 +420,9 @@ fn same_shape(name: &str, got: [usize; 2], wanted: [usize; 2], turned: bool) -> 
     Err(Error::Shape(format!("{name} is {got:?}, the product {wanted:?}")))
 }
 
-/// C and the residual are walked along their rows, or along their columns where the transpose of a
-/// product is computed. A single column that was taken for a row is turned back.
+/// The operand of C or the residual, whose rows must be contiguous. A single column that was taken
+/// for a row is turned back. `turned` is whether the transpose of the product is computed, for the
+/// error's text.
 fn along_rows(
     name: &str,
     mut operand: Operand,

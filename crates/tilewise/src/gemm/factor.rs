@@ -6,7 +6,7 @@ use crate::take::Take;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
-/// A factor.
+/// Alpha or beta: a number, or a tensor of one element.
 #[derive(Clone, Debug)]
 pub(super) enum Factor {
     Host(f32),
@@ -14,7 +14,7 @@ pub(super) enum Factor {
 }
 
 impl Factor {
-    /// Its number in a problem, of which a plan sees only whether it is 0.
+    /// The factor's number in a problem. A plan sees only whether it is 0.
     pub(super) fn planned(&self) -> f32 {
         if let Factor::Host(number) = self { *number } else { 1.0 }
     }
@@ -29,7 +29,7 @@ impl Gemm {
         [("alpha", &self.alpha), ("beta", &self.beta)]
     }
 
-    /// Checks the tensors of factors. `own` is that of the weights.
+    /// Checks the tensors of factors. `own` is the factor of the weights.
     pub(super) fn check_factors(&self, own: f32) -> Result<()> {
         for (name, factor) in self.factors() {
             let Some(tensor) = factor.tensor() else { continue };
@@ -49,9 +49,9 @@ impl Gemm {
         Ok(())
     }
 
-    /// Has `copy` copy the factors that lie in the output `c`, before anything is written there,
-    /// and gives the product with the copies, if there are such factors: each part of a product
-    /// reads them anew.
+    /// The product with copies of the factors that lie in the output `c`; `None` if none does.
+    /// `copy` makes the copies before anything is written to `c`. Products in parts need them: each
+    /// part reads the factors anew.
     pub(super) fn of_copied_factors(
         &self,
         c: &Tensor,
@@ -70,7 +70,7 @@ impl Gemm {
         Ok(copied.then_some(gemm))
     }
 
-    /// Where factors lie on a GPU.
+    /// The place of each factor that lies on a GPU.
     pub(super) fn written(&self) -> [Option<Written<'_>>; 2] {
         self.factors().map(|(_, factor)| {
             let (operand, bound) = factor.tensor()?.vector([0; 4]);
@@ -78,7 +78,7 @@ impl Gemm {
         })
     }
 
-    /// Alpha and beta on the CPU executor, where `planned` has those of the problem.
+    /// Alpha and beta on the CPU executor; `planned` are the problem's numbers.
     pub(super) fn numbers(&self, planned: [f32; 2]) -> Result<[f32; 2]> {
         let mut numbers = planned;
         for (number, (_, factor)) in numbers.iter_mut().zip(self.factors()) {

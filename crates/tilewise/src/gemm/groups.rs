@@ -38,17 +38,17 @@ impl Gemm {
     /// [`gather_rows`](Self::gather_rows), row i of A is the one that it takes for row i. A bias
     /// may be \[entries,N\]: each row adds that of its entry.
     ///
-    /// It is for few rows, of which few share a matrix, as those of one token: nothing is sorted,
-    /// and each row reads its matrix by itself. `moe::gather_matmul` takes any number of rows, and
-    /// computes so up to about two rows for each matrix that is named.
+    /// It is for few rows of which few share a matrix, such as the rows of one token: nothing is
+    /// sorted, and each row reads its own matrix. `moe::gather_matmul` takes any number of rows,
+    /// and computes this product for up to about two rows for each matrix that is named.
     ///
     /// `indices` is a vector of u32 without gaps, one for each row of the product, at any place of
     /// a tensor; the device reads it when it computes. A row whose index is no entry is a product
     /// with K = 0: zeros, or beta·C, and the rest of the epilogue, with the bias of the first
     /// entry. One binding of the device must hold B; otherwise [`run`](Self::run) gives `TooLarge`.
     /// It gives `Shape` for rows without any entry of B, and `Unsupported` for
-    /// [shards](crate::Shards). The output, a residual and a gate run along their rows, not along
-    /// their columns.
+    /// [shards](crate::Shards). The rows of the output, of a residual and of a gate must be
+    /// contiguous, not their columns.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, Tensor};
@@ -68,8 +68,8 @@ impl Gemm {
         Gemm { groups: Some(Groups::Indexed(indices.clone())), ..Gemm::new(a, b) }
     }
 
-    /// Whether this is an [indexed](Self::indexed) product that the planner computes so
-    /// ([`by_index`]).
+    /// Whether this is an [indexed](Self::indexed) product that the planner computes without
+    /// sorting its rows ([`by_index`]).
     ///
     /// # Errors
     /// As [`run`](Self::run), for the operands.
@@ -79,7 +79,7 @@ impl Gemm {
             && by_index(&self.bundle(None)?.problem, self.context().caps()))
     }
 
-    /// Whether the product may be computed into `c`, as far as its place and strides go.
+    /// Whether the place and the strides of `c` allow the product to be computed into it.
     #[cfg(feature = "custom-kernels")]
     pub(crate) fn may_write(&self, c: &Tensor) -> bool {
         self.bundle(Some(&self.as_matrix(c))).is_ok()
@@ -90,10 +90,10 @@ impl Gemm {
     /// quantized weights \[groups,M,K\], or [shards](crate::Shards). Columns of the output from the
     /// last offset on are not written; [`run`](Self::run) leaves zeros there.
     ///
-    /// It is the [grouped](Self::grouped) product Cᵀ = Bᵀ·Aᵀ, as which it is planned and
-    /// explained, so that the output runs along its columns: [`run`](Self::run) gives the transpose
-    /// of a tensor \[N,M\], and an output of yours is such a view, and so are a residual and
-    /// [`c`](Self::c). A bias may be \[groups,M\], [along](Self::bias_along) M.
+    /// It is planned, explained and computed as the [grouped](Self::grouped) product Cᵀ = Bᵀ·Aᵀ.
+    /// The columns of the output are contiguous therefore: [`run`](Self::run) gives the transpose
+    /// of a tensor \[N,M\]. A given output, a residual and [`c`](Self::c) must be such transposes,
+    /// too. A bias may be \[groups,M\], [along](Self::bias_along) M.
     ///
     /// ```
     /// use tilewise::{Context, DType, Gemm, GroupOffsets, Tensor};
@@ -113,7 +113,8 @@ impl Gemm {
         Gemm::along(Axis::N, &b.t(), RightOperand::of_weights(a), offsets)
     }
 
-    /// With groups of rows; along N of the product whose transpose it is.
+    /// A product with groups of rows. With groups along N, `a` and `b` are those of the transposed
+    /// product.
     fn along(along: Axis, a: &Tensor, b: RightOperand, offsets: &GroupOffsets) -> Self {
         let rows = Groups::Rows { ends: offsets.clone(), first: 0, along };
         Gemm { groups: Some(rows), ..Gemm::new(a, b) }
@@ -146,8 +147,8 @@ impl Gemm {
         Gemm { groups: Some(masked), ..Gemm::new(a, b) }
     }
 
-    /// Says how many rows each entry of a [masked](Self::masked) product is expected to have, so
-    /// that kernels are chosen by it; without it, all M. Results do not depend on it.
+    /// Says how many rows each entry of a [masked](Self::masked) product is expected to have;
+    /// without it, all M. Kernels are chosen by this number. Results do not depend on it.
     ///
     /// For a [grouped](Self::grouped) product, it replaces the number that its offsets
     /// [expect](GroupOffsets::expect_rows). Other products ignore it.
@@ -180,9 +181,9 @@ impl Gemm {
     /// is a product with K = 0: zeros, or beta·C, and the rest of the epilogue. A bias may be
     /// \[groups,N\], a residual \[groups,M,N\].
     ///
-    /// On matrix units (`coop`) f16 may lie in any way. bf16 must be stored along M in A, and along
-    /// N in B, as below. `simt` and `naive`, and `msl-gemm` and `msl-direct` on Apple's GPUs, take
-    /// ranges of K in every type and layout. K is never split.
+    /// On matrix units (`coop`) f16 may lie in any way; bf16 must be stored along M in A, and along
+    /// N in B, as in the example. `simt` and `naive`, and `msl-gemm` and `msl-direct` on Apple's
+    /// GPUs, take ranges of K in every type and layout. K is never split.
     ///
     /// The slopes of the weights of a [grouped](Self::grouped) product are one such product:
     ///
@@ -205,11 +206,11 @@ impl Gemm {
     }
 }
 
-/// A form, with its numbers.
+/// The form of a grouped product, with the tensor of its numbers.
 #[derive(Clone, Debug)]
 pub(super) enum Groups {
-    /// Rows of A and C, one group after the other, from a group on. Or columns of B and C: then
-    /// the product is computed as its transpose, of Bᵀ and Aᵀ.
+    /// Rows of A and C, one group after the other, from group `first` on. Along N they are columns
+    /// of B and C, and the product is computed as its transpose, of Bᵀ and Aᵀ.
     Rows { ends: GroupOffsets, first: usize, along: Axis },
     /// Rows of A and C, and the entry of B for each.
     Indexed(Tensor),
@@ -232,7 +233,8 @@ impl Groups {
         }
     }
 
-    /// The batch of the product, if the shapes of A and B and all numbers that are known fit.
+    /// The batch of the product, once the shapes of A and B, and the numbers that are known, are
+    /// found to fit.
     pub(super) fn batch(&self, a: &Tensor, b: [usize; 2], [m, k]: [usize; 2]) -> Result<Batch> {
         match self {
             Groups::Rows { ends, first, along } => {
@@ -318,7 +320,7 @@ impl Groups {
         }
     }
 
-    /// With the first number at `offset` of their storage.
+    /// The form as the planner takes it, with the first number at `offset` of its storage.
     pub(super) fn grouping(&self, offset: u64, groups: u64) -> Grouping {
         match self {
             Groups::Indexed(indices) => {
@@ -337,7 +339,7 @@ impl Groups {
     }
 }
 
-/// Whether ends that are known do not exceed a size.
+/// `GroupOffsets` if the ends are known and exceed a size.
 fn within(ends: &GroupOffsets, size: usize, whose: &str, unit: &str) -> Result<()> {
     match ends.ends.as_deref().and_then(<[u32]>::last) {
         Some(&last) if last as usize > size => {

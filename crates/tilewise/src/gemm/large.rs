@@ -9,9 +9,9 @@ use tilewise_core::plan::by_groups;
 use tilewise_core::{Axis, Result};
 
 impl Gemm {
-    /// A dense product for each group that has rows, where the host knows these rows and the
-    /// planner computes them so ([`by_groups`]). Otherwise one product takes all groups, and this
-    /// is `None`.
+    /// A dense product for each group that has rows, if the host knows these rows and the planner
+    /// wants the groups apart ([`by_groups`]). Otherwise one product takes all groups, and this is
+    /// `None`.
     ///
     /// # Errors
     /// As [`run`](Self::run), for the operands.
@@ -25,14 +25,15 @@ impl Gemm {
         parts.collect::<Result<_>>().map(Some)
     }
 
-    /// The groups that have rows, and these rows, if they are rows of A and the host knows them.
+    /// Each group that has rows, and its rows. `None` if groups are not of rows of A, or the host
+    /// does not know them.
     fn known_rows(
         &self,
         b: &Tensor,
     ) -> Option<impl Iterator<Item = (usize, Range<usize>)> + Clone + use<'_>> {
         let Some(Groups::Rows { ends, along: Axis::M, .. }) = &self.groups else { return None };
         let ends = ends.ends.as_deref()?;
-        // There is an end for each group, and there may be the start of the first.
+        // There is an end for each group. The start of the first group may come before them.
         let ends = &ends[ends.len().checked_sub(groups_of(b))?..];
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let rows = starts.zip(ends).map(|(start, &end)| start as usize..end as usize);
@@ -64,7 +65,7 @@ impl Gemm {
 }
 
 impl Part {
-    /// The explanation of a large group's product.
+    /// Explains the product of a large group.
     pub(super) fn explain(&self) -> Result<String> {
         let rows = self.rows.clone().unwrap_or_default();
         Ok(format!(

@@ -13,19 +13,20 @@ impl Gemm {
     /// Products of any sizes, each from its place in A, B and C: C_i = A_i·B_i for the sizes,
     /// places and row strides of a list, which may live on the device. One launch computes all.
     /// With a list from the host, each product has workgroups for its own tiles. With a list on the
-    /// device, each has as many as the largest needs; if that makes many, the device counts the
-    /// needed ones before.
+    /// device, each has as many workgroups as the largest needs; if that makes many, the device
+    /// first counts those that are needed.
     ///
     /// A, B and C are tensors of any shape whose elements follow one another: places count their
-    /// elements. No two products write one element of C. Elements of C that none writes stay as
-    /// they are; [`run`](Self::run), for a list from the host, gives a vector up to the last one,
-    /// with zeros between them. C is f32, or f16 on devices that store single numbers of f16.
-    /// alpha, beta and an activation are those of all; a bias or a residual is an error.
+    /// elements. No two products write one element of C. Elements of C that no product writes stay
+    /// as they are. For a list from the host, [`run`](Self::run) gives a vector up to the last
+    /// element that is written, with zeros between. C is f32, or f16 on devices that store single
+    /// numbers of f16. alpha, beta and an activation apply to all products; a bias or a residual is
+    /// an error.
     ///
-    /// Matrix units (`coop`) multiply f16 where all places and row strides in A and in B, and the
-    /// elements of both, are multiples of 8: lists from the host are checked, one on the device is
-    /// [promised](ProductList::aligned) to be such. M, N, K and the places in C may be anything.
-    /// Others, and f32 and bf16, are for `simt` and `naive`, and
+    /// Matrix units (`coop`) multiply f16 if all places and row strides in A and in B, and the
+    /// elements of both, are multiples of 8. Lists from the host are checked for this; for a list
+    /// on the device, [`aligned`](ProductList::aligned) promises it. M, N, K and the places in C
+    /// may be anything. `simt` and `naive` take all other products, and f32 and bf16;
     /// [`explain`](Self::explain) says why.
     ///
     /// ```
@@ -103,7 +104,7 @@ impl Gemm {
                 Operand { ld: 1, ..Operand::packed(format, 1, 1, elements) }
             }
         };
-        // Elements in 16 bytes. Rows begin at multiples of these, if that is known.
+        // Elements in 16 bytes. Rows are planned to begin at multiples of them, if that is known.
         let vectors = [a, b_operand].map(|operand| 16 / operand.format.element_bytes() as u64);
         let aligned = list.is_aligned(vectors);
         let [a_ld, b_ld] = [0, 1].map(|own| if aligned[own] { vectors[own] } else { 1 });

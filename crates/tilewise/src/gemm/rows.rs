@@ -9,15 +9,15 @@ use tilewise_core::{DType, Error, Result};
 
 impl Gemm {
     /// Takes the rows of A by index: A is \[rows,K\], and row i of the product is that of A's row
-    /// `indices[i]`, of which there may be any number, in any order. An index beyond A's rows
+    /// `indices[i]`. There may be any number of indices, in any order. An index beyond A's rows
     /// stands for a row of zeros; its products with numbers of B that are not finite may be 0 or
     /// NaN. In a batch A has one matrix, whose rows serve all entries. The elements of a row must
     /// follow each other.
     ///
     /// `indices` is a vector of u32 at any place of a tensor; the device reads it when it computes.
-    /// Most kernels read the rows from where they lie. Where the best kernel for a product cannot,
-    /// the rows are copied first ([`Plan::copies_rows`](crate::planner::Plan::copies_rows)). Sums
-    /// have the same bits as those of rows that stand in this order.
+    /// Most kernels read the rows from where they lie. If the best kernel for a product cannot, the
+    /// rows are copied first ([`Plan::copies_rows`](crate::planner::Plan::copies_rows)). Sums have
+    /// the same bits as if A had its rows in this order.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
@@ -38,7 +38,7 @@ impl Gemm {
         self
     }
 
-    /// Rows of the product, for so many in A.
+    /// Rows of the product, if A has `stored` rows.
     pub(super) fn count_of_rows(&self, stored: usize) -> Result<usize> {
         let Some(indices) = &self.rows else { return Ok(stored) };
         if self.is_turned() {
@@ -79,7 +79,7 @@ impl Gemm {
         }
     }
 
-    /// The product of rows in their order, and how these are copied to its A.
+    /// The copy of the indexed rows, and the product whose A it fills.
     pub(super) fn of_copied_rows(&self) -> Result<(Take, Gemm)> {
         let mut take = Take::new(&self.a).or_zeros();
         let mut shape = [0, 0];

@@ -1,5 +1,5 @@
-//! Products in parts: one for each shard, or for each large group, which computes the rows, or the
-//! entries, of its groups.
+//! Products in parts: one part for each shard, or for each large group. It computes the rows, or
+//! the entries, of its groups.
 
 use super::Gemm;
 use super::groups::Groups;
@@ -21,8 +21,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Its part of an output: of a masked product the entries of its groups, of a large group its
-    /// rows.
+    /// The part of an output that this part writes: in a masked product the entries of its groups,
+    /// for a large group its rows; otherwise the whole output.
     pub(super) fn output<'c>(&self, c: &'c Tensor) -> Result<Cow<'c, Tensor>> {
         if let (Some(rows), Some(axis)) = (&self.rows, c.shape().len().checked_sub(2)) {
             return c.narrow(axis, rows.start, rows.len()).map(Cow::Owned);
@@ -37,8 +37,8 @@ impl Part {
 }
 
 impl Gemm {
-    /// The products of all shards of B, if it has some, or of few large groups, once the whole is
-    /// found to fit.
+    /// The products of all shards of B, or of few large groups, once the whole is found to fit.
+    /// `None` if the product is not in parts.
     pub(super) fn parts(&self) -> Result<Option<Vec<Part>>> {
         let shards = match &self.b {
             RightOperand::Shards(shards) => shards,
@@ -55,7 +55,7 @@ impl Gemm {
         .map(Some)
     }
 
-    /// Each computes some rows of the whole output.
+    /// The parts of a grouped product: each computes some rows of the whole output.
     fn parts_by_rows(
         &self,
         shards: &Shards,
@@ -83,7 +83,7 @@ impl Gemm {
         ranges(shards).map(part).collect()
     }
 
-    /// Each computes some entries of the output.
+    /// The parts of a masked product: each computes some entries of the output.
     fn parts_by_entries(
         &self,
         shards: &Shards,
@@ -115,20 +115,20 @@ impl Gemm {
         ranges(shards).map(part).collect()
     }
 
-    /// A bias of a shard's groups: its rows, where there is one for each of all.
+    /// The bias of a shard's groups: their rows of the bias, if it has one for each group.
     fn bias_of(&self, groups: &Range<usize>, shards: &Shards) -> Result<Option<(Tensor, Axis)>> {
         let Some((bias, axis)) = &self.bias else { return Ok(None) };
         let [all, ..] = shards.shape();
         Ok(Some((of(bias, 1, groups, all)?, *axis)))
     }
 
-    /// Dimensions of an entry of the output.
+    /// The number of dimensions of an entry of the output.
     fn rank_of_entry(&self) -> usize {
         2 - usize::from(self.vectors[0])
     }
 
-    /// Computes all parts into `c` by `run`, once all are found to be possible: each is planned,
-    /// and on a GPU compiled.
+    /// Computes all parts into `c` by `run`, after each is planned, and on a GPU compiled: if one
+    /// part is impossible, none runs.
     pub(super) fn by_parts(
         &self,
         parts: &[Part],
@@ -148,8 +148,8 @@ impl Gemm {
         parts.iter().zip(&outputs).try_for_each(|(part, c)| run(&part.gemm, c))
     }
 
-    /// Whether `c` has all entries of a masked product, or all rows of large groups, and lies apart
-    /// from the operands of all parts: each of these looks at its own alone.
+    /// Checks that `c` has all entries of a masked product, or all rows of large groups, and lies
+    /// apart from the operands of all parts. A part checks its own operands alone.
     fn is_whole(&self, c: &Tensor) -> Result<()> {
         let shards = match (&self.groups, &self.b) {
             (Some(Groups::Masked { .. }), RightOperand::Shards(shards)) => shards,
@@ -189,8 +189,8 @@ fn ranges(shards: &Shards) -> impl Iterator<Item = (&RightOperand, Range<usize>)
     })
 }
 
-/// Some groups of an operand whose last dimensions are those of a group, where it has one for each
-/// of all.
+/// The entries of some groups, if the operand has an entry for each of `all` groups; otherwise the
+/// whole operand. An entry has `own` dimensions.
 pub(super) fn of(
     operand: &Tensor,
     own: usize,

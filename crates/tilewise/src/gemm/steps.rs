@@ -6,24 +6,23 @@ use tilewise_core::{Activation, Axis, Error, Result};
 
 impl Gemm {
     /// Adds a vector \[N\] to every row. In a batched product it may be \[inner,N\] or
-    /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped one \[groups,N\], in an
-    /// [indexed](Self::indexed) one \[entries,N\]. It
-    /// replaces the bias of an earlier call.
+    /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped product \[groups,N\], in
+    /// an [indexed](Self::indexed) product \[entries,N\]. It replaces the bias of an earlier call.
     pub fn bias(self, bias: &Tensor) -> Self {
         self.bias_along(bias, Axis::N)
     }
 
-    /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column. A batch or
-    /// groups may have one each, as in [`bias`](Self::bias): \[groups,M\] has number i of its
-    /// group's vector for row i. A product has one bias: it replaces that of an earlier call, along
-    /// either axis.
+    /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column. Entries of a
+    /// batch, or groups, may have a vector each, as in [`bias`](Self::bias): with \[groups,M\], row
+    /// i gets number i of its group's vector. A product has one bias: this one replaces the bias of
+    /// an earlier call, along either axis.
     pub fn bias_along(mut self, bias: &Tensor, axis: Axis) -> Self {
         let turned = if axis == Axis::M { Axis::N } else { Axis::M };
         self.bias = Some((bias.clone(), if self.is_turned() { turned } else { axis }));
         self
     }
 
-    /// Function applied after the bias. A [gated](Self::gated_by) product has none.
+    /// The function applied after the bias. A [gated](Self::gated_by) product may have none.
     pub fn activation(mut self, activation: Activation) -> Self {
         self.activation = activation;
         self
@@ -38,8 +37,9 @@ impl Gemm {
     }
 
     /// Multiplies by a function of a matrix of the output's shape, last: C = function(gate) ·
-    /// (alpha · A·B + beta · C + bias), element by element, in f32. The gate has the place and the
-    /// shapes of a [residual](Self::residual), and replaces that of an earlier call.
+    /// (alpha · A·B + beta · C + bias), element by element, in f32. The gate takes the place of a
+    /// [residual](Self::residual): it may have the same shapes, and replaces the residual or gate
+    /// of an earlier call.
     ///
     /// A gated layer needs no pass over its hidden rows:
     ///
@@ -61,10 +61,10 @@ impl Gemm {
         Gemm { gate: Some(function), ..self.residual(gate) }
     }
 
-    /// The function after the bias, or that of the gate.
+    /// The function after the bias, or the function of the gate.
     ///
     /// # Errors
-    /// `Misuse` where there are both.
+    /// `Misuse` if there are both.
     pub(super) fn function(&self) -> Result<Activation> {
         match (self.gate, self.activation) {
             (Some(gate), Activation::None) => Ok(gate),

@@ -11,17 +11,18 @@ use std::sync::{Arc, Mutex};
 use tilewise_core::Epilogue;
 use tilewise_core::kernel::Role;
 
-/// Products whose bind groups are kept before all are forgotten at once. Other factors make another
-/// product.
+/// The most products whose bind groups are kept; then all are forgotten at once. A product with
+/// other factors counts as another product.
 const MAX_GROUPS: usize = 4096;
 
-/// Pairs of factors for which the bind groups of one plan and its buffers are kept: the last ones.
-/// So factors that change from call to call leave the bind groups of other products alone.
+/// The most pairs of factors for which the bind groups of one plan and its buffers are kept. The
+/// last pairs are kept, so factors that change from call to call leave the bind groups of other
+/// products alone.
 const MAX_FACTORS: usize = 16;
 
-/// Who a buffer or a compiled plan is: a number that no other in this process has, nor ever had. A
-/// bind group keeps its buffers alive; so that no cached one outlives what it was made for, those
-/// that mention this number go with it.
+/// The identity of a buffer or of a compiled plan: a number that no other in this process has, nor
+/// ever had. Dropping it drops the cached bind groups that mention the number. Otherwise a bind
+/// group, which keeps its buffers alive, would outlive what it was made for.
 pub(super) struct Identity {
     number: u64,
     groups: Arc<BindGroups>,
@@ -61,14 +62,14 @@ impl std::fmt::Debug for SharedBuffer {
     }
 }
 
-/// Binding numbers in the shaders of products.
+/// The number of binding numbers in the shaders of products.
 pub(crate) const ROLES: usize = Role::COUNT;
 
 /// A buffer for each role, and the byte from which it is bound.
 pub(crate) type Places<'a> = [Option<(&'a SharedBuffer, u64)>; ROLES];
 
-/// Alpha and beta by their bits, and which of them the device writes. A plan depends on no more of
-/// them than whether beta is 0.
+/// Alpha and beta by their bits, and which of them the device writes. A plan depends only on
+/// whether beta is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Factors {
     pub(super) alpha: u32,
@@ -82,7 +83,7 @@ impl Factors {
         Factors { alpha, beta, written: [false; 2] }
     }
 
-    /// Whether a product with them reads the C that it writes.
+    /// Whether a product with these factors reads the C that it writes.
     pub(super) fn reads_c(&self) -> bool {
         f32::from_bits(self.beta) != 0.0 || self.written[1]
     }
@@ -90,12 +91,12 @@ impl Factors {
 
 /// A key of bind groups.
 trait Mentions: Clone + Default + Eq + Hash + Ord {
-    /// The buffers whose identities it mentions.
+    /// The identities that the key mentions.
     fn mentioned(&self) -> impl Iterator<Item = u64>;
 }
 
-/// A plan and where its operands lie: identities of the plan and of the buffers, and the bytes from
-/// which these are bound. A role that is not there has zeros.
+/// A plan and the places of its operands: identities of the plan and of the buffers, and the bytes
+/// from which the buffers are bound. A role that is not there has zeros.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
     plan: u64,
@@ -177,7 +178,7 @@ impl<K: Mentions, V: Clone> Table<K, V> {
             .map(|(_, value)| value.clone())
     }
 
-    /// Returns the value that this one takes the place of.
+    /// Inserts a value, and returns the value that it replaces.
     fn insert(&mut self, key: K, factors: Factors, value: V) -> Option<(Factors, V)> {
         let values = self.values.entry(key.clone()).or_insert_with(|| {
             self.uses.extend(key.mentioned().map(|number| (number, key.clone())));
@@ -213,7 +214,7 @@ impl BindGroups {
         Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), groups: self.clone() }
     }
 
-    /// A buffer, and what became of making it.
+    /// A shared buffer; `made` is the outcome of the call that made it.
     pub(super) fn share(
         self: &Arc<Self>,
         buffer: wgpu::Buffer,
@@ -232,7 +233,7 @@ impl BindGroups {
         lock(&self.customs).get(key, Factors::default())
     }
 
-    /// Keeps bind groups whose plan and buffers the caller holds, so that none of them is gone
+    /// Keeps bind groups. The caller must hold their plan and buffers, so none of these is gone
     /// already.
     pub(super) fn insert(&self, key: Key, factors: Factors, groups: Groups) {
         insert(&self.products, key, factors, groups);
@@ -262,7 +263,7 @@ fn insert<K: Mentions, V: Clone>(table: &Mutex<Table<K, V>>, key: K, factors: Fa
         if table.count >= MAX_GROUPS { std::mem::take(&mut *table) } else { Table::default() };
     let replaced = table.insert(key, factors, value);
     drop(table);
-    // Without the lock, whatever a driver does when its objects go.
+    // Dropped without the lock, because a driver may do anything when its objects go.
     drop((full, replaced));
 }
 

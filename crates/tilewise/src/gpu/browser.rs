@@ -1,4 +1,4 @@
-//! Error scopes of browsers, whose answers come later, by promises.
+//! Error scopes of browsers. Their answers come later, by promises.
 
 use super::device::Device;
 use futures_intrusive::channel::shared::oneshot_channel;
@@ -8,7 +8,7 @@ use wgpu::ErrorFilter;
 
 #[wasm_bindgen]
 extern "C" {
-    /// A `GPUDevice`. wgpu 30 has its error scopes too, and panics at an internal error.
+    /// A `GPUDevice`. wgpu 30 has its error scopes too, but panics at an internal error.
     type Scopes;
     #[wasm_bindgen(method, js_name = pushErrorScope)]
     fn push(this: &Scopes, filter: &str);
@@ -33,7 +33,8 @@ extern "C" {
 const LOOKS: (usize, u32) = (20, 50);
 
 impl Device {
-    /// Runs `make`. Errors are answers about the call that runs; there are none yet.
+    /// Runs `make`, and returns no error yet: errors come later, as answers about the call that
+    /// runs.
     pub(super) fn scoped<T>(
         &self,
         filters: &[ErrorFilter],
@@ -61,7 +62,8 @@ impl Device {
         (made, None)
     }
 
-    /// Waits for the news that the device is lost, which may come later than what fails by it.
+    /// Waits for the news that the device is lost. It may come later than the failures that the
+    /// loss causes.
     pub(super) async fn loss(&self) {
         let (times, milliseconds) = LOOKS;
         for _ in 0..times {

@@ -1,20 +1,19 @@
-//! The last buffers of the caller's, so that a tensor made anew on one of them finds its bind
-//! groups.
+//! The last given buffers, kept so that a new tensor on one of them finds its bind groups.
 
 use super::bind::SharedBuffer;
 use crate::cache::lock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// How many are kept alive. They are compared one by one, which is quicker than binding.
+/// How many buffers are kept alive. They are compared one by one, which is quicker than binding.
 const MOST: usize = 64;
 
-/// From the one that was asked for last to the one that goes first.
+/// The buffers, from the most recently used to the one that goes next.
 #[derive(Default)]
 pub(super) struct Callers(Mutex<VecDeque<Arc<SharedBuffer>>>);
 
 impl Callers {
-    /// The buffer as before, or as `share` makes it.
+    /// The kept object for this buffer, or a new one that `share` makes.
     pub(super) fn share(
         &self,
         buffer: wgpu::Buffer,
@@ -26,12 +25,12 @@ impl Callers {
         last.push_front(shared.clone());
         let outdated = if last.len() > MOST { last.pop_back() } else { None };
         drop(last);
-        // Without the lock, whatever a driver does when its objects go.
+        // Dropped without the lock, because a driver may do anything when its objects go.
         drop(outdated);
         shared
     }
 
-    /// Lets go of all.
+    /// Lets go of all buffers.
     pub(super) fn clear(&self) {
         let all = std::mem::take(&mut *lock(&self.0));
         drop(all);

@@ -1,4 +1,4 @@
-//! Plans with their compiled pipelines, and what they are found by.
+//! Plans with their compiled pipelines, and the keys by which they are found.
 
 use super::bind::{Factors, Identity, SharedBuffer};
 use super::pipeline::Pipeline;
@@ -16,11 +16,12 @@ pub(crate) struct Compiled {
     pub(super) steps: Vec<Step>,
     pub(super) scratch_bytes: u64,
     pub(super) packed_bytes: u64,
-    /// Whether it wants the rows of A copied by their indices.
+    /// Whether the rows of A must be copied by their indices before.
     pub(crate) copies_rows: bool,
-    /// Uniforms of the last call, by its factors.
+    /// Uniforms of the last call, with its factors.
     uniforms: Mutex<Option<(Factors, Uniforms)>>,
-    /// Parameters of the last call with factors on the device, which writes them before each call.
+    /// Parameters of the last call with factors on the device. The device writes the factors into
+    /// them before each call.
     written: Mutex<Option<(Factors, Arc<SharedBuffer>)>>,
 }
 
@@ -45,12 +46,12 @@ impl Compiled {
         }
     }
 
-    /// This plan; `copies_rows` says whether it wants the rows of A copied before.
+    /// The plan with `copies_rows`: whether the rows of A must be copied before.
     pub(super) fn copying_rows(self, copies_rows: bool) -> Self {
         Compiled { copies_rows, ..self }
     }
 
-    /// The parameters of the passes with these factors, in uniform buffers by `make`.
+    /// The parameters of the passes with these factors, in uniform buffers that `make` makes.
     pub(super) fn uniforms(
         &self,
         factors: Factors,
@@ -70,8 +71,8 @@ impl Compiled {
         Ok(uniforms)
     }
 
-    /// Like `uniforms`, in one buffer by `make`, for the device to write factors into. A pass has
-    /// its parameters at a multiple of `stride` bytes.
+    /// Like `uniforms`, in one buffer that `make` makes, for the device to write factors into. Each
+    /// pass has its parameters at a multiple of `stride` bytes.
     pub(super) fn written(
         &self,
         factors: Factors,
@@ -113,7 +114,8 @@ pub(super) struct Step {
     pub(super) pipeline: Pipeline,
 }
 
-/// A problem and the kernel asked for, as far as they shape a plan: see [`Factors`].
+/// The parts of a problem, and the kernel asked for, that a plan depends on. [`Factors`] are the
+/// rest.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Asked {
     sizes: [u64; 4],
@@ -132,8 +134,8 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// A problem that [`check`](tilewise_core::plan::check) has passed. The lengths of the storage
-    /// that holds operands concern that check alone.
+    /// The key of a problem that has passed [`check`](tilewise_core::plan::check). Only that check
+    /// depends on the lengths of the operands' storage, so the key leaves them out.
     pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
         let &Problem { m, n, k, batch, a, gathered, b, c, .. } = problem;
         let Problem { grouping, epilogue, precision, copies, beside_c, .. } = *problem;
@@ -157,7 +159,7 @@ impl Asked {
     }
 }
 
-/// A problem of taking or quantizing, checked.
+/// A checked problem of taking or quantizing.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Conversion {
     Take(Take),
@@ -165,7 +167,7 @@ pub(crate) enum Conversion {
 }
 
 impl Conversion {
-    /// This conversion, for storage of any length.
+    /// The key of this conversion, which leaves out the lengths of storage.
     pub(super) fn asked(&self) -> Self {
         let placed = |table: Table| Table { operand: Operand { len: 0, ..table.operand }, ..table };
         let anywhere = |index: Option<Index>| index.map(|index| Index { len: 0, ..index });

@@ -10,11 +10,11 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 use tilewise_core::Result;
 
-/// Contents of uniform buffers kept before all are forgotten at once: 4,096 · 256 bytes is a
-/// megabyte.
+/// The most contents of uniform buffers that are kept; then all are forgotten at once. 4,096 · 256
+/// bytes is a megabyte.
 const MAX_UNIFORMS: usize = 4096;
 
-/// Bytes of a uniform buffer, whose slots calls share.
+/// Bytes of a uniform buffer. Calls share it by slots.
 const UNIFORM_BYTES: u64 = 1 << 16;
 
 /// Pipelines and uniform buffers that custom kernels keep between calls.
@@ -22,7 +22,7 @@ pub(crate) struct Customs {
     compiled: Cache<String, Arc<Custom>>,
     numbered: Cache<u64, Arc<Custom>>,
     uniforms: Cache<Vec<u8>, (Arc<SharedBuffer>, u32)>,
-    /// The uniform buffer that has slots left, and the first of them.
+    /// The uniform buffer that has slots left, and the byte of the first.
     slots: Mutex<Option<(Arc<SharedBuffer>, u64)>>,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct Custom {
 }
 
 impl Custom {
-    /// By which [`Gpu::custom`] finds it.
+    /// The number by which [`Gpu::custom`] finds the kernel.
     pub(crate) fn number(&self) -> u64 {
         self.identity.number()
     }
 }
 
-/// A range of a buffer: its first byte, and how many.
+/// A range of a buffer: its first byte, and its number of bytes.
 pub(crate) type Place<'a> = (&'a SharedBuffer, u64, u64);
 
 impl Gpu {
@@ -71,8 +71,9 @@ impl Gpu {
         self.customs.numbered.get_or_make(&custom.number(), || Ok(custom.clone()))
     }
 
-    /// A uniform buffer with these contents, and where in it they begin; perhaps one that other
-    /// calls use. A slot is written once, by the queue before whatever is submitted from now on.
+    /// A uniform buffer with these contents, and the byte where they begin. Other calls may use the
+    /// same buffer. A slot is written once, by the queue, before everything that is submitted from
+    /// now on.
     pub(crate) fn uniform(&self, contents: &[u8]) -> Result<(Arc<SharedBuffer>, u32)> {
         self.customs.uniforms.get_or_make(contents, || {
             let len = contents.len() as u64;
@@ -83,7 +84,7 @@ impl Gpu {
         })
     }
 
-    /// The next slot for so many bytes.
+    /// The next slot for `len` bytes.
     fn slot(&self, len: u64) -> Result<(Arc<SharedBuffer>, u64)> {
         let alignment = u64::from(self.device.limits().min_uniform_buffer_offset_alignment);
         let after = |start: u64| (start + len).next_multiple_of(alignment);
@@ -97,13 +98,13 @@ impl Gpu {
         let buffer = uniform_buffer(&self.device, len.max(UNIFORM_BYTES))?;
         let buffer = self.groups.share(buffer, Outcome::default());
         let full = lock(&self.customs.slots).replace((buffer.clone(), after(0)));
-        // Without the lock, whatever a driver does when its objects go.
+        // Dropped without the lock, because a driver may do anything when its objects go.
         drop(full);
         Ok((buffer, 0))
     }
 
-    /// The bind group of a kernel: its uniform buffer, of which so many bytes are bound from an
-    /// offset that is given when it is set, and its tensors, from binding 1 on.
+    /// The bind group of a kernel: its uniform buffer with the number of bytes to bind, and its
+    /// tensors, from binding 1 on. The uniform's offset is given when the group is set.
     pub(crate) fn bind_custom(
         &self,
         custom: &Custom,
@@ -137,8 +138,9 @@ impl Gpu {
 fn uniform_buffer(device: &Device, size: u64) -> Result<wgpu::Buffer> {
     let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
     let label = Some("tilewise calls");
-    // A buffer that is mapped when it is made counts as written. Otherwise wgpu clears the range of
-    // a bind group at its first submission, also slots that another thread writes meanwhile.
+    // A buffer that is mapped when it is made counts as written. Otherwise wgpu would clear the
+    // range of a bind group at its first submission, together with slots that another thread has
+    // written meanwhile.
     let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: true };
     device.catch(|| {
         let buffer = device.create_buffer(&descriptor);

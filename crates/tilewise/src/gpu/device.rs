@@ -1,11 +1,11 @@
-//! A wgpu device and its queue, whose errors become ours.
+//! A wgpu device and its queue. Their errors become the library's.
 
 use super::outcome::{Call, Calls, Outcome};
 use crate::adapter;
 use std::sync::{Arc, OnceLock};
 use tilewise_core::{Cause, Error, Result};
 
-/// All kinds of errors; that of validation is the first.
+/// All kinds of errors, validation first.
 const FILTERS: [wgpu::ErrorFilter; 3] =
     [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal];
 
@@ -39,20 +39,21 @@ impl Device {
         }
     }
 
-    /// Describes its adapter in wgpu's words, with a name in any case.
+    /// wgpu's description of the adapter, with a name even if wgpu gives none.
     pub(crate) fn adapter_info(&self) -> wgpu::AdapterInfo {
         adapter::named(self.device.adapter_info())
     }
 
-    /// A device and the queue that belongs to it, which wgpu lets nobody ask: work that the queue
-    /// has done is known to its own device alone. In a browser nothing is checked.
+    /// Joins a given device and queue, after checking that they belong together. wgpu has no call
+    /// for this, but only a queue's own device knows of the queue's finished work. In a browser
+    /// nothing is checked.
     ///
     /// # Errors
     /// `WrongContext` for the queue of another device; `DeviceLost` for a device that is lost or
     /// destroyed.
     pub(crate) fn joined(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
         let device = Device::new(device, queue);
-        // In a browser each who asks is told, the caller too.
+        // In a browser everybody who asks is told of a loss, so the caller still is.
         #[cfg(target_family = "wasm")]
         device.watch();
         #[cfg(not(target_family = "wasm"))]
@@ -72,8 +73,8 @@ impl Device {
         Ok(device)
     }
 
-    /// Asks to be told when the device is lost, which makes every later call an error. Errors that
-    /// nobody catches stay with wgpu's own handler: those of the library are caught.
+    /// Asks to be told when the device is lost; every later call is an error then. wgpu's handler
+    /// of uncaught errors stays as it is: the library catches all of its own.
     pub(crate) fn watch(&self) {
         let (lost, _calls) = (self.lost.clone(), self.calls.clone());
         self.device.set_device_lost_callback(move |reason, message| {
@@ -101,8 +102,9 @@ impl Device {
     }
 
     /// Like [`alive`](Self::alive), after trying whether wgpu still makes a buffer: on a lost
-    /// device it makes none, without an error. A device of the caller's tells its loss to the
-    /// caller's callback alone. Browsers make buffers on lost devices too, and tell everybody.
+    /// device it makes none, without an error. This is needed for a given device, which tells its
+    /// loss only to the callback of whoever made it. Browsers make buffers on lost devices, too,
+    /// but tell everybody of the loss.
     pub(crate) fn probe(&self) -> Result<()> {
         self.alive()?;
         #[cfg(not(target_family = "wasm"))]
@@ -125,7 +127,8 @@ impl Device {
         }
     }
 
-    /// The error that wgpu has returned, or `DeviceLost` if that is behind it.
+    /// Turns an error that wgpu has returned into the library's: `DeviceLost` if a loss is behind
+    /// it.
     pub(crate) fn failed(&self, error: impl std::error::Error + Send + Sync + 'static) -> Error {
         match self.probe() {
             Ok(()) => Error::device(one_line(&error), Some(Cause::new(error))),
@@ -133,21 +136,21 @@ impl Device {
         }
     }
 
-    /// Runs `make`, and gives the driver's error instead if there was one. In a browser the answer
-    /// comes later: it is one about the [call](Self::call) that runs.
+    /// Runs `make`, and gives the driver's error instead if there was one. In a browser the error
+    /// comes later, as one of the [call](Self::call) that runs.
     pub(crate) fn catch<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
         self.attempt(make)?
     }
 
     /// Like [`catch`](Self::catch), for calls that allocate no memory and compile nothing. By
-    /// WebGPU's text they have errors of validation alone, and in Chromium each scope takes half
-    /// the time of a submission.
+    /// WebGPU's specification, these have only errors of validation. One scope is enough then, and
+    /// in Chromium each scope takes half the time of a submission.
     pub(crate) fn catch_invalid<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
         self.filtered(&FILTERS[..1], make)?
     }
 
-    /// Like [`catch`](Self::catch), for calls that the driver may well refuse: its words are the
-    /// inner error. The outer error is that of a device that is lost or has no memory.
+    /// Like [`catch`](Self::catch), for calls that the driver may well refuse. The inner error has
+    /// the driver's words. The outer error is for a device that is lost or has no memory.
     pub(crate) fn attempt<T>(&self, make: impl FnOnce() -> T) -> Result<Result<T>> {
         self.filtered(&FILTERS, make)
     }
@@ -173,7 +176,7 @@ impl Device {
         Ok(Err(Error::device(words, cause(error))))
     }
 
-    /// Runs `make`, and gives also an error of any kind that wgpu reported meanwhile.
+    /// Runs `make`, and also gives an error of any kind that wgpu reported meanwhile.
     #[cfg(not(all(target_family = "wasm", feature = "webgpu")))]
     fn scoped<T>(
         &self,
@@ -193,8 +196,8 @@ impl Device {
         (made, found)
     }
 
-    /// The call of the user's that runs, or that begins here. Whatever it makes, submits, reads and
-    /// writes is on its account until this is dropped.
+    /// The user's call that runs, or that begins here. Until this is dropped, everything that is
+    /// made, submitted, read and written counts as its work.
     pub(crate) fn call(&self) -> Call {
         self.calls.join()
     }
@@ -229,7 +232,8 @@ impl Device {
     }
 }
 
-/// An error of wgpu's behind ours. In a browser its errors do not leave their thread.
+/// The error of wgpu behind the library's. None in a browser, where wgpu's errors do not leave
+/// their thread.
 fn cause(error: wgpu::Error) -> Option<Cause> {
     #[cfg(not(target_family = "wasm"))]
     return Some(Cause::new(error));
@@ -240,7 +244,7 @@ fn cause(error: wgpu::Error) -> Option<Cause> {
     }
 }
 
-/// The words of an error of wgpu's, which run over several lines.
+/// The words of wgpu's error, which has several lines, in one line.
 fn one_line(error: &impl std::error::Error) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,5 @@
-//! Calls whose errors come after them, as in a browser. A read of a buffer that such a call wrote
-//! gives the error of the call. Elsewhere errors come at once, and nothing is kept.
+//! Calls whose errors come later, as in a browser. A read of a buffer that a failed call wrote
+//! gives the error of the call. Outside browsers errors come at once, and nothing is kept.
 
 #[cfg(any(test, all(target_family = "wasm", feature = "webgpu")))]
 mod question;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use tilewise_core::{Error, Result};
 
-/// The calls on a device, where errors come later; empty where they come at once.
+/// The calls on a device whose errors come later; empty if errors come at once.
 #[derive(Clone, Default)]
 pub(super) struct Calls(Option<Arc<Mutex<State>>>);
 
@@ -24,15 +24,16 @@ struct State {
     /// Calls that run, each within the one before.
     running: Vec<Progress>,
     /// Calls that are over, from the first one on that is not answered. They are settled in their
-    /// order, so that what a call used is settled before it.
+    /// order: what a call used is settled before it.
     awaited: VecDeque<Progress>,
     /// Failures that nobody has been told of.
     untold: Vec<Arc<Failure>>,
-    /// Who waits for a call to be settled.
+    /// Tasks that wait for a call to be settled.
     waiting: Vec<Waker>,
 }
 
-/// Untold failures that are kept: the first ones, of which the others may be consequences.
+/// The most untold failures that are kept. The first are kept, because later ones may be their
+/// consequences.
 const MOST_UNTOLD: usize = 16;
 
 /// A call that is not settled.
@@ -41,11 +42,11 @@ struct Progress {
     /// Answers that are to come.
     answers: usize,
     failure: Option<Arc<Failure>>,
-    /// Calls that made or wrote what it uses, which were not settled either.
+    /// Unsettled calls that made or wrote what this call uses.
     used: Vec<Outcome>,
 }
 
-/// The failure of a call, or that there was none.
+/// The failure of a settled call, or none.
 type Settled = OnceLock<Option<Arc<Failure>>>;
 
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Failure {
     }
 }
 
-/// The result of a call, which may be known later. By default nothing went wrong.
+/// The result of a call, which may be known only later. By default nothing went wrong.
 #[derive(Clone, Default)]
 pub(crate) struct Outcome(Option<Arc<Settled>>);
 
@@ -82,7 +83,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the call has failed, as far as is known.
+    /// Whether the call is known to have failed.
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.known(), Some(Some(_)))
     }
@@ -97,7 +98,7 @@ impl Calls {
         Calls(later.then(Arc::default))
     }
 
-    /// The call that runs, or a new one.
+    /// Joins the call that runs, or begins one.
     pub(super) fn join(&self) -> Call {
         let running = self.0.as_ref().and_then(|state| {
             let state = lock(state);
@@ -111,7 +112,7 @@ impl Calls {
         }
     }
 
-    /// A new call, perhaps within another: one that makes what others use, too.
+    /// Begins a call, perhaps within another: a call that makes what other calls will use, too.
     pub(super) fn begin(&self) -> Call {
         let outcome = self.0.as_ref().map(|state| {
             let outcome: Arc<Settled> = Arc::default();
@@ -125,7 +126,7 @@ impl Calls {
     /// Waits until a call is settled.
     ///
     /// # Errors
-    /// That of the call, or of one that made or wrote what it used.
+    /// The error of the call, or of a call that made or wrote what it used.
     pub(super) async fn settled(&self, outcome: &Outcome) -> Result<()> {
         std::future::poll_fn(|context| self.poll(outcome, context)).await
     }
@@ -150,8 +151,8 @@ impl Calls {
         first.map_or(Ok(()), |failure| Err(failure.tell()))
     }
 
-    /// Changes the state, settles the calls that are answered then, and wakes who waits if there
-    /// are any, or `change` says so.
+    /// Changes the state and settles the calls that are answered then. Wakes the waiting tasks if a
+    /// call was settled or `change` says so.
     fn change(&self, change: impl FnOnce(&mut State) -> bool) {
         let Some(state) = &self.0 else { return };
         let mut state = lock(state);
@@ -167,7 +168,8 @@ impl Calls {
 }
 
 impl State {
-    /// Whatever went wrong before is the cause of what went wrong now.
+    /// Settles the first call. If a call that it used has failed, that failure is the cause and
+    /// counts.
     fn settle_first(&mut self) {
         let Some(progress) = self.awaited.pop_front() else { return };
         let earlier = progress.used.iter().find_map(|used| used.known().flatten().cloned());
@@ -186,12 +188,12 @@ impl State {
     }
 }
 
-/// A call that runs until this is dropped.
+/// A running call; it ends when this is dropped.
 #[must_use]
 pub(crate) struct Call {
     calls: Calls,
     outcome: Outcome,
-    /// Whether it ends with this.
+    /// Whether the call ends with this object, which did not join a running call.
     own: bool,
 }
 
@@ -200,10 +202,10 @@ impl Call {
         self.outcome.clone()
     }
 
-    /// Says that it uses what another call made or wrote.
+    /// Says that this call uses what another call made or wrote.
     ///
     /// # Errors
-    /// That of the other call, if it is known to have failed.
+    /// The error of the other call, if it is known to have failed.
     pub(crate) fn uses(&self, other: &Outcome) -> Result<()> {
         match other.known() {
             Some(Some(failure)) => Err(failure.tell()),
@@ -219,7 +221,7 @@ impl Call {
         }
     }
 
-    /// Says that it has returned this error, so that it has not written what it said.
+    /// Says that this call has returned an error, and so has not written what it said it would.
     pub(super) fn fail(&self, error: &Error) {
         self.progress(|progress| progress.failure = Some(Failure::new(error.clone(), true)));
     }
@@ -233,18 +235,18 @@ impl Call {
         }
     }
 
-    /// Says that it reads these bytes of a buffer.
+    /// Says that this call reads these bytes of a buffer.
     ///
     /// # Errors
-    /// That of a call that made or wrote them, if it is known to have failed.
+    /// The error of a call that made or wrote them, if it is known to have failed.
     pub(crate) fn reads(&self, buffer: &SharedBuffer, bytes: Range<u64>) -> Result<()> {
         buffer.writers.read(self, bytes)
     }
 
-    /// Says that it writes these bytes of a buffer, or some of them.
+    /// Says that this call writes these bytes of a buffer, or some of them.
     ///
     /// # Errors
-    /// That of the call that made the buffer, if it is known to have failed.
+    /// The error of the call that made the buffer, if it is known to have failed.
     pub(crate) fn writes(&self, buffer: &SharedBuffer, bytes: Range<u64>) -> Result<()> {
         buffer.writers.write(self, bytes)
     }
@@ -265,7 +267,7 @@ impl Drop for Call {
 #[derive(Default)]
 pub(super) struct Writers {
     made: Outcome,
-    /// With the bytes, from the first to the last that each wrote.
+    /// Calls that wrote, each with its bytes, from the first to the last.
     wrote: Mutex<Vec<(Range<u64>, Outcome)>>,
 }
 
@@ -275,13 +277,13 @@ impl Writers {
         Writers { made, wrote: Mutex::default() }
     }
 
-    /// Whether the buffer is not one, as far as is known.
+    /// Whether making the buffer is known to have failed.
     pub(super) fn has_none(&self) -> bool {
         self.made.has_failed()
     }
 
-    /// Takes the contents as good again whose failure somebody was told of: the caller may have
-    /// written them anew.
+    /// Forgets writers whose failure somebody was told of: the caller may have written the contents
+    /// anew.
     pub(super) fn trust(&self) {
         let is_told = |outcome: &Outcome| outcome.known().flatten().is_some_and(|it| it.is_told());
         lock(&self.wrote).retain(|(_, outcome)| !is_told(outcome));

@@ -1,4 +1,4 @@
-//! Compiled pipelines: once per context, and between runs where the backend can keep them.
+//! Pipelines, compiled once per context, and kept between runs if the backend can keep them.
 
 use super::device::Device;
 use super::outcome::Outcome;
@@ -20,13 +20,13 @@ use web_time::Instant;
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
-    /// The time that compiling took, where that is known.
+    /// The time that compiling took, if it is known.
     seconds: Option<f64>,
-    /// The result of compiling it.
+    /// The outcome of the call that compiled it.
     pub(crate) made: Outcome,
 }
 
-/// The parts of a shader, and whether it is one for operands beside C.
+/// The parts of a shader, and whether the shader is for operands that lie beside C.
 pub(super) type Text = (Vec<Part>, bool);
 
 pub(super) fn text_of(pass: &Pass) -> Text {
@@ -117,17 +117,17 @@ impl Pipelines {
         // docs/safety.md has the invariants that carry this to every other size.
         //
         // SAFETY: unchecked, a shader must not leave its bindings, loop forever, or divide by zero.
-        // This one is the library's, of which the sanitizer shows that.
+        // The sanitizer shows that the library's shaders do not.
         let module = unsafe {
             device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
         };
-        // Every kernel writes workgroup memory before it reads it: the same run in the sanitizer
-        // starts with undefined memory.
+        // Every kernel writes workgroup memory before it reads it. The sanitizer shows this, too:
+        // it starts with undefined memory.
         self.build(device, &pass.label, (&module, "main"), &entries(pass), false)
     }
 
-    /// Where the driver does not compile it, that is remembered and an error, `NoKernel`; what a
-    /// lost device or want of memory brings about is not.
+    /// Compiles a pass in MSL. If the driver refuses the text, this is remembered, and the error is
+    /// `NoKernel`. Errors of a lost device, or for want of memory, are not remembered.
     fn compile_msl(&self, device: &Device, pass: &Pass) -> Result<Pipeline> {
         let text = msl::assemble(pass);
         let entry_point = wgpu::PassthroughShaderEntryPoint {
@@ -141,12 +141,12 @@ impl Pipelines {
             msl: Some(text.as_str().into()),
             ..Default::default()
         };
-        // SAFETY: nobody looks at the text but the driver's compiler, so that it must not do what
-        // WGSL cannot. It is one of ours, and stays within its bindings, ends, and reads what it
-        // has written, as the same pass in WGSL does: the harness runs every file, kernel and
-        // variant on the CPU under sanitizers. It finds its buffers where wgpu binds them: Metal's
-        // slots follow the entries of the layout, as `assemble` numbers them. A backend that takes
-        // no MSL is given no other text, and says so.
+        // SAFETY: only the driver's compiler looks at the text, so the text must not do what WGSL
+        // cannot. It is the library's own. As the same pass in WGSL does, it stays within its
+        // bindings, ends, and reads only what it has written: the harness runs every file, kernel
+        // and variant on the CPU under sanitizers. It finds its buffers where wgpu binds them:
+        // Metal's slots follow the entries of the layout, as `assemble` numbers them. A backend
+        // that takes no MSL gets no other text, and says so.
         let module =
             device.attempt(|| unsafe { device.create_shader_module_passthrough(descriptor()) })?;
         let built = match module {
@@ -201,10 +201,10 @@ impl Pipelines {
 /// Pipelines of custom kernels.
 #[cfg(feature = "custom-kernels")]
 impl Pipelines {
-    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours. One of the
-    /// library's operations goes without the bound of every loop, and without zeroed workgroup
-    /// memory: FXC would repeat the loop, and the zeros, until it gives up. Aliases are expanded,
-    /// as in the library's own texts.
+    /// Compiles a custom kernel with all of wgpu's checks, because its text is not the library's.
+    /// If it is (`ours`: an operation), loops get no bound, and workgroup memory is not zeroed: FXC
+    /// would repeat the loop, and the zeros, until it gives up. Aliases are expanded, as in the
+    /// library's other texts.
     pub(crate) fn compile_custom(
         &self,
         device: &Device,
@@ -219,9 +219,9 @@ impl Pipelines {
             device.catch(|| {
                 let mut checks = wgpu::ShaderRuntimeChecks::checked();
                 checks.force_loop_bounding = !ours;
-                // SAFETY: all is checked but for loops. Those of our operations end: the sanitizer
-                // runs all of them (`small_cases_are_clean` in tests/tests/device/ops.rs), in
-                // workgroup memory that starts undefined.
+                // SAFETY: all is checked except the loops of the library's operations. These end:
+                // the sanitizer runs all operations (`small_cases_are_clean` in
+                // tests/tests/device/ops.rs), in workgroup memory that starts undefined.
                 let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
                 self.build(device, label, (&module, "main"), entries, !ours)
             })
@@ -230,11 +230,11 @@ impl Pipelines {
     }
 }
 
-/// The texts in MSL that a device does not compile, with its words.
+/// The texts in MSL that a device does not compile, with the compiler's words.
 #[derive(Default)]
 struct Refusals {
     known: Mutex<HashMap<Vec<Part>, Arc<str>>>,
-    /// Whether the log has told of one.
+    /// Whether a refusal was logged as a warning.
     told: AtomicBool,
 }
 
@@ -274,7 +274,8 @@ fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
     std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect()
 }
 
-/// A uniform buffer of `bytes`; `moves` if its offset is given when the bind group is set.
+/// The entry of a uniform buffer of `bytes`; `moves` if its offset is given when the bind group is
+/// set.
 pub(crate) fn uniform_entry(binding: u32, bytes: u64, moves: bool) -> wgpu::BindGroupLayoutEntry {
     let mut entry = entry(binding, wgpu::BufferBindingType::Uniform, bytes);
     if let wgpu::BindingType::Buffer { has_dynamic_offset, .. } = &mut entry.ty {
@@ -283,7 +284,7 @@ pub(crate) fn uniform_entry(binding: u32, bytes: u64, moves: bool) -> wgpu::Bind
     entry
 }
 
-/// A storage buffer of elements of so many bytes.
+/// The entry of a storage buffer whose elements have `element_bytes`.
 pub(crate) fn storage_entry(
     binding: u32,
     read_only: bool,
@@ -321,9 +322,9 @@ impl Kept {
             data: data.as_deref(),
             fallback: true,
         };
-        // SAFETY: the file is named by wgpu's key for this adapter and was written below from
-        // `get_data`, whole or not at all. That nobody else has written to the user's cache folder
-        // cannot be proven; wgpu and the driver check the header and drop what does not fit.
+        // SAFETY: the file has the name of wgpu's key for this adapter and was written below from
+        // `get_data`, whole or not at all. It cannot be proven that nobody else has written to the
+        // user's cache folder; wgpu and the driver check the header and drop what does not fit.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
         Some(Kept { cache, file, changed: AtomicBool::new(false) })
     }

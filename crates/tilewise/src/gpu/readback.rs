@@ -1,4 +1,4 @@
-//! From the device to the host.
+//! Reading from the device, and waiting for it.
 
 use super::bind::SharedBuffer;
 use super::device::Device;
@@ -19,7 +19,7 @@ pub(super) type Mapped = Result<(), wgpu::BufferAsyncError>;
 pub(super) type Owed = Mutex<Option<OneshotSender<Mapped>>>;
 
 impl Device {
-    /// A range of bytes of a buffer. Does not block.
+    /// Reads a range of bytes of a buffer. Does not block.
     pub(crate) async fn read(&self, buffer: &SharedBuffer, range: Range<u64>) -> Result<Vec<u8>> {
         if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
             return Err(Error::Misuse(format!(
@@ -61,8 +61,8 @@ impl Device {
         })
     }
 
-    /// Submits what is encoded, and waits for it and all before it: mapping a buffer that the
-    /// submission writes does. The call ends here.
+    /// Submits the encoder, and waits for it and all earlier submissions, by mapping a buffer that
+    /// the submission writes. The call ends here.
     pub(crate) async fn cross(
         &self,
         fence: &wgpu::Buffer,
@@ -77,15 +77,15 @@ impl Device {
     /// Waits until everything submitted so far is done. Does not block.
     ///
     /// # Errors
-    /// `DeviceLost`; that of an earlier call, which nobody has been told.
+    /// `DeviceLost`; the error of an earlier call that nobody has been told of.
     pub(crate) async fn done(&self) -> Result<()> {
         let call = self.call();
         self.cross(&self.fence()?, self.encoder(), call).await?;
         self.calls.untold()
     }
 
-    /// Maps a buffer for reading that this submission writes, once that is done. The call ends
-    /// here, and an error of it is one of this. Does not block.
+    /// Maps a buffer for reading, once the submission that writes it is done. The call ends here;
+    /// this returns its error, if it has one. Does not block.
     pub(crate) async fn map(
         &self,
         staging: &wgpu::Buffer,

@@ -12,14 +12,14 @@ use tilewise_core::plan::{self, Pass, Plan, Table};
 use tilewise_core::{Caps, DType, Epilogue, Error, Operand, Params, Result};
 use tilewise_shaders::CONVERSIONS;
 
-/// A factor of a product on the device: the operand that it is, and where that is bound.
+/// A factor of a product on the device: its operand, and the buffer and byte where it is bound.
 pub(crate) type Written<'a> = (Operand, (&'a SharedBuffer, u64));
 
 impl Gpu {
     /// A plan with its pipelines, compiled if they are new.
     ///
     /// # Errors
-    /// `NoKernel` where MSL of it is refused, which `Pipelines::refusal` then knows; `Device`,
+    /// `NoKernel` if MSL of the plan is refused, which `Pipelines::refusal` then knows; `Device`,
     /// `DeviceLost`.
     pub(crate) fn ready(&self, plan: Plan) -> Result<Compiled> {
         let Plan { passes, scratch_bytes, packed_bytes, copies_rows, .. } = plan;
@@ -54,9 +54,9 @@ impl Gpu {
         Ok(Compiled::new(self.groups.identity(), steps, scratch_bytes, packed_bytes))
     }
 
-    /// Compiles what the passes need on a thread for each: a driver was seen to take a quarter of a
-    /// second for a large kernel. What fails is met again by whoever needs it. Not on OpenGL, which
-    /// wgpu gives to one thread at a time.
+    /// Compiles the new pipelines of the passes, each on a thread of its own: a driver was seen to
+    /// take a quarter of a second for a large kernel. Errors come again when the pipeline is
+    /// needed. Does nothing on OpenGL, which wgpu gives to one thread at a time.
     #[cfg(not(target_family = "wasm"))]
     fn compile_together(&self, passes: &[Pass]) {
         use super::pipeline::text_of;
@@ -76,13 +76,13 @@ impl Gpu {
         std::thread::scope(|scope| {
             for pass in new {
                 let compile = || drop(self.pipelines.get(&self.device, pass));
-                // Without a thread it is compiled later.
+                // Without a thread the pipeline is compiled later.
                 drop(std::thread::Builder::new().spawn_scoped(scope, compile));
             }
         });
     }
 
-    /// Records a plan's passes. `factors` stand in place of those of the problem that was planned.
+    /// Records a plan's passes. `factors` replace the factors of the problem that was planned.
     pub(crate) fn record(
         &self,
         recorder: &mut Recorder<'_, '_>,
@@ -94,7 +94,7 @@ impl Gpu {
         let call = self.device.call();
         let scratch = self.at_least(&self.scratch, "tilewise scratch", compiled.scratch_bytes)?;
         let packed = self.at_least(&self.packed, "tilewise packed", compiled.packed_bytes)?;
-        // A copy, because this call borrows scratch memory for itself alone.
+        // `places` is copied, because only this call borrows the scratch memory.
         let mut places = places;
         places[Role::Scratch as usize] = scratch.as_deref().map(|buffer| (buffer, 0));
         places[Role::Packed as usize] = packed.as_deref().map(|buffer| (buffer, 0));
@@ -144,8 +144,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Tells the call what the passes read and write. What they leave in memory of the library's is
-    /// of use to this call alone.
+    /// Tells the call what the passes read and write. What they leave in the library's own memory
+    /// is for this call alone, and counts as no bytes.
     fn account(
         &self,
         call: &Call,
@@ -175,11 +175,10 @@ impl Gpu {
         Ok(())
     }
 
-    /// Like [`record`](Self::record), with alpha and beta on the device. For each factor and each
-    /// pass, a dispatch copies the factor to where the pass has its factors. Many calls in a row,
-    /// in any encoders, thus share one buffer: the device runs them one after the other. Another
-    /// call may run between two submissions of one call. A call of several submissions therefore
-    /// has a buffer of its own.
+    /// Like [`record`](Self::record), with alpha and beta on the device. For each pass, one
+    /// dispatch per factor copies it into that pass's uniform. Calls share the buffer of these
+    /// uniforms, because the device runs calls one after the other. Only a call of several
+    /// submissions has a buffer of its own, because another call may run between its submissions.
     pub(crate) fn record_with(
         &self,
         recorder: &mut Recorder<'_, '_>,
@@ -245,7 +244,8 @@ impl Gpu {
         self.record(recorder, compiled, factors, places)
     }
 
-    /// Bytes from the numbers of one pass to those of the next in a buffer that the device writes.
+    /// Bytes from the parameters of one pass to those of the next, in a buffer that the device
+    /// writes.
     fn params_slot(&self) -> usize {
         let alignment = self.device.limits().min_uniform_buffer_offset_alignment;
         size_of::<Params>().next_multiple_of(alignment as usize)

@@ -1,14 +1,14 @@
-//! Where dispatches are recorded: into a compute pass of the caller's, or into submissions of ours,
-//! none of which is estimated to take longer than it may.
+//! Recording dispatches: into the given compute pass, or into the library's own submissions. None
+//! of these is estimated to take longer than a submission may.
 
 use super::{Device, Gpu};
 use tilewise_core::{Caps, Result};
 
-/// Where dispatches are recorded.
+/// The target into which dispatches are recorded.
 pub(crate) enum Recorder<'r, 'p> {
-    /// Into a compute pass of the caller's.
+    /// The given compute pass.
     Pass(&'r mut wgpu::ComputePass<'p>),
-    /// Into submissions.
+    /// The library's own submissions.
     Submissions(&'r mut Submissions<'p>),
 }
 
@@ -16,16 +16,16 @@ pub(crate) enum Recorder<'r, 'p> {
 pub(crate) struct Submissions<'p> {
     device: &'p Device,
     label: &'p str,
-    /// Seconds that one may take, and those of what is recorded.
+    /// Seconds that a submission may take; `recorded` are those of what is recorded.
     most: f64,
     recorded: f64,
-    /// The pass ends before its encoder.
+    /// The open pass. It is dropped before its encoder, in the order of the fields.
     pass: wgpu::ComputePass<'static>,
     encoder: wgpu::CommandEncoder,
 }
 
 impl Gpu {
-    /// Submits what `work` records. An error of it ends that.
+    /// Submits what `work` records, unless it returns an error.
     pub(crate) fn submit(
         &self,
         label: &str,
@@ -44,9 +44,9 @@ impl Gpu {
 }
 
 impl Recorder<'_, '_> {
-    /// Says that the next dispatches take so many seconds, and need nothing that those before them
-    /// have left in memory which other products use. Without room for them in this submission they
-    /// begin another one.
+    /// Says that the next dispatches take so many seconds. They begin another submission if this
+    /// one has no room for them. They must not need what earlier dispatches have left in memory
+    /// that products share.
     pub(crate) fn begin(&mut self, seconds: f64) -> Result<()> {
         let Recorder::Submissions(own) = self else { return Ok(()) };
         if own.recorded > 0.0 && own.recorded + seconds > own.most {
@@ -59,7 +59,7 @@ impl Recorder<'_, '_> {
         Ok(())
     }
 
-    /// Whether one submission may have so many seconds.
+    /// Whether one submission may take so many seconds.
     pub(crate) fn has_room(&self, seconds: f64) -> bool {
         match self {
             Recorder::Pass(_) => true,

@@ -14,18 +14,18 @@ use std::time::{Duration, Instant};
 use wgpu::{PollError, PollStatus, PollType, SubmissionIndex};
 
 /// The shortest and the longest time that a thread waits inside wgpu before it looks up. wgpu holds
-/// a lock meanwhile. Threads that destroy a buffer or present a frame wait for this lock.
+/// a lock meanwhile, for which threads wait that destroy a buffer or present a frame.
 const SLICE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 
-/// How long to wait inside wgpu now: half of the time waited so far. Each look took half a
-/// millisecond of a processor with NVIDIA's driver, so long waits take fewer of them.
+/// How long to wait inside wgpu now: half of the time waited so far. With NVIDIA's driver each look
+/// took half a millisecond of a processor, so long waits look up less often.
 fn slice(begun: Instant) -> Option<Duration> {
     let [least, most] = SLICE;
     Some((begun.elapsed() / 2).clamp(least, most))
 }
 
-/// How long a future asks the device by itself before it leaves the waiting to the thread, which
-/// takes longer than a small product to wake up.
+/// How long a future asks the device by itself before it leaves the waiting to the thread. The
+/// thread takes longer to wake up than a small product takes.
 const BRIEFLY: Duration = Duration::from_micros(100);
 
 /// The shortest and the longest time for which a future on OpenGL sleeps before it asks again.
@@ -45,7 +45,7 @@ pub(super) struct Asking {
     submission: SubmissionIndex,
     owed: Weak<Owed>,
     begun: Instant,
-    /// When the future next turns to the thread; never again once that waits for the answer.
+    /// When the future next turns to the thread; `None` once the thread waits for the answer.
     next: Option<Instant>,
 }
 
@@ -55,8 +55,8 @@ impl Asking {
         Asking { submission, owed, begun, next: Some(begun) }
     }
 
-    /// Asks the device for news, and unless the answer is there sees to it that the future is
-    /// polled again: at once to begin with. Does not block.
+    /// Asks the device for news. If the answer is not there, the future will be polled again: at
+    /// once to begin with. Does not block.
     pub(super) fn poll(
         &mut self,
         device: &Device,
@@ -91,9 +91,9 @@ impl Asking {
     }
 }
 
-/// Waits inside wgpu for a slice of time. `None` where wgpu panics: where a device is lost
-/// meanwhile, and in wgpu 30 also where another thread polls between the end of the slice and the
-/// last look at the queue. Then the other thread gives all answers, and nothing is lost.
+/// Waits inside wgpu for a slice of time. `None` if wgpu panics. It does when the device is lost
+/// meanwhile. wgpu 30 also does when another thread polls between the end of the slice and the last
+/// look at the queue; then that thread gives all answers, and nothing is lost.
 fn waited(
     device: &wgpu::Device,
     submission_index: Option<SubmissionIndex>,
@@ -139,8 +139,8 @@ impl Task {
     }
 }
 
-/// A thread that waits for submissions on behalf of futures: there from the first that it is asked
-/// to wait for until there was none for a while.
+/// A thread that waits for submissions on behalf of futures. It starts with the first task, and
+/// ends when there was none for a while.
 pub(super) struct Waiter {
     shared: Arc<Shared>,
     gl: bool,
@@ -158,7 +158,7 @@ struct State {
     awaited: VecDeque<Task>,
     /// Whether the thread is there.
     runs: bool,
-    /// Whether the waiter is gone, and with it every future that it was asked by.
+    /// Whether the waiter is gone, and with it every future that gave it a task.
     closed: bool,
 }
 
@@ -188,7 +188,7 @@ impl Waiter {
     }
 }
 
-/// Linux shows 15 letters of it.
+/// The thread's name. Linux shows 15 letters of it.
 const THREAD: &str = "tilewise waits";
 
 impl Drop for Waiter {
@@ -211,7 +211,7 @@ impl Shared {
             let Some(awaited) = state.awaited.pop_front() else { break };
             drop(state);
             let done = awaited.wait();
-            // Without the lock, whatever a driver does when a device goes.
+            // Dropped without the lock, because a driver may do anything when a device goes.
             let again = if done {
                 drop(awaited);
                 None
@@ -234,7 +234,7 @@ impl Device {
         self.alive()?;
         let done = Arc::new(AtomicBool::new(false));
         let tell = done.clone();
-        // Each slice ends with the submission that is then the last, of whichever thread.
+        // Each slice waits for the submission that is the last then, from any thread.
         self.queue.on_submitted_work_done(move || tell.store(true, Ordering::Release));
         let begun = Instant::now();
         let polled = loop {

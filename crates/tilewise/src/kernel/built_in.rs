@@ -1,4 +1,4 @@
-//! The names that a body finds there, besides those of the call.
+//! The built-in names that a body can use, besides the names of the call.
 
 /// A built-in value as the body sees it.
 pub(super) struct BuiltIn {

@@ -7,25 +7,25 @@ use crate::memory;
 use crate::tensor::{Tensor, count};
 use tilewise_core::{DType, Error, Result};
 
-/// The rule for invocations beyond the grid, where it ends inside a workgroup.
+/// The rule for invocations beyond the grid, if it ends inside a workgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Edge {
     /// Invocations beyond the grid do not run the body, as with Metal's `dispatchThreads`. A body
     /// with barriers cannot be clipped, because all invocations of a workgroup must reach them: it
-    /// is an `Error::Kernel`, unless the grid is a multiple of the workgroup along each axis, so
-    /// that nothing is clipped. Subgroup operations are permitted: clipped invocations take no part
-    /// in them. Browsers want subgroup operations in uniform control flow, and may refuse a clipped
+    /// is an `Error::Kernel`, unless the grid is a multiple of the workgroup along each axis and
+    /// nothing is clipped. Subgroup operations are permitted: clipped invocations take no part in
+    /// them. Browsers want subgroup operations in uniform control flow, and may refuse a clipped
     /// body that has some; then take [`Whole`](Self::Whole).
     #[default]
     Clip,
-    /// All invocations of every workgroup run the body, which guards itself by `grid`, the size
-    /// asked for.
+    /// All invocations of every workgroup run the body. The body must guard itself by `grid`, the
+    /// size asked for.
     Whole,
 }
 
-/// A number for a kernel, as a template constant or a value: made from `u32`, `i32`, `f32` or
-/// `bool`.
+/// A number for a kernel, as a template constant or a value. `u32`, `i32`, `f32` and `bool` convert
+/// to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Constant {
@@ -40,7 +40,7 @@ pub enum Constant {
 }
 
 impl Constant {
-    /// Its type: a number for each.
+    /// A number for its type.
     pub(super) fn kind(self) -> u8 {
         match self {
             Constant::U32(_) => 0,
@@ -90,8 +90,8 @@ pub(super) enum Template {
     Constant(Constant),
 }
 
-/// One use of a [`Kernel`](crate::Kernel): its tensors in the order of the kernel's names, how many
-/// invocations, and what its templates stand for.
+/// One use of a [`Kernel`](crate::Kernel): its tensors in the order of the kernel's names, the
+/// number of invocations, and the meanings of its templates.
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until a kernel runs it"]
 pub struct Call {
@@ -108,7 +108,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call on this context, as yet without tensors and grid.
+    /// A call on this context, as yet without tensors and without a grid.
     pub fn new(context: &Context) -> Self {
         Call {
             context: context.clone(),
@@ -129,28 +129,28 @@ impl Call {
         Call::new(tensor.context()).input(tensor)
     }
 
-    /// The next input. Any view will do; the call shares its storage.
+    /// Adds the next input. Any view will do; the call shares its storage.
     pub fn input(mut self, tensor: &Tensor) -> Self {
         self.inputs.push(tensor.clone());
         self
     }
 
-    /// The next output: type and shape of a tensor that the kernel's [`run`](crate::Kernel::run)
-    /// makes.
+    /// Adds the next output: type and shape of a tensor that the kernel's
+    /// [`run`](crate::Kernel::run) makes.
     pub fn output(mut self, dtype: DType, shape: &[usize]) -> Self {
         self.outputs.push(Output::New(dtype, shape.to_vec()));
         self
     }
 
-    /// The next output is this tensor, or view of one. As with [`output`](Self::output) the kernel
-    /// writes all of it and reads nothing that it has not written: [`inout`](Self::inout) is for
-    /// the rest.
+    /// Adds the next output: this tensor, which may be a view. As with [`output`](Self::output),
+    /// the kernel must write all of it and read nothing that it has not written; otherwise take
+    /// [`inout`](Self::inout).
     ///
-    /// It may lie in the buffer of another tensor of the call, such as another row of a cache, but
-    /// not overlap it. Views that are not row-major go by way of a copy, unless
-    /// [`ensure_contiguous`](crate::Kernel::ensure_contiguous) is off. Views that start or end
-    /// where the device cannot bind them are copied, too. A row of a cache is written without
-    /// copies by functions (`out_store`).
+    /// The output may lie in the buffer of another tensor of the call, such as another row of a
+    /// cache, but must not overlap that tensor. Views that are not row-major go by way of a copy,
+    /// unless [`ensure_contiguous`](crate::Kernel::ensure_contiguous) is off. Views that start or
+    /// end where the device cannot bind them are copied, too. Functions (`out_store`) write a row
+    /// of a cache without copies.
     ///
     /// ```
     /// use tilewise::{Call, Context, DType, Kernel, Tensor};
@@ -174,10 +174,9 @@ impl Call {
         self
     }
 
-    /// The next output is this tensor, or view of one, and the kernel may read it. Elements that
-    /// the kernel does not write stay. As [`output_into`](Self::output_into) otherwise. Its name is
-    /// among the kernel's outputs: one body serves new tensors and old ones, and which it is only
-    /// the call knows.
+    /// Like [`output_into`](Self::output_into), for a tensor that the kernel may also read.
+    /// Elements that the kernel does not write stay. Its name is among the kernel's outputs, so one
+    /// body serves new tensors and given ones.
     ///
     /// ```
     /// use tilewise::{Call, Context, Kernel, Tensor};
@@ -200,34 +199,35 @@ impl Call {
         self
     }
 
-    /// Invocations along x, y and z. They run in whole workgroups; [`edge`](Self::edge) says what
-    /// happens to invocations beyond the grid. Nothing runs when a size is 0.
+    /// Sets the numbers of invocations along x, y and z. They run in whole workgroups;
+    /// [`edge`](Self::edge) says what happens to invocations beyond the grid. Nothing runs if a
+    /// size is 0.
     pub fn grid(mut self, threads: [u32; 3]) -> Self {
         self.grid = Some(threads);
         self
     }
 
-    /// Invocations of one workgroup along x, y and z; 64, 1, 1 by default.
+    /// Sets the numbers of invocations of one workgroup along x, y and z; 64, 1, 1 by default.
     pub fn workgroup(mut self, size: [u32; 3]) -> Self {
         self.workgroup = size;
         self
     }
 
-    /// Makes `name` stand for a type: `alias T = f32;`. For f32, f16, i32 and u32; WGSL has no
+    /// Makes `name` stand for a type: `alias T = f32;`. It takes f32, f16, i32 and u32; WGSL has no
     /// bf16.
     pub fn dtype(mut self, name: &str, dtype: DType) -> Self {
         self.templates.push((name.to_owned(), Template::DType(dtype)));
         self
     }
 
-    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each one is compiled as another
+    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each constant compiles another
     /// shader, so a number that changes from call to call should be a [`value`](Self::value).
     pub fn constant(mut self, name: &str, value: impl Into<Constant>) -> Self {
         self.templates.push((name.to_owned(), Template::Constant(value.into())));
         self
     }
 
-    /// Gives `name` a value that may change from call to call: another one compiles nothing. The
+    /// Gives `name` a value that may change from call to call: another value compiles nothing. The
     /// body reads it by its name; the header's functions take it as an argument.
     ///
     /// ```
@@ -253,30 +253,31 @@ impl Call {
         self
     }
 
-    /// Fills every output that the call makes with this value first: rounded for floats, an integer
-    /// within range for integers. Without it an output's contents are undefined until the kernel
-    /// writes them.
+    /// Fills every output that the call makes with this value first. Floats round it; for integers
+    /// it must be an integer in their range. Without it an output's contents are undefined until
+    /// the kernel writes them.
     pub fn init_value(mut self, value: impl Into<f64>) -> Self {
         self.init = Some(value.into());
         self
     }
 
-    /// The rule for invocations beyond the grid; [`Edge::Clip`] by default.
+    /// Sets the rule for invocations beyond the grid; [`Edge::Clip`] by default.
     pub fn edge(mut self, edge: Edge) -> Self {
         self.edge = edge;
         self
     }
 
-    /// The most iterations that one loop may take on the CPU executor and in the sanitizer. A loop
-    /// with more counts as endless: an error of [`run`](crate::Kernel::run), a finding of
-    /// [`check`](crate::Kernel::check). GPUs have no such bound. By default it is 1,000,000. In
-    /// [`check_with`](crate::Kernel::check_with) it replaces the bound of the options.
+    /// Sets the most iterations that one loop may take on the CPU executor and in the sanitizer;
+    /// 1,000,000 by default. A loop with more counts as endless: an error of
+    /// [`run`](crate::Kernel::run), a finding of [`check`](crate::Kernel::check). In
+    /// [`check_with`](crate::Kernel::check_with) it replaces the bound of the options. GPUs have no
+    /// bound.
     pub fn max_iterations(mut self, iterations: u64) -> Self {
         self.max_iterations = Some(iterations);
         self
     }
 
-    /// Whether the grid ends between workgroups along each axis, so that there is nothing to clip.
+    /// Whether the grid ends between workgroups along each axis: nothing is clipped then.
     pub(super) fn is_aligned(&self) -> bool {
         let grid = self.grid.unwrap_or_default();
         grid.iter().zip(&self.workgroup).all(|(&grid, &size)| size > 0 && grid.is_multiple_of(size))
@@ -288,17 +289,17 @@ impl Call {
         self.grid.is_some_and(|grid| grid.contains(&0)) || self.outputs.iter().all(empty)
     }
 
-    /// The tensors that the call is given: inputs, then outputs.
+    /// The tensors given to the call: inputs, then outputs.
     pub(super) fn views(&self) -> impl Iterator<Item = &Tensor> {
         self.inputs.iter().chain(self.outputs.iter().filter_map(Output::given))
     }
 
-    /// Bytes that are bound of each of these.
+    /// The number of bytes that are bound of each given tensor.
     pub(crate) fn bound(&self) -> impl Iterator<Item = Result<u64>> {
         self.views().map(device::bound)
     }
 
-    /// An input, or an output of the caller's.
+    /// An input, or a given output.
     pub(super) fn tensor(&self, slot: Slot) -> Option<&Tensor> {
         match slot {
             Slot::Input(i) => Some(&self.inputs[i]),
@@ -314,7 +315,8 @@ impl Call {
         }
     }
 
-    /// The tensors of the outputs: the caller's, and new ones, filled if so asked.
+    /// The tensors of the outputs: given tensors, and new ones, filled if the call has an initial
+    /// value.
     pub(super) fn tensors(&self) -> Result<Vec<Tensor>> {
         let tensor = |output: &Output| match output {
             Output::New(dtype, shape) => self.new_output(*dtype, shape),
@@ -323,7 +325,7 @@ impl Call {
         self.outputs.iter().map(tensor).collect()
     }
 
-    /// A new tensor for an output, filled if so asked.
+    /// A new tensor for an output, filled if the call has an initial value.
     pub(super) fn new_output(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         match self.filled(dtype, shape)? {
             Some(bytes) => Tensor::from_bytes(&self.context, dtype, &bytes, shape),
@@ -331,7 +333,7 @@ impl Call {
         }
     }
 
-    /// The bytes with which an output begins; `None` where that is nobody's business.
+    /// The initial bytes of an output; `None` if the call has no initial value.
     pub(super) fn filled(&self, dtype: DType, shape: &[usize]) -> Result<Option<Vec<u8>>> {
         let Some(value) = self.init else { return Ok(None) };
         let range = match dtype {

@@ -6,10 +6,10 @@ use crate::tensor::Tensor;
 use std::sync::LazyLock;
 use tilewise_core::{DType, Error, Result};
 
-/// The two kernels by the number of dimensions, kept so that they remember their modules.
+/// The two kernels for each number of dimensions, kept because they remember their modules.
 static KERNELS: LazyLock<Vec<[Kernel; 2]>> = LazyLock::new(|| (0..=8).map(kernels).collect());
 
-/// The kernels for views of so many dimensions: one that copies them row-major, and its reverse.
+/// The kernels for views of `ndim` dimensions: one that copies them row-major, and its reverse.
 fn kernels(ndim: usize) -> [Kernel; 2] {
     let numbers: Vec<_> = (0..2 + 2 * ndim).map(|i| format!("view_{i}")).collect();
     let view = format!("let view = array<u32, {}>({});\n", numbers.len(), numbers.join(", "));
@@ -28,8 +28,8 @@ fn kept(ndim: usize) -> [Kernel; 2] {
     KERNELS.get(ndim).cloned().unwrap_or_else(|| kernels(ndim))
 }
 
-/// A kernel that copies views row-major, and its call for this view, which is not empty. The copy
-/// comes as words.
+/// The kernel that copies views row-major, and its call for this view, which must not be empty. The
+/// copy comes as words.
 pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
     let [kernel, _] = kept(tensor.shape().len());
     let (source, first) = tensor.words()?;
@@ -38,8 +38,8 @@ pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
     Ok((kernel, walk(call, tensor, first, source.elem_count(), words)?))
 }
 
-/// The reverse: a kernel that brings row-major elements, given as words, back to the view that they
-/// were copied from, and its call.
+/// The reverse of [`gather`]: the kernel that brings row-major elements, given as words, back to
+/// the view that they were copied from, and its call.
 pub(super) fn scatter(words: &Tensor, tensor: &Tensor) -> Result<(Kernel, Call)> {
     let [_, kernel] = kept(tensor.shape().len());
     let (target, first) = tensor.words()?;
@@ -47,9 +47,9 @@ pub(super) fn scatter(words: &Tensor, tensor: &Tensor) -> Result<(Kernel, Call)>
     Ok((kernel, walk(call, tensor, first, target.elem_count(), tensor.elem_count() as u64)?))
 }
 
-/// The call with the numbers by which the kernels walk through a view, whose first element is the
-/// `first` in so many words around it. Each of the pieces has an invocation, or several have one
-/// where there are more than one dispatch can have.
+/// Adds the numbers by which the kernels walk through a view: `words` words lie around it, and its
+/// first element is element `first` of these. Each of the pieces has an invocation; several share
+/// one if a dispatch cannot have so many.
 fn walk(call: Call, tensor: &Tensor, first: u64, words: usize, pieces: u64) -> Result<Call> {
     let per_word = 4 / tensor.dtype().bytes();
     let reach = words as u64 * per_word;
@@ -85,7 +85,8 @@ mod tests {
     use crate::context::Context;
     use half::bf16;
 
-    /// The copy is row-major, and clean under the sanitizer, for views of elements of both sizes.
+    /// Checks that copies are row-major, and clean under the sanitizer, for views of elements of
+    /// both sizes.
     #[test]
     fn every_view_is_copied_cleanly() {
         let context = Context::cpu();
@@ -112,7 +113,7 @@ mod tests {
                 assert!(check.is_clean(), "{view:?}\n{}", check.render(false));
                 kernel.run(&call).unwrap();
                 assert_eq!(target.read_bytes_blocking().unwrap(), bytes, "{view:?}");
-                // Nothing beside it is written.
+                // Nothing outside the view is written.
                 let count = |tensor: &Tensor| {
                     let elements = tensor.read_f32_blocking().unwrap();
                     elements.into_iter().filter(|x| *x != 0.0).count()

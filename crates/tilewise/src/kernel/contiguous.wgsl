@@ -1,5 +1,5 @@
-// The body of a kernel: a row-major copy of a view of any strides, word after word. A word has
-// PER_WORD elements of BITS bits. `place` finds an element in `source` (view.wgsl).
+// The body of a kernel: it makes a row-major copy of a view of any strides, word after word. A word
+// has PER_WORD elements of BITS bits. `place` finds an element in `source` (view.wgsl).
 for (var word = global_id.x; word < out_shape[0]; word += grid.x) {
     var copied = 0u;
     for (var part = 0u; part < PER_WORD; part++) {

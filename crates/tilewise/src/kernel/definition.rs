@@ -1,45 +1,46 @@
-//! The kernel: names, a header and a body.
+//! The definition of a kernel: names, a header and a body.
 
 use super::known::Known;
 
-/// A kernel of the caller's: the body of a compute shader in WGSL, and the names of the tensors
-/// that it reads and writes.
+/// A custom kernel: the body of a compute shader in WGSL, and the names of the tensors that it
+/// reads and writes.
 ///
 /// By name, the body sees
 ///
-/// - the inputs, `array<T>` of the type of the tensor given, to be read; the outputs, to be written
-///   too (and read, once written). bf16, which WGSL does not have, comes as `array<u32>`, two
+/// - the inputs, to be read, as `array<T>` of the given tensor's type, and the outputs, to be
+///   written (and read, once written). bf16, which WGSL does not have, comes as `array<u32>`, two
 ///   elements to a word, the first in the lower half;
-/// - of each, `a_shape` and `a_strides` (arrays of `u32`, strides in elements) and `a_ndim`; those
-///   of a tensor without dimensions are \[1\], \[1\] and 0;
-/// - of each of f32, f16 or bf16 the functions below, and of any type `a_row(i)`: the place of the
-///   first element of row i along the last axis, in elements from the view's first, by `a_strides`;
+/// - for each tensor `a`, `a_shape` and `a_strides` (arrays of `u32`, strides in elements) and
+///   `a_ndim`. For a tensor without dimensions they are \[1\], \[1\] and 0;
+/// - for each tensor `a`, `a_row(i)`: the place of the first element of row i along the last axis,
+///   in elements from the view's first, by `a_strides`. For f32, f16 and bf16 also the functions
+///   below;
 /// - `global_id`, `local_id`, `workgroup_id`, `num_workgroups` (`vec3<u32>`), `local_index`
 ///   (`u32`), `grid` (`vec3<u32>`, the size asked for), and on devices with subgroups
 ///   `subgroup_id`, `num_subgroups`, `subgroup_size`, `subgroup_invocation_id` (`u32`);
 /// - the templates and values of the [`Call`](crate::Call), and what the header declares.
 ///
-/// Only what is mentioned is generated. `var<workgroup>` declarations in the body, and `const` ones
-/// outside its blocks, move to module scope, so that a body is a whole kernel. The header sees
-/// tensors, their functions and templates. It sees no shapes, no strides, no values, no `grid` and
-/// no built-ins: its functions take these as arguments. Directives in it (`enable f16;`) move to
-/// the front. f16 is enabled by itself where it occurs. An array of f16 or of bf16 words with an
-/// odd number of elements, and one of no elements, is bound up to the next word, so that
-/// `arrayLength` may count one element more.
+/// Only what is mentioned is generated. `var<workgroup>` declarations in the body, and `const`
+/// declarations outside its blocks, move to module scope: a body can be a whole kernel. The header
+/// sees tensors, their functions and templates. It sees no shapes, no strides, no values, no `grid`
+/// and no built-ins: its functions take these as arguments. Directives in the header (`enable
+/// f16;`) move to the front. f16 is enabled automatically if the text or a tensor uses it. An array
+/// of f16 or of bf16 words with an odd number of elements, or with none, is bound up to the next
+/// word; `arrayLength` may then count one element more.
 ///
 /// # One body for f32, f16 and bf16
 ///
-/// - `a_load(i)` is element i as `f32`. With 2 or 4 at the end of its name it is a `vec2<f32>` or a
-///   `vec4<f32>`, of the elements from i on.
-/// - `out_store(i, x)` stores an `f32`, rounded to nearest even. With 2 or 4 at the end it stores a
-///   vector, and i is even.
+/// - `a_load(i)` is element i as `f32`. `a_load2(i)` and `a_load4(i)` are a `vec2<f32>` and a
+///   `vec4<f32>` of the elements from i on.
+/// - `out_store(i, x)` stores an `f32`, rounded to nearest even. `out_store2` and `out_store4`
+///   store a vector; i must be even.
 ///
-/// i counts elements from the first one of the view; `a_strides` leads to others. Functions need no
-/// f16 of the device, and have the same bits on all: numbers of 16 bits are halves of words, which
-/// integers convert. `out_store` changes half of a word by an atomic, so that invocations may store
-/// neighbours; vectors are stored as whole words, which is faster. Where it occurs, the sanitizer
-/// checks an output of 16 bits by words. A text that calls functions of such a tensor does not
-/// mention the tensor itself.
+/// i counts elements from the first one of the view; `a_strides` leads to others. The functions do
+/// not need f16 on the device, and give the same bits on all devices: numbers of 16 bits are halves
+/// of words, which integers convert. `out_store` changes half of a word by an atomic, so
+/// invocations may store neighbours. Vectors are stored as whole words, which is faster. If
+/// `out_store` occurs, the sanitizer checks an output of 16 bits by words. A text that calls
+/// functions of such a tensor must not mention the tensor itself.
 ///
 /// ```
 /// use half::bf16;
@@ -74,9 +75,9 @@ use super::known::Known;
 ///
 /// The CPU executor keeps to WebGPU's default limits on workgroups (256 invocations, 256 × 256 × 64
 /// along the axes), workgroup memory (16,384 bytes), the grid (65,535 workgroups along an axis) and
-/// storage buffers (8); not to those on the size of buffers, which may have up to 4 GiB − 4 bytes.
-/// It has f16, ends loops at [`Call::max_iterations`](crate::Call::max_iterations), and reads 0 out
-/// of bounds.
+/// storage buffers (8). It does not keep to the limits on the size of buffers, which may have up to
+/// 4 GiB − 4 bytes. It has f16, ends loops at
+/// [`Call::max_iterations`](crate::Call::max_iterations), and reads 0 out of bounds.
 ///
 /// ```
 /// use tilewise::{Call, Context, DType, Kernel, Tensor};
@@ -110,17 +111,16 @@ pub struct Kernel {
     pub(super) contiguous: bool,
     pub(super) atomic: bool,
     pub(super) verbose: bool,
-    /// Names of the tensors that lie in fours.
+    /// Names of the tensors that are read and written four elements at a time.
     pub(super) fours: Vec<String>,
-    /// Whether the text is the library's: its loops end, and those marked `//unroll` are repeated.
+    /// Whether the text is the library's: its loops end, and loops marked `//unroll` are unrolled.
     pub(super) ours: bool,
-    /// The modules that were generated from it. A change of the text begins anew.
+    /// The modules that were generated from the kernel. A changed kernel begins with none.
     pub(super) known: Known,
 }
 
 impl Kernel {
-    /// A kernel as yet without names and body. `name` stands for it in messages, such as `scale
-    /// (body):1:5`.
+    /// A kernel as yet without names and body. Messages call it `name`, such as `scale (body):1:5`.
     pub fn new(name: impl Into<String>) -> Self {
         Kernel {
             name: name.into(),
@@ -137,62 +137,63 @@ impl Kernel {
         }
     }
 
-    /// With another text, of which nothing is known.
+    /// Forgets the generated modules, because the text has changed.
     fn anew(self) -> Self {
         Kernel { known: Known::default(), ..self }
     }
 
-    /// Names of the inputs.
+    /// Sets the names of the inputs.
     pub fn inputs<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.inputs = names.into_iter().map(str::to_owned).collect();
         self.anew()
     }
 
-    /// Names of the outputs, of which there must be one at least. Tensors that the kernel changes
-    /// in place are outputs too: the call says so ([`Call::inout`](crate::Call::inout)).
+    /// Sets the names of the outputs; there must be at least one. Tensors that the kernel changes
+    /// in place are outputs, too: the call says so ([`Call::inout`](crate::Call::inout)).
     pub fn outputs<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.outputs = names.into_iter().map(str::to_owned).collect();
         self.anew()
     }
 
-    /// Text outside the function: structs, functions, aliases, directives.
+    /// Sets the text outside the function: structs, functions, aliases, directives.
     pub fn header(mut self, text: impl Into<String>) -> Self {
         self.header = text.into();
         self.anew()
     }
 
-    /// The body of the function.
+    /// Sets the body of the function.
     pub fn source(mut self, body: impl Into<String>) -> Self {
         self.source = body.into();
         self.anew()
     }
 
     /// Whether inputs that are not row-major are copied first. On by default: `a[i]` is element i
-    /// in row-major order, and `a_strides` agrees. Outputs of the caller's are copied before and
-    /// brought back afterwards. Off, the body follows `a_strides`; a view is still copied if the
-    /// device cannot bind it where it starts, unless the text has functions of it alone (`a_load`).
+    /// in row-major order, and `a_strides` agrees. Given outputs are copied before, and brought
+    /// back afterwards. If off, the body must follow `a_strides`; a view is still copied if the
+    /// device cannot bind it where it starts, unless the text uses only its functions (`a_load`).
     pub fn ensure_contiguous(mut self, ensure: bool) -> Self {
         self.contiguous = ensure;
         self.anew()
     }
 
-    /// Makes the outputs `array<atomic<u32>>` or `array<atomic<i32>>`; they must be of these types.
-    /// Off by default. The body then reads and writes them by `atomicLoad`, `atomicStore` and the
-    /// like alone: `out[0] = 1u`, which naga lets pass, is an error in browsers.
+    /// Makes the outputs `array<atomic<u32>>` or `array<atomic<i32>>`; they must be of u32 or i32.
+    /// Off by default. The body must then read and write them only by `atomicLoad`, `atomicStore`
+    /// and the like: `out[0] = 1u`, which naga lets pass, is an error in browsers.
     pub fn atomic_outputs(mut self, atomic: bool) -> Self {
         self.atomic = atomic;
         self.anew()
     }
 
-    /// Tensors that the text reads and writes by `a_load4` and `out_store4` alone, i a multiple of
-    /// 4, and of which every call gives views that begin and end between such blocks in memory.
+    /// Names tensors that the text reads and writes only by `a_load4` and `out_store4`, with i a
+    /// multiple of 4. Every call must give views of them that begin and end between such blocks of
+    /// four in memory.
     pub(crate) fn in_fours<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.fours = names.into_iter().map(str::to_owned).collect();
         self.anew()
     }
 
-    /// A text of the library's. It does without wgpu's bound of every loop and without zeroed
-    /// memory, and repeats loops marked `//unroll` where the shaders of products do
+    /// Marks the text as the library's. It does without wgpu's bound of every loop and without
+    /// zeroed memory. Loops marked `//unroll` are unrolled if the shaders of products are
     /// ([`Caps::unrolls`](tilewise_core::Caps::unrolls)).
     pub(crate) fn ours(mut self) -> Self {
         self.ours = true;

@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::deep;
 
-/// Records a call into a compute pass. Tensors that cannot be bound are copied before
-/// it, and of those the outputs brought back after it.
+/// Records a call into a compute pass. Tensors that cannot be bound are copied before it, and
+/// copies of outputs are brought back after it.
 pub(super) fn record(
     kernel: &Kernel,
     call: &Call,
@@ -42,7 +42,7 @@ pub(super) fn record(
             copies.push((binding.slot, copy(tensor, pass)?));
         }
     }
-    // A copy has other strides, so that strides alone ask for it too.
+    // A copy has other strides. It is needed even if the text mentions only the strides.
     for word in &generated.words {
         if let Word::Stride(slot, _) = *word
             && let Some(tensor) = call.tensor(slot)
@@ -98,7 +98,7 @@ pub(super) fn record(
     Ok(outputs)
 }
 
-/// A row-major copy of a view that is not empty, by a dispatch in `pass`.
+/// Makes a row-major copy of a view that is not empty, by a dispatch in `pass`.
 fn copy(view: &Tensor, pass: &mut wgpu::ComputePass<'_>) -> Result<Tensor> {
     let (kernel, call) = contiguous::gather(view)?;
     let copied = record(&kernel, &call, &Fitted::new(&kernel, &call)?, pass)?;
@@ -107,7 +107,7 @@ fn copy(view: &Tensor, pass: &mut wgpu::ComputePass<'_>) -> Result<Tensor> {
     Ok(words.as_packed(view.dtype(), view.shape()))
 }
 
-/// The pipeline, after the checks that give the same messages everywhere.
+/// Compiles the pipeline, after the checks that give the same messages everywhere.
 fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<Pipeline> {
     fitted.parse(kernel, call)?;
     let generated = fitted.generated();
@@ -119,12 +119,11 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     let storage = numbered
         .map(|(number, binding)| storage_entry(number, binding.read_only, binding.element_bytes));
     let entries: Vec<_> = uniform.into_iter().chain(storage).collect();
-    // Browsers ask for what naga takes for granted.
+    // Browsers want this directive, which naga takes for granted.
     let browser = gpu.device.adapter_info().backend == wgpu::Backend::BrowserWebGpu;
     let enable = if browser && generated.subgroups.is_some() { "enable subgroups;\n" } else { "" };
-    // On a deep stack, because wgpu parses the text, and naga calls itself once per term of an
-    // expression.
-    // Error scopes belong to a thread, so that they go along.
+    // Compiled on a thread with a deep stack: wgpu parses the text, and naga calls itself once per
+    // term of an expression. Error scopes belong to a thread, so they are opened there, too.
     let text = format!("{enable}{}", generated.text);
     let (name, ours) = (&kernel.name, kernel.ours);
     let compile = || gpu.pipelines.compile_custom(&gpu.device, name, &text, ours, &entries);
@@ -145,8 +144,9 @@ fn is_laid_out(kernel: &Kernel, tensor: &Tensor) -> bool {
     !kernel.contiguous || tensor.is_contiguous()
 }
 
-/// Whether a binding can start at the first element, or before it where functions step over what
-/// precedes it, and that of an output holds no half of a word which is another's.
+/// Whether a tensor can be bound. The binding must start at the first element, or may start before
+/// it if functions step over what precedes it. The binding of an output must not hold half of a
+/// word whose other half is another tensor's.
 fn can_be_bound(call: &Call, binding: &Binding, tensor: &Tensor) -> Result<bool> {
     let (first, extent) = (tensor.place().map_or(0, |(_, first)| first), tensor.extent()?);
     let starts = before(tensor) == 0 || binding.by_functions && is_alone(call, binding.slot);
@@ -154,8 +154,8 @@ fn can_be_bound(call: &Call, binding: &Binding, tensor: &Tensor) -> Result<bool>
     Ok(extent == 0 || starts && whole)
 }
 
-/// Whether nothing else of the call lies in the tensor's buffer, where one of the two is written:
-/// bindings that overlap are refused in browsers.
+/// Whether no other tensor of the call lies in the tensor's buffer, if one of the two is written:
+/// browsers refuse bindings that overlap.
 fn is_alone(call: &Call, slot: Slot) -> bool {
     match (slot, call.tensor(slot)) {
         (Slot::Input(_), Some(input)) => !beside_output(call, input),
@@ -166,14 +166,14 @@ fn is_alone(call: &Call, slot: Slot) -> bool {
     }
 }
 
-/// Bytes from where a binding can start to the first element.
+/// Bytes from the last place where a binding can start to the first element.
 fn before(tensor: &Tensor) -> u64 {
     let alignment = u64::from(tensor.context().caps().storage_alignment);
     tensor.place().map_or(0, |(_, first)| first % alignment)
 }
 
-/// Bytes that are bound of a view: from its first element to its last, in whole words, and what
-/// precedes it from where it can be bound; one word for an empty view.
+/// Bytes that are bound for a view: from where its binding can start to its last element, in whole
+/// words. One word for an empty view.
 pub(super) fn bound(tensor: &Tensor) -> Result<u64> {
     Ok(match tensor.extent()? {
         0 => 4,
@@ -181,7 +181,7 @@ pub(super) fn bound(tensor: &Tensor) -> Result<u64> {
     })
 }
 
-/// Where a view is bound.
+/// The buffer, the first byte and the number of bytes of a view's binding.
 fn place(tensor: &Tensor) -> Result<Place<'_>> {
     let (buffer, first) = tensor
         .place()

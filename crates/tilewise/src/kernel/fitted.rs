@@ -1,4 +1,4 @@
-//! From a kernel and a call to a module that fits them and the device.
+//! Making a module that fits a kernel, a call and the device.
 
 use super::call::Call;
 use super::definition::Kernel;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::Shader;
 
-/// A call that fits its kernel and the device: the module, and how it is dispatched.
+/// A call that fits its kernel and the device: its module, and its numbers of workgroups.
 pub(super) struct Fitted {
     pub(super) ready: Arc<Ready>,
     pub(super) workgroups: [u32; 3],
 }
 
 impl Fitted {
-    /// Checks everything but the text.
+    /// Checks everything except the text, and generates the module.
     pub(super) fn new(kernel: &Kernel, call: &Call) -> Result<Self> {
         let name = &kernel.name;
         for (what, names, tensors) in [
@@ -56,14 +56,14 @@ impl Fitted {
         &self.ready.generated
     }
 
-    /// The module, parsed and validated, and every output written.
+    /// Parses and validates the module, and checks that it mentions every output.
     pub(super) fn shader(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
         let shader = self.parse(kernel, call)?;
         limits::written(kernel, call, self.generated())?;
         Ok(shader)
     }
 
-    /// The module, parsed and validated.
+    /// Parses and validates the module.
     pub(super) fn parse(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
         let generated = self.generated();
         let shader = Shader::parse_parts(&generated.text, &generated.parts);
@@ -74,7 +74,7 @@ impl Fitted {
     }
 }
 
-/// An error of the text, with a remedy where a rule of these kernels is behind it.
+/// Adds a remedy to an error of the text, if a rule of custom kernels is behind it.
 fn with_hints(kernel: &Kernel, call: &Call, generated: &Generated, error: Error) -> Error {
     let Error::Kernel(mut text) = error else { return error };
     for (name, _) in &call.values {
@@ -99,7 +99,7 @@ fn with_hints(kernel: &Kernel, call: &Call, generated: &Generated, error: Error)
     Error::Kernel(text)
 }
 
-/// The sanitizer's errors as ours.
+/// The library's error for an error of the sanitizer.
 pub(super) fn error(error: tilewise_sanitizer::Error) -> Error {
     match error {
         unsupported @ tilewise_sanitizer::Error::Unsupported { .. } => {
@@ -109,7 +109,7 @@ pub(super) fn error(error: tilewise_sanitizer::Error) -> Error {
     }
 }
 
-/// The error of [`deep`](tilewise_sanitizer::deep).
+/// The library's error for one of [`deep`](tilewise_sanitizer::deep).
 pub(super) fn no_thread(error: std::io::Error) -> Error {
     Error::OutOfMemory(format!("no thread to compile on: {error}"))
 }

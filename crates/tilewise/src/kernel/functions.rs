@@ -1,15 +1,16 @@
 //! Functions by which a text reads and writes floats of every type as f32: `a_load(i)`,
-//! `out_store(i, x)`, and those of two and four elements; and `a_row(i)`, where a row begins.
+//! `out_store(i, x)`, and their variants for two and four elements. `a_row(i)` says where a row
+//! begins.
 
 use super::names::OWN;
 use std::collections::HashSet;
 use std::fmt::Write;
 use tilewise_core::DType;
 
-/// The ends of the names of a tensor's functions.
+/// The suffixes of the names of a tensor's functions.
 pub(super) const LOADS: [&str; 3] = ["_load", "_load2", "_load4"];
 pub(super) const STORES: [&str; 3] = ["_store", "_store2", "_store4"];
-/// The end of the name of the function that finds rows.
+/// The suffix of the name of the function that finds rows.
 pub(super) const ROW: &str = "_row";
 
 /// The conversions of 16-bit floats.
@@ -21,19 +22,19 @@ pub(super) fn mentioned<'a>(words: &HashSet<&'a str>, name: &str) -> Option<&'a 
     names.filter_map(|name| words.get(name.as_str()).copied()).next()
 }
 
-/// A tensor that functions reach.
+/// A tensor that a text reaches by functions.
 pub(super) struct Reached<'a> {
     pub(super) name: &'a str,
     pub(super) dtype: DType,
     /// Whether it may be written.
     pub(super) output: bool,
-    /// Whether single elements of 16 bits are stored, by invocations that may share a word.
+    /// Whether single elements of 16 bits are stored: invocations may share a word then.
     pub(super) atomic: bool,
     pub(super) fours: Option<Fours>,
 }
 
-/// Binding of a tensor that is read and written four elements at a time. Its memory begins and ends
-/// between such blocks.
+/// The binding of a tensor that is read and written four elements at a time. Its memory begins and
+/// ends between blocks of four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fours {
     /// Vectors of f32 or f16.
@@ -43,7 +44,8 @@ pub(super) enum Fours {
 }
 
 impl Fours {
-    /// For elements of this type. The conversions of a device that has f16 are faster than ours.
+    /// The binding for elements of this type. If the device has f16, its conversions are faster
+    /// than those of [`HALVES`].
     pub(super) fn of(dtype: DType, f16: bool) -> Self {
         match dtype {
             DType::BF16 => Fours::Words,
@@ -70,7 +72,7 @@ impl<'a> Reached<'a> {
         self.dtype != DType::F32 && self.fours != Some(Fours::Floats)
     }
 
-    /// The type of its array.
+    /// The element type of the bound array.
     pub(super) fn element(&self) -> &'static str {
         match (self.fours, self.dtype) {
             (Some(Fours::Floats), DType::F16) => "vec4<f16>",
@@ -82,9 +84,9 @@ impl<'a> Reached<'a> {
         }
     }
 
-    /// The functions. An index counts elements from the view's first, which lies `offset` elements
-    /// after what is bound: an even number for outputs of 16 bits. Tensors may be called anything
-    /// but what begins as the generated names do, for which `$` stands.
+    /// The text of the functions. An index counts elements from the view's first, which lies
+    /// `offset` elements behind the start of the binding: an even number for outputs of 16 bits.
+    /// `$` stands for the prefix of generated names, which no tensor's name may have.
     pub(super) fn functions(&self) -> String {
         if let Some(fours) = self.fours {
             return self.of_fours(fours).replace('$', OWN);
@@ -161,8 +163,8 @@ impl<'a> Reached<'a> {
              return $widen_{dtype}($word); }}\n"
         );
         if self.atomic {
-            // Nobody else changes this half, so that it is as it was loaded; the other half may
-            // change at any time, and is left alone.
+            // Nobody else changes this half, so it is as it was loaded. The other half may change
+            // at any time, and is left alone.
             let _ = writeln!(
                 text,
                 "fn {name}_store($i: u32, $x: f32) {{ {at} let $own = 0xffffu << ($at % 2u * \
@@ -184,8 +186,8 @@ impl<'a> Reached<'a> {
     }
 }
 
-/// The function that finds the first element of row i, in elements from the view's first. Rows lie
-/// along the last axis, and i counts them in row-major order.
+/// The text of the function that finds the first element of row i, in elements from the view's
+/// first. Rows lie along the last axis, and i counts them in row-major order.
 pub(super) fn row(name: &str, ndim: usize) -> String {
     let mut text = format!("fn {name}{ROW}($i: u32) -> u32 {{\nvar $at = 0u;\nvar $rest = $i;\n");
     for axis in (1..ndim.saturating_sub(1)).rev() {

@@ -1,4 +1,5 @@
-//! From a body to a module: the signature, the bindings, and whatever else the body mentions.
+//! Generating a module from a body: the signature, the bindings, and whatever else the body
+//! mentions.
 
 use super::built_in::{BUILT_IN, BuiltIn};
 use super::call::{Call, Constant, Edge, Template};
@@ -13,7 +14,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
-/// All that must be reached by a whole workgroup or subgroup at once.
+/// The functions that a whole workgroup or subgroup must reach at once.
 const BARRIERS: [&str; 5] = [
     "workgroupBarrier",
     "storageBarrier",
@@ -27,19 +28,19 @@ const BARRIERS: [&str; 5] = [
 pub(super) struct Binding {
     pub(super) slot: Slot,
     pub(super) read_only: bool,
-    /// Whether functions alone reach it, so that it may begin after the binding does.
+    /// Whether only functions reach the tensor: it may then begin behind the start of the binding.
     pub(super) by_functions: bool,
-    /// Whether it is stored by halves of words.
+    /// Whether the tensor is stored by halves of words.
     pub(super) by_halves: bool,
-    /// Bytes of an element of its array.
+    /// Bytes of an element of the bound array.
     pub(super) element_bytes: u64,
 }
 
-/// How a tensor lies in its binding.
+/// The layout of a tensor in its binding.
 pub(super) struct Layout<'a> {
     pub(super) shape: &'a [usize],
     pub(super) strides: &'a [usize],
-    /// Elements before the first one.
+    /// Elements between the start of the binding and the first element.
     pub(super) offset: u64,
 }
 
@@ -48,28 +49,28 @@ pub(super) struct Layout<'a> {
 pub(super) enum Word {
     /// The size of a tensor along an axis.
     Size(Slot, usize),
-    /// Its stride.
+    /// The stride of a tensor along an axis.
     Stride(Slot, usize),
-    /// Elements before its first.
+    /// Elements between the start of a tensor's binding and its first element.
     Offset(Slot),
-    /// A value of the call, by its place.
+    /// A value of the call, by its place among the values.
     Value(usize),
 }
 
 /// Binding of the uniform buffer, which holds the grid and then the `words`; tensors follow from 1.
 pub(super) const UNIFORM: u32 = 0;
 
-/// A module, and how it is bound.
+/// A generated module, and its bindings.
 #[derive(Debug, Default)]
 pub(super) struct Generated {
     pub(super) text: String,
-    /// Which bytes of the text are the user's own, under which name.
+    /// The parts of the text that are the user's own: their names and their bytes.
     pub(super) parts: Vec<(String, Range<usize>)>,
-    /// Whether anything asks for the uniform buffer.
+    /// Whether the module needs the uniform buffer.
     pub(super) has_uniform: bool,
     /// The words of the uniform buffer after the grid.
     pub(super) words: Vec<Word>,
-    /// Whether it uses half precision.
+    /// Whether the module uses half precision.
     pub(super) f16: bool,
     /// The first use of subgroups, with its place.
     pub(super) subgroups: Option<String>,
@@ -118,7 +119,8 @@ impl Generated {
     }
 }
 
-/// The module of this kernel for this call, whose tensors are as many as the kernel's names.
+/// Generates the module of a kernel for a call. The call must have as many tensors as the kernel
+/// has names.
 pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Result<Generated> {
     let (header, body) = (Text::new(&kernel.header), Text::new(&kernel.source));
     for (part, text) in [("header", &header), ("body", &body)] {
@@ -140,7 +142,7 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     let frame =
         frame.replace("SIZE", &format!("{x}, {y}, {z}")).replace("ARGUMENTS", &module.arguments());
     let (head, tail) = frame.split_once("BODY").unwrap_or((&frame, ""));
-    // Without the comment that says what the file is.
+    // Leave out the comment that says what the file is.
     let head = head
         .split_once('\n')
         .map_or(head, |(_, head)| head)
@@ -169,14 +171,14 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     generated.text += tail.trim_start();
     if kernel.ours && call.context.caps().unrolls() {
         generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Kernel)?;
-        // Nothing of it is at its place.
+        // The user's texts are no longer at these places.
         generated.parts.clear();
     }
     Ok(generated)
 }
 
 impl Generated {
-    /// Adds a text of the user's, or a part of it that keeps its lines.
+    /// Adds the user's text, or a part of it that keeps its lines.
     fn add(&mut self, part: &str, kernel: &Kernel, text: &str) {
         if text.trim().is_empty() {
             return;
@@ -188,8 +190,8 @@ impl Generated {
     }
 }
 
-/// `Kernel` for a text that would reach beyond its end, `Unsupported` for one that is WGSL to naga
-/// alone.
+/// `Kernel` for a text that would reach beyond its end, `Unsupported` for a text that naga takes
+/// but WGSL does not.
 fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
     let at = |(line, column)| format!("{} ({part}):{line}:{column}", kernel.name);
     if let Some(place) = text.open_comment() {
@@ -213,8 +215,8 @@ fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether invocations beyond the grid are to end before the body. Not in a text with barriers,
-/// which they would never reach; `Kernel` when there are any such invocations.
+/// Whether invocations beyond the grid are to end before the body. A text with barriers, which they
+/// would never reach, is not clipped; it is an error, `Kernel`, if there are such invocations.
 fn clippable(kernel: &Kernel, call: &Call, texts: [(&str, &Text<'_>); 2]) -> Result<bool> {
     for (part, text) in texts {
         for barrier in BARRIERS {
@@ -240,19 +242,19 @@ struct Module<'a> {
     kernel: &'a Kernel,
     /// Whether invocations beyond the grid end before the body.
     clipped: bool,
-    /// Words of the body, and of body and header.
+    /// Words of the body; `everywhere` are those of body and header.
     in_body: HashSet<&'a str>,
     everywhere: HashSet<&'a str>,
     /// Whether a tensor that is bound holds f16.
     f16: bool,
-    /// Statements that declare what derives from tensors.
+    /// Statements that declare the shapes, strides and numbers of dimensions of tensors.
     derived: String,
     /// Members of the uniform buffer after the grid.
     fields: String,
 }
 
 impl Module<'_> {
-    /// Declarations of the tensors that are mentioned, and what derives from them.
+    /// Declares the tensors that are mentioned, and what derives from them.
     fn storage(&mut self, call: &Call, generated: &mut Generated) -> Result<String> {
         let Kernel { inputs, outputs, .. } = self.kernel;
         let inputs = inputs
@@ -315,7 +317,7 @@ impl Module<'_> {
         Ok(text)
     }
 
-    /// The tensor, if the text mentions functions that reach it.
+    /// The tensor as functions reach it, if the text mentions some of its functions.
     fn reached<'n>(
         &self,
         name: &'n str,
@@ -356,8 +358,8 @@ impl Module<'_> {
         self.everywhere.contains(format!("{name}{}", functions::ROW).as_str())
     }
 
-    /// `a_shape`, `a_strides` and `a_ndim`, where the body mentions them, and the members of the
-    /// uniform buffer for `a_row`. A tensor without dimensions has a shape of one 1.
+    /// Declares `a_shape`, `a_strides` and `a_ndim`, if the body mentions them, and the members of
+    /// the uniform buffer for `a_row`. A tensor without dimensions has the shape \[1\].
     fn derive(&mut self, slot: Slot, name: &str, ndim: usize, generated: &mut Generated) {
         for (suffix, is_stride) in [("_shape", false), ("_strides", true)] {
             let derived = format!("{name}{suffix}");
@@ -388,7 +390,7 @@ impl Module<'_> {
         }
     }
 
-    /// The values that are mentioned.
+    /// Declares the values that are mentioned.
     fn values(&mut self, call: &Call, generated: &mut Generated) {
         for (at, (name, value)) in call.values.iter().enumerate() {
             if !self.in_body.contains(name.as_str()) {
@@ -398,7 +400,7 @@ impl Module<'_> {
                 Constant::U32(_) => ("u32", ""),
                 Constant::I32(_) => ("i32", ""),
                 Constant::F32(_) => ("f32", ""),
-                // No bool lies in a buffer.
+                // A buffer cannot hold a bool.
                 Constant::Bool(_) => ("u32", " != 0u"),
             };
             let own = names::OWN;
@@ -408,7 +410,7 @@ impl Module<'_> {
         }
     }
 
-    /// The templates that are mentioned.
+    /// Declarations of the templates that are mentioned.
     fn templates(&self, call: &Call) -> Result<String> {
         let mut text = String::new();
         for (name, template) in &call.templates {
@@ -429,7 +431,8 @@ impl Module<'_> {
                 Template::Constant(Constant::U32(value)) => {
                     format!("const {name}: u32 = {value}u;\n")
                 }
-                // Without a suffix, or the smallest would be one too large before its sign.
+                // The literal has no suffix: 2147483648i, before the sign of the smallest number,
+                // would be too large.
                 Template::Constant(Constant::I32(value)) => {
                     format!("const {name}: i32 = {value};\n")
                 }
@@ -490,7 +493,7 @@ impl Module<'_> {
     }
 }
 
-/// An element of storage; bf16, which WGSL does not have, is bound as words of two.
+/// The element type of a bound array. bf16, which WGSL does not have, is bound as words of two.
 pub(super) fn element(dtype: DType) -> &'static str {
     match dtype {
         DType::BF16 => "u32",

@@ -17,7 +17,7 @@ struct Loaded {
     shape: Vec<usize>,
     strides: Vec<usize>,
     bytes: Vec<u8>,
-    /// The view, where its elements do not lie one after the other.
+    /// The view, if its elements do not lie one after the other.
     view: Option<Tensor>,
 }
 
@@ -27,7 +27,7 @@ impl Loaded {
         Loaded { dtype, shape: shape.to_vec(), strides, bytes, view: None }
     }
 
-    /// `bytes` are the view's extent.
+    /// Loads a view; `bytes` reach from its first element to its last.
     fn new(kernel: &Kernel, tensor: &Tensor, bytes: Vec<u8>) -> Result<Self> {
         let (dtype, shape) = (tensor.dtype(), tensor.shape());
         if tensor.is_contiguous() {
@@ -49,14 +49,14 @@ impl Loaded {
                 let bytes = count(shape)?.checked_mul(dtype.bytes() as usize).ok_or_else(|| {
                     Error::Overflow(format!("an output of {dtype} of shape {shape:?}"))
                 })?;
-                // NaN as floats, as the sanitizer's own outputs, unless nobody is there to write.
+                // NaN as floats, as in the sanitizer's own outputs, unless no invocation writes.
                 memory::filled(bytes, if call.is_idle() { 0 } else { 0xFF })?
             }
         };
         Ok(Self::row_major(dtype, shape, bytes))
     }
 
-    /// The elements, row-major. `left` is the buffer after a run.
+    /// The elements, row-major. `left` is the buffer after a run, if it was bound.
     fn elements(&self, left: Option<Vec<u8>>) -> Result<Vec<u8>> {
         let mut bytes = left.unwrap_or_else(|| self.bytes.clone());
         bytes.truncate(self.bytes.len());
@@ -66,7 +66,7 @@ impl Loaded {
         }
     }
 
-    /// The buffer to bind: whole words, of which the elements of the view are the operand.
+    /// The buffer to bind: whole words, with the elements of the view marked as the operand.
     fn buffer(&self, by_functions: bool) -> Result<Buffer> {
         let size = self.dtype.bytes();
         let mut bytes = memory::filled(self.bytes.len().next_multiple_of(4).max(4), 0u8)?;
@@ -74,7 +74,7 @@ impl Loaded {
         if self.bytes.is_empty() {
             return Ok(Buffer::new(bytes).range(0..0));
         }
-        // A word may hold an element of the view and one beside it.
+        // A word may hold an element of the view and one outside it, so the words are marked.
         if self.dtype == DType::BF16 || self.dtype == DType::F16 && by_functions {
             let words = self.view.iter().flat_map(words).fold(Buffer::new(bytes), Buffer::range);
             return Ok(words);
@@ -88,7 +88,7 @@ impl Loaded {
     }
 }
 
-/// The words in which elements of 16 bits lie, in bytes from the first.
+/// The words in which elements of 16 bits lie, as ranges of bytes from the first element.
 fn words(view: &Tensor) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for place in view.places() {
@@ -103,14 +103,14 @@ fn words(view: &Tensor) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The tensors of a call in host memory. Nothing that is done to them touches the caller's.
+/// Copies of a call's tensors in host memory.
 pub(super) struct Tensors {
     inputs: Vec<Loaded>,
     outputs: Vec<Loaded>,
 }
 
 impl Tensors {
-    /// `views` are the extents of the tensors given: inputs, then outputs.
+    /// Loads the tensors. `views` are the bytes of the given ones: inputs, then outputs.
     pub(super) fn new(kernel: &Kernel, call: &Call, views: Vec<Vec<u8>>) -> Result<Self> {
         let mut views = views.into_iter();
         let mut load =
@@ -144,8 +144,8 @@ impl Tensors {
     }
 }
 
-/// Runs a call. Beside the report it gives the elements of each output, row-major. When
-/// there is nothing to run, nothing is reported but that outputs are not written.
+/// Runs a call. Gives the report, and the elements of each output, row-major. If there is nothing
+/// to run, the report only says that outputs are not written.
 pub(super) fn launch(
     kernel: &Kernel,
     call: &Call,
@@ -174,7 +174,7 @@ pub(super) fn launch(
         launch = launch.bind(0, number, tensors.buffer(call, binding)?);
     }
     let mut report = launch.run().map_err(error)?;
-    // Outputs are declared where the user has not written.
+    // Outputs are declared in generated text, so labels that point there have no place.
     let unwritten = report.findings.iter_mut().filter(|finding| finding.kind == Kind::NeverWritten);
     unwritten.flat_map(|finding| &mut finding.labels).for_each(|label| label.span = None);
     let mut outputs = Vec::with_capacity(loaded.len());

@@ -1,4 +1,4 @@
-//! The modules that were generated from a kernel, so that a call like an earlier one generates
+//! The modules that were generated from a kernel, kept so that a call like an earlier one generates
 //! nothing.
 
 use super::call::{Call, Edge, Template};
@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use tilewise_core::Result;
 use tilewise_sanitizer::Shader;
 
-/// Modules of one kernel kept before all are forgotten at once.
+/// The most modules of one kernel that are kept; then all are forgotten at once.
 const MAX_MODULES: usize = 256;
 
 /// The modules of a kernel and its clones.
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Known {
 }
 
 impl Known {
-    /// The module for a call, which `generate` makes where none was met that is like it.
+    /// The module for a call. `generate` makes it, unless an earlier call was alike.
     pub(super) fn module(
         &self,
         call: &Call,
@@ -45,8 +45,8 @@ impl Known {
     }
 }
 
-/// A module, with what the CPU executor has parsed it to, or the number of what a device has
-/// compiled it to.
+/// A module, with the shader that the CPU executor has parsed, or the number of the kernel that a
+/// device has compiled.
 pub(super) struct Ready {
     pub(super) generated: Generated,
     parsed: OnceLock<Shader>,
@@ -54,7 +54,7 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// The module, parsed by `parse` where it was not before.
+    /// The parsed module; `parse` parses it the first time.
     pub(super) fn parsed(&self, parse: impl FnOnce() -> Result<Shader>) -> Result<&Shader> {
         match self.parsed.get() {
             Some(shader) => Ok(shader),
@@ -65,7 +65,7 @@ impl Ready {
         }
     }
 
-    /// The pipeline, which `compile` makes where the device has none of this text.
+    /// The compiled kernel; `compile` makes it if the device has none of this text.
     pub(super) fn compiled(
         &self,
         gpu: &Gpu,
@@ -80,8 +80,8 @@ impl Ready {
     }
 }
 
-/// All of a call on which the text of its module depends, and its context. Each part says how long
-/// it is, so that no two calls have the same bytes for different reasons.
+/// The context of a call, and all of the call that its module's text depends on. Each part includes
+/// its length, so different calls never have the same bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Signature(SmallVec<[u8; 128]>);
 
@@ -91,7 +91,7 @@ impl Signature {
         signature.add(&(Arc::as_ptr(&call.context.0) as usize).to_le_bytes());
         call.workgroup.iter().for_each(|size| signature.add(&size.to_le_bytes()));
         signature.add(&[u8::from(call.edge == Edge::Clip), u8::from(call.is_aligned())]);
-        // The kernel has as many names: how many there are of each needs no saying.
+        // The numbers of inputs and outputs are those of the kernel's names, and are left out.
         for input in &call.inputs {
             signature.add(&[u8::from(beside_output(call, input))]);
             signature.tensor(input.dtype() as u8, input.shape());

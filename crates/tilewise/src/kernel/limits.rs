@@ -10,7 +10,8 @@ use std::fmt;
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::Shader;
 
-/// The limits of the context's device; those of WebGPU on the CPU executor, unless its caps differ.
+/// The limits of the context's device. On the CPU executor they are WebGPU's, unless its caps
+/// differ.
 fn of(context: &Context) -> wgpu::Limits {
     let caps = context.caps();
     let of_caps = || wgpu::Limits {
@@ -38,7 +39,7 @@ fn within(
     )))
 }
 
-/// The workgroups of a call along x, y and z.
+/// The numbers of workgroups of a call along x, y and z, checked against the limits.
 pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     let name = &kernel.name;
     let grid = call.grid.ok_or_else(|| {
@@ -91,7 +92,7 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     Ok(groups)
 }
 
-/// Bindings, and the types that the device must know.
+/// Checks the number of bindings, and the sizes of new outputs.
 pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let limit = of(&call.context).max_storage_buffers_per_shader_stage;
     let which = "max_storage_buffers_per_shader_stage";
@@ -112,7 +113,8 @@ pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> R
 }
 
 /// `TooLarge` for tensors that the sanitizer's machine, which runs kernels on the CPU, cannot
-/// address: views from the first element to the last or as row-major copies, whichever is more.
+/// address. A view counts from its first element to its last, or as a row-major copy, whichever is
+/// larger.
 pub(super) fn host(call: &Call) -> Result<()> {
     let viewed = |tensor: &Tensor| {
         Ok::<_, Error>(tensor.extent()?.max(bytes_of(tensor.dtype(), tensor.shape())?))
@@ -140,8 +142,8 @@ fn bytes_of(dtype: DType, shape: &[usize]) -> Result<u64> {
     Ok((count(shape)? as u64).saturating_mul(dtype.bytes()))
 }
 
-/// `Kernel` for an output that the text does not mention, unless the call fills it. Asked after the
-/// text has been found valid, which says more.
+/// `Kernel` for an output that the text does not mention, unless the call fills it. Call it after
+/// the text is found valid, because errors of an invalid text say more.
 pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let unbound = |&index: &usize| {
         let filled = call.init.is_some() && call.outputs[index].given().is_none();
@@ -190,8 +192,8 @@ pub(super) fn subgroups(kernel: &Kernel, call: &Call, generated: &Generated) -> 
     Err(Error::MissingFeature(format!("kernel {}: {used}, and {why}", kernel.name)))
 }
 
-/// Whether a struct has a member such as `mat2x2<f32>` or `mat3x2<f32>`, which naga's HLSL sets in
-/// functions that take a copy of the struct.
+/// Whether a struct has a member such as `mat2x2<f32>` or `mat3x2<f32>`. naga's HLSL loses writes
+/// to such members: its functions for them take a copy of the struct.
 fn has_members_of_two_rows(module: &naga::Module) -> bool {
     use naga::{TypeInner, VectorSize};
     let of_two_rows = |ty| match module.types[ty].inner {
@@ -204,8 +206,8 @@ fn has_members_of_two_rows(module: &naga::Module) -> bool {
     })
 }
 
-/// Checks that need the module itself: its workgroup memory, and that it binds and enters nothing
-/// besides the generated parts.
+/// Checks that need the module itself: its workgroup memory, and that it has no bindings and no
+/// entry points besides the generated ones.
 pub(super) fn module(
     kernel: &Kernel,
     call: &Call,

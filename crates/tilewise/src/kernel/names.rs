@@ -1,4 +1,5 @@
-//! Which names a kernel, its inputs, outputs and templates may have, and what its text may declare.
+//! The rules for names: of a kernel, its inputs, outputs and templates, and of what its text
+//! declares.
 
 use super::built_in::BUILT_IN;
 use super::functions::{LOADS, ROW, STORES};
@@ -7,13 +8,13 @@ use naga::keywords::wgsl::{BUILTIN_IDENTIFIERS, RESERVED};
 use std::collections::{HashMap, HashSet};
 use tilewise_core::{Error, Result};
 
-/// Ends of the names that derive from a tensor's name, besides those of its functions.
+/// Suffixes of the names that derive from a tensor's name, besides those of its functions.
 const DERIVED: [&str; 3] = ["_shape", "_strides", "_ndim"];
 
 /// The prefix of all names that the generated module adds.
 pub(super) const OWN: &str = "tilewise_";
 
-/// Words of WGSL in the generated text, which must keep their meaning there.
+/// Words of WGSL that the generated text uses, and that must keep their meaning.
 const USED: [&str; 20] = [
     "any",
     "array",
@@ -44,8 +45,8 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// `Kernel` unless the kernel's name can be printed, and every other is an identifier of WGSL
-    /// that nothing else bears.
+    /// `Kernel` unless the kernel's name can be printed, and every other name is an identifier of
+    /// WGSL that is used once.
     pub(super) fn new(
         kernel: &'a str,
         inputs: &[&str],
@@ -98,8 +99,8 @@ impl<'a> Names<'a> {
         Ok(Names { taken, kernel })
     }
 
-    /// `Kernel` for what a text of the user's declares at module scope under a name that already
-    /// has a meaning there. `part` is the text's name.
+    /// `Kernel` if the user's text declares something at module scope under a name that already has
+    /// a meaning there. `part` is the text's name.
     pub(super) fn allow(&self, part: &str, text: &Text<'_>) -> Result<()> {
         for (name, (line, column)) in text.declared() {
             let meaning = match self.taken.get(name) {

@@ -1,4 +1,4 @@
-//! The outputs of a call: tensors that it makes, and tensors of the caller's.
+//! The outputs of a call: tensors that it makes, and given tensors.
 
 use super::call::Call;
 use super::definition::Kernel;
@@ -18,7 +18,7 @@ pub(super) enum Slot {
 pub(super) enum Output {
     /// Made by the call: type and shape.
     New(DType, Vec<usize>),
-    /// A tensor of the caller, and whether the kernel may read it.
+    /// A given tensor, and whether the kernel may read it.
     Given(Tensor, bool),
 }
 
@@ -37,12 +37,12 @@ impl Output {
         }
     }
 
-    /// A new tensor of this type and shape.
+    /// A new tensor of this type and shape with these bytes.
     pub(super) fn holding(&self, context: &Context, bytes: &[u8]) -> Result<Tensor> {
         Tensor::from_bytes(context, self.dtype(), bytes, self.shape())
     }
 
-    /// The caller's tensor.
+    /// The given tensor, if there is one.
     pub(super) fn given(&self) -> Option<&Tensor> {
         match self {
             Output::New(..) => None,
@@ -51,16 +51,16 @@ impl Output {
     }
 }
 
-/// Whether an input lies in the buffer of an output. One dispatch binds a buffer for reading or for
-/// writing, so that such an input is bound as the output is.
+/// Whether an input lies in the buffer of an output. One dispatch binds a buffer only for reading
+/// or only for writing, so this input is bound as the output is.
 pub(super) fn beside_output(call: &Call, input: &Tensor) -> bool {
     let given = call.outputs.iter().filter_map(Output::given);
     given.into_iter().any(|output| output.storage().shares(input.storage()))
 }
 
-/// Whether the caller's tensors can be written: `WrongContext`, `Misuse` for a prepared tensor and
-/// for an output that would have to be filled, `Strides` where elements of an output overlap,
-/// `Aliased` where an output overlaps another tensor of the call.
+/// Checks that given outputs can be written: `WrongContext`, `Misuse` for a prepared tensor and for
+/// an output that would have to be filled, `Strides` if elements of an output overlap, `Aliased` if
+/// an output overlaps another tensor of the call.
 pub(super) fn writable(kernel: &Kernel, call: &Call) -> Result<()> {
     for (at, (name, output)) in kernel.outputs.iter().zip(&call.outputs).enumerate() {
         let Output::Given(tensor, read) = output else { continue };

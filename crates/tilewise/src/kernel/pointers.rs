@@ -1,5 +1,5 @@
-//! Pointers to parts of variables as arguments of functions, for which naga's SPIR-V writer has no
-//! value: it panics.
+//! A check against pointers to parts of variables as arguments of functions: naga's SPIR-V writer
+//! panics on them.
 
 use super::definition::Kernel;
 use naga::{Block, Expression, Function, Statement, valid::FunctionInfo};
@@ -40,7 +40,7 @@ fn part(
         );
         access && info[argument].ty.inner_with(types).pointer_space().is_some()
     };
-    // The last is looked at first: blocks in the order of the text.
+    // A stack of blocks, each with its next statement: they are visited in the order of the text.
     let mut blocks: Vec<(&Block, usize)> = vec![(&function.body, 0)];
     while let Some((block, next)) = blocks.pop() {
         let Some(statement) = block.get(next) else { continue };

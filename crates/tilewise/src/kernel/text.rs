@@ -1,4 +1,4 @@
-//! The little of WGSL's grammar that it takes to make a module of a body: which words a text
+//! The part of WGSL's grammar that is needed to make a module of a body: which words a text
 //! mentions, and which of its statements belong outside a function.
 
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use std::ops::Range;
 pub(super) struct Text<'a> {
     source: &'a str,
     tokens: Vec<Range<usize>>,
-    /// Where a block comment opens that is never closed.
+    /// The start of a block comment that is never closed.
     open_comment: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Text<'a> {
         self.tokens.get(index).map_or("", |range| &self.source[range.clone()])
     }
 
-    /// Every name and keyword that occurs, but for those of members: `x` in `v.x`.
+    /// Every name and keyword that occurs, except names of members, such as `x` in `v.x`.
     pub(super) fn words(&self) -> HashSet<&'a str> {
         let free = |&index: &usize| index == 0 || self.token(index - 1) != ".";
         (0..self.tokens.len())
@@ -69,14 +69,14 @@ impl<'a> Text<'a> {
         (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
     }
 
-    /// Line and column of a block comment that is not closed: it would swallow what follows the
+    /// Line and column of a block comment that is not closed. It would swallow what follows the
     /// text.
     pub(super) fn open_comment(&self) -> Option<(usize, usize)> {
         self.open_comment.map(|at| self.place(at))
     }
 
-    /// The first use of a number or a type that naga has and WGSL has not: those of 64 bits, and
-    /// integers of 16. With line and column.
+    /// The first use of a number or a type that naga has and WGSL has not (of 64 bits, or an
+    /// integer of 16 bits), with line and column.
     pub(super) fn beyond_wgsl(&self) -> Option<(&'a str, (usize, usize))> {
         let beyond = |&index: &usize| {
             let token = self.token(index);
@@ -89,8 +89,8 @@ impl<'a> Text<'a> {
         Some((self.token(found), self.place(self.tokens[found].start)))
     }
 
-    /// Line and column of an `&&` beside an `||` with no parentheses between them, which WGSL does
-    /// not have; naga takes it.
+    /// Line and column of an `&&` beside an `||` with no parentheses between them. WGSL refuses
+    /// this; naga takes it.
     pub(super) fn mixed_operators(&self) -> Option<(usize, usize)> {
         // The operator of each bracket that is open.
         let mut open = vec![None];
@@ -142,8 +142,8 @@ impl<'a> Text<'a> {
         found
     }
 
-    /// Line and column of a brace that has no counterpart: the text would end the function around
-    /// it, or swallow what follows.
+    /// Line and column of a brace that has no counterpart. It would end the function around the
+    /// text, or swallow what follows.
     pub(super) fn stray_brace(&self) -> Option<(usize, usize)> {
         let mut open = Vec::new();
         for (index, range) in self.tokens.iter().enumerate() {
@@ -156,8 +156,8 @@ impl<'a> Text<'a> {
         open.first().map(|&at| self.place(at))
     }
 
-    /// Declarations that stand in a body and belong to module scope: `var<workgroup>` anywhere,
-    /// which WGSL has only there, and `const` outside all blocks, because the others may need them.
+    /// Declarations in a body that belong to module scope: `var<workgroup>` anywhere, because WGSL
+    /// has it only there, and `const` outside all blocks, because the former may need it.
     pub(super) fn module_declarations(&self) -> Vec<Range<usize>> {
         let mut depth = 0usize;
         self.statements(|index| {
@@ -182,7 +182,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// The statements that begin at tokens which `begins` accepts, up to their semicolons.
+    /// The statements, up to their semicolons, that begin at a token that `begins` accepts.
     fn statements(&self, mut begins: impl FnMut(usize) -> bool) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut index = 0;
@@ -199,8 +199,8 @@ impl<'a> Text<'a> {
         found
     }
 
-    /// The text in two: what lies in `ranges`, and the rest. In each, blanks stand for what is in
-    /// the other, so that lines and columns stay.
+    /// Splits the text in two: the `ranges`, and the rest. In each, blanks stand for the other
+    /// part, which keeps lines and columns.
     pub(super) fn split(&self, ranges: &[Range<usize>]) -> (String, String) {
         if ranges.is_empty() {
             return (String::new(), self.source.to_owned());
@@ -223,7 +223,8 @@ fn in_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// Length of the block comment with which `text` begins; they nest. `None` when it does not end.
+/// Length of the block comment with which `text` begins; block comments nest. `None` if it does not
+/// end.
 fn comment(text: &str) -> Option<usize> {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
@@ -275,7 +276,7 @@ mod tests {
             )
         );
         assert_eq!(Text::new("x = 1;").split(&[]), (String::new(), "x = 1;".to_owned()));
-        // Without an end: for naga to complain about.
+        // A declaration without an end is left for naga to complain about.
         let open = Text::new("var<workgroup> t: u32");
         assert_eq!(open.split(&open.module_declarations()).0, "var<workgroup> t: u32");
     }

@@ -1,5 +1,5 @@
-// The header of both copies of views. `view` holds the number of elements, the place of the first
-// one, and then size and stride of each of NDIM dimensions, the last dimension first.
+// The header of contiguous.wgsl and scatter.wgsl. `view` holds the number of elements, the place of
+// the first one, and then size and stride of each of NDIM dimensions, the last dimension first.
 fn place(view: array<u32, 2u + 2u * NDIM>, element: u32) -> u32 {
     var rest = element;
     var at = view[1];

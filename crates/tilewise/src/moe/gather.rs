@@ -1,4 +1,4 @@
-//! Rows that indices name, times matrices that indices name.
+//! Products of rows that indices name with matrices that indices name.
 
 use super::work::{Work, asked, encode, planned, record, submit};
 use crate::gemm::Gemm;
@@ -24,21 +24,21 @@ pub struct GatherMatmul {
     kernel: Option<Arc<str>>,
 }
 
-/// A product for each index: `y[i] = x[lhs[i]] · w[rhs[i]]`, \[n, N\], where `x` is \[M, K\], `w`
-/// \[E, K, N\] or quantized weights \[E, N, K\], and indices are u32 \[n\]. Without `lhs` row i is
+/// A product for each index: `y[i] = x[lhs[i]] · w[rhs[i]]`, \[n, N\]. `x` is \[M, K\], `w` is \[E,
+/// K, N\] or quantized weights \[E, N, K\], and indices are u32 \[n\]. Without `lhs` the row is
 /// `x[i]`. It is MLX's `gather_mm` and `gather_qmm` of single rows.
 ///
-/// Indices may have any shape, and `x` more dimensions than two: then `lhs` counts its rows in
-/// row-major order, and without `lhs` each row stands for its place in x. Both sides are broadcast
-/// to one shape, and `y` is \[that shape, N\]. So `x` \[tokens, 1, K\] with `rhs` \[tokens, k\]
-/// gives each token the product with its k matrices, \[tokens, k, N\].
+/// Indices may have any shape, and `x` may have more than two dimensions: then `lhs` counts its
+/// rows in row-major order, and without `lhs` each row stands for its place in x. Both sides are
+/// broadcast to one shape, and `y` is \[that shape, N\]. For example, `x` \[tokens, 1, K\] with
+/// `rhs` \[tokens, k\] gives each token the product with its k matrices, \[tokens, k, N\].
 ///
 /// Rows are sorted by matrix, each matrix is multiplied by its rows at once, and the rows return to
-/// their places: all on the device, and with the same bits in whatever order they come. Where few
-/// rows share a matrix, as those of one token, each reads its own
-/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing is sorted. An index
-/// beyond `x` stands for a row of zeros, whose products with numbers of `w` that are not finite may
-/// be 0 or NaN; one beyond `w` gives a row of zeros.
+/// their places. All of this happens on the device, and the order of the rows does not change their
+/// bits. If few rows share a matrix, such as the rows of one token, each row reads its own matrix
+/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing is sorted. An index beyond `x` stands for
+/// a row of zeros; its products with numbers of `w` that are not finite may be 0 or NaN. An index
+/// beyond `w` gives a row of zeros.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, moe};
@@ -73,8 +73,8 @@ pub fn gather_matmul(
 }
 
 impl GatherMatmul {
-    /// Says that `rhs` does not decrease, so that nothing needs sorting. If it does decrease, rows
-    /// are multiplied by other matrices than `rhs` names; nothing outside the operands is read.
+    /// Says that `rhs` does not decrease: nothing needs sorting then. If it does decrease, rows are
+    /// multiplied by other matrices than `rhs` names; nothing outside the operands is read.
     pub fn sorted(mut self) -> Self {
         self.sorted = true;
         self
@@ -103,8 +103,8 @@ impl GatherMatmul {
     ///
     /// # Errors
     /// `Shape` for operands that do not fit together, `Unsupported` for indices that are not u32,
-    /// `Strides` where x has more than two dimensions and its rows do not lie at one stride;
-    /// otherwise as [`Gemm::run`](crate::Gemm::run).
+    /// `Strides` if x has more than two dimensions and its rows do not lie at one stride; otherwise
+    /// as [`Gemm::run`](crate::Gemm::run).
     pub fn run(&self) -> Result<Tensor> {
         let y = self.zeros()?;
         self.run_into(&y)?;
@@ -116,8 +116,9 @@ impl GatherMatmul {
         Tensor::zeros(self.x.context(), dtype, &[&shape[..], &[n]].concat())
     }
 
-    /// Like [`run`](Self::run), into `y`, which may overlap x: x is read before. The work is
-    /// submitted, not waited for. Each call takes memory for the product and the sorted indices.
+    /// Like [`run`](Self::run), into `y`, which may overlap x: x is read before `y` is written. The
+    /// work is submitted, not waited for. Each call takes memory for the product and the sorted
+    /// indices.
     ///
     /// # Errors
     /// As [`run`](Self::run); `Aliased` when `y` overlaps `w`, `Strides` when elements of `y`
@@ -128,7 +129,7 @@ impl GatherMatmul {
         submit(self.x.context(), "gather_matmul", |work| self.work(work, y))
     }
 
-    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
     /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
@@ -136,7 +137,7 @@ impl GatherMatmul {
         encode(self.x.context(), encoder, "gather_matmul", |work| self.work(work, y))
     }
 
-    /// Adds it to a compute pass of the caller's. Sets pipelines and bind group 0.
+    /// Adds it to the given compute pass. Sets pipelines and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -144,7 +145,7 @@ impl GatherMatmul {
         record(self.x.context(), pass, |work| self.work(work, y))
     }
 
-    /// The plan of the product, or of that of each [shard](crate::Shards). Nothing is computed;
+    /// The plan of the product, or the plans of its [shards](crate::Shards). Nothing is computed;
     /// memory is taken as for a call.
     ///
     /// # Errors
@@ -153,9 +154,9 @@ impl GatherMatmul {
         Ok(self.planned()?.1)
     }
 
-    /// The [problem](crate::planner::Problem) of each [plan](Self::plans), as
-    /// [`Context::warm_up`](crate::Context::warm_up) takes them, and
-    /// [`Context::tune`](crate::Context::tune) each.
+    /// The [problem](crate::planner::Problem) of each [plan](Self::plans).
+    /// [`Context::warm_up`](crate::Context::warm_up) takes all of them,
+    /// [`Context::tune`](crate::Context::tune) takes one.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -179,7 +180,8 @@ impl GatherMatmul {
         self.planned()?.0.explain()
     }
 
-    /// The product of sorted rows, or of rows that name their matrices, and its plans.
+    /// The product that a call computes, of sorted rows or of rows that name their matrices, and
+    /// its plans.
     fn planned(&self) -> Result<(Gemm, Vec<Plan>)> {
         let y = self.zeros()?;
         Ok(planned(|work| self.work(work, &y))?.remove(0))
@@ -232,7 +234,7 @@ impl GatherMatmul {
         [rows.iter().product(), k[0]]
     }
 
-    /// Indices as a vector, once they are broadcast.
+    /// Indices, broadcast to a shape, as a vector.
     fn vector(
         &self,
         work: &mut Work<'_, '_, '_>,
@@ -284,7 +286,8 @@ impl GatherMatmul {
         if experts > 0 && by_index(x).is_by_index()? {
             let whole = if x.has_whole_rows() { x.clone() } else { work.copied(x)? };
             let gemm = by_index(&whole);
-            // Not where y overlaps an operand, shares the buffer of indices, or has other strides.
+            // The product cannot write y if y overlaps an operand, shares the buffer of indices, or
+            // has other strides.
             if gemm.may_write(y) {
                 return work.product(&gemm, y);
             }
@@ -341,7 +344,7 @@ impl GatherMatmul {
 
 /// Sizes of a call.
 struct Sizes {
-    /// Shape of the indices, and how many they are.
+    /// Shape of the indices; `count` is their number.
     shape: Vec<usize>,
     count: usize,
     experts: usize,
@@ -354,7 +357,7 @@ fn flat(tensor: &Tensor, shape: [usize; 2]) -> Result<Tensor> {
     if tensor.shape() == shape { Ok(tensor.clone()) } else { tensor.reshape(&shape) }
 }
 
-/// The shape to which two are broadcast, by NumPy's rule.
+/// The shape to which two shapes are broadcast, by NumPy's rule.
 fn broadcast(one: &[usize], other: &[usize]) -> Option<Vec<usize>> {
     let rank = one.len().max(other.len());
     let size = |shape: &[usize], axis: usize| {

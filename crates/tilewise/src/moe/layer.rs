@@ -17,39 +17,6 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 /// A layer of E experts, of which each token passes k:
 /// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
 ///
-/// Weights are stacks as PyTorch stores them, gate and up \[E, F, H\] and down \[E, H, F\], and not
-/// their transposes ([`RightOperand::of_weights`](crate::RightOperand::of_weights)):
-/// tensors or quantized ([`QuantizedTensor`](crate::QuantizedTensor)), prepared or not, in any mix.
-/// The layer transposes tensors; [`PreparedTensor`](crate::PreparedTensor) says how to prepare
-/// such weights.
-/// The layer owns them, and is cheap to clone. [`Router`] says how logits become experts and
-/// weights; the number of experts of a token alone will do.
-///
-/// Tensors whose rows lie the other way round are read faster: gate and up stored as \[E, H, F\],
-/// down as \[E, F, H\]. Give views of these: `w.transpose(1, 2)?.contiguous()?.transpose(1, 2)?`
-/// makes such a view. One H200 took 8 to 17% less time for products of f16 then, with 1 to 128 rows
-/// to an expert (benches/README.md).
-///
-/// The products of gate and up read the rows of x by token
-/// ([`Gemm::gather_rows`](crate::Gemm::gather_rows)), and that of up multiplies by the function of
-/// the other ([`Gemm::gated_by`](crate::Gemm::gated_by)). Numbers between the products are rounded
-/// to the type of x; the weighted sum is f32, in the order of the slots ([`Routing`]). So the same
-/// inputs on the same device give the same bits.
-///
-/// Where few rows share an expert, as those of one token, each row names its own
-/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing sorts them.
-///
-/// The last product does not multiply by the weights of slots. That would round each row once more
-/// before the sum, which reads all rows anyway. Rows of experts are not padded to blocks: schedules
-/// find tiles by the ends of groups, wherever these lie.
-///
-/// A layer keeps memory for the largest number of tokens it met, T. Its experts take about
-/// T·k·(H + 2·F) numbers of x's type. Shared experts, which have their own F, take T·2·F. If gate
-/// and up are [`fused`](Self::fused), both take 3·F in place of 2·F. All calls share this memory,
-/// and so do clones. [`sharing_memory`](Self::sharing_memory) shares it with other layers. A call
-/// with another k, or another type of x, takes new memory. The device runs calls in the order in
-/// which they are submitted, so that no call finds another one's numbers.
-///
 /// ```
 /// use tilewise::{Context, MoeLayer, Tensor};
 ///
@@ -67,6 +34,47 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// [`Router`] says how logits become experts and weights. A number in its place is k; the rest then
+/// has its defaults.
+///
+/// # Weights
+///
+/// Gate and up are stacks \[E, F, H\], and down is a stack \[E, H, F\], as PyTorch stores them. Do
+/// not give their transposes ([`RightOperand::of_weights`](crate::RightOperand::of_weights)). Each
+/// is a tensor or quantized ([`QuantizedTensor`](crate::QuantizedTensor)), prepared or not, in any
+/// mix. The layer transposes tensors; [`PreparedTensor`](crate::PreparedTensor) says how to prepare
+/// such weights. The layer owns its weights, and is cheap to clone.
+///
+/// # Speed
+///
+/// Tensors whose rows lie the other way round are read faster: gate and up stored as \[E, H, F\],
+/// down as \[E, F, H\]. Give views of these: `w.transpose(1, 2)?.contiguous()?.transpose(1, 2)?`
+/// makes such a view. With them one H200 took 8 to 17% less time for products of f16 with 1 to 128
+/// rows to an expert (benches/README.md).
+///
+/// The products of gate and up read the rows of x by token
+/// ([`Gemm::gather_rows`](crate::Gemm::gather_rows)). The product of up also multiplies by the
+/// function of gate's product ([`Gemm::gated_by`](crate::Gemm::gated_by)). If few rows share an
+/// expert, such as the rows of one token, each row names its expert
+/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing is sorted. Rows of experts are not padded
+/// to blocks: schedules find tiles by the ends of groups, wherever these lie.
+///
+/// # Memory
+///
+/// A layer keeps memory for the largest number of tokens it met, T. Its experts take about T·k·(H +
+/// 2·F) numbers of x's type. Shared experts, which have their own F, take T·2·F. If gate and up are
+/// [`fused`](Self::fused), both take 3·F in place of 2·F. All calls share this memory, and so do
+/// clones. [`sharing_memory`](Self::sharing_memory) shares it with other layers. A call with
+/// another k, or another type of x, takes new memory. The device runs calls in the order in which
+/// they are submitted, so no call finds another call's numbers.
+///
+/// # Numerics
+///
+/// Numbers between the products are rounded to the type of x. The weighted sum is f32, in the order
+/// of the slots ([`Routing`]). The same inputs on the same device give the same bits. The last
+/// product does not multiply by the weights of slots: that would round each row once more before
+/// the sum, which reads all rows anyway.
 #[derive(Clone, Debug)]
 #[must_use = "a layer computes nothing until it is called, encoded or recorded"]
 pub struct MoeLayer {
@@ -87,26 +95,26 @@ struct Sizes {
     f: usize,
     /// F of the shared experts.
     shared: Option<usize>,
-    /// Whether gate and up are one product, of the experts and of the shared ones.
+    /// Whether gate and up are one product: for the experts, and for the shared experts.
     fused: [bool; 2],
     dtype: DType,
 }
 
-/// Memory for calls of up to so many tokens.
+/// Memory for calls of up to `sizes.tokens` tokens.
 #[derive(Clone, Debug)]
 struct Memory {
     sizes: Sizes,
     routing: Routing,
     slots: Slots,
-    /// A row for each slot: the experts' output, and before it their input, where that is copied.
+    /// A row for each slot: first the experts' input, if that is copied, then their output.
     rows: Tensor,
     hidden: Hidden,
     shared: Option<Hidden>,
 }
 
 impl MoeLayer {
-    /// A layer of gate and up \[E, F, H\], down \[E, H, F\] and a router, or how many experts a
-    /// token has.
+    /// A layer of gate and up \[E, F, H\], down \[E, H, F\], and a router or the number of experts
+    /// of a token.
     pub fn new(
         gate: impl Into<RightOperand>,
         up: impl Into<RightOperand>,
@@ -116,8 +124,8 @@ impl MoeLayer {
         Self::of(Gated::new(gate.into(), up.into(), down.into()), router.into())
     }
 
-    /// A layer of gate and up in one, \[E, 2·F, H\], where the rows of gate come first, and down
-    /// \[E, H, F\]: one product in place of the two of [`new`](Self::new).
+    /// A layer of gate and up in one stack \[E, 2·F, H\], the rows of gate first, and down \[E, H,
+    /// F\]. One product takes the place of the two of [`new`](Self::new).
     ///
     /// If the rows of gate and up alternate, two views of a dense stack \[E, F, 2, H\] are the gate
     /// and the up of [`new`](Self::new): `stack.narrow(2, 0, 1)?.squeeze(2)?` and `stack.narrow(2,
@@ -142,9 +150,9 @@ impl MoeLayer {
         self
     }
 
-    /// Adds experts that every token passes with the weight 1: gate and up \[F, H\], where F may
-    /// differ from that of the others, and down \[H, F\]. Several are one with all their rows: a
-    /// second call replaces the first.
+    /// Adds experts that every token passes with the weight 1: gate and up \[F, H\], and down \[H,
+    /// F\]. Their F may differ from that of the routed experts. Give several shared experts as one
+    /// with all their rows: a second call replaces the first.
     pub fn shared(
         mut self,
         gate: impl Into<RightOperand>,
@@ -178,7 +186,7 @@ impl MoeLayer {
     }
 
     /// Shares the memory of another layer from now on: a model of many layers of the same sizes
-    /// needs it once. Where layers of other sizes take turns, each call allocates it anew.
+    /// needs it once. If layers of different sizes take turns, each call allocates it anew.
     pub fn sharing_memory(mut self, other: &MoeLayer) -> Self {
         self.memory = other.memory.clone();
         self
@@ -189,7 +197,7 @@ impl MoeLayer {
     /// work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape` for operands that do not fit together, and where a router is to choose no expert or
+    /// `Shape` for operands that do not fit together, and when a router is to choose no expert or
     /// more than there are; otherwise as [`Gemm::run`](crate::Gemm::run) and
     /// [`Op::run`](crate::ops::Op::run).
     pub fn forward(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Tensor> {
@@ -201,9 +209,9 @@ impl MoeLayer {
     }
 
     /// Like [`forward`](Self::forward), into `y`, floats \[T, H\] of any type. `y` may be x itself,
-    /// or overlap it: x and the logits are read before. Shared experts are added in f32, or in the
-    /// type of x; for a `y` of another type, or with gaps between its rows, that takes memory for
-    /// T·H numbers.
+    /// or overlap it: x and the logits are read before `y` is written. Shared experts are added in
+    /// f32 if `y` is f32, otherwise in the type of x. For a `y` of another type, or with gaps in
+    /// its rows, that takes memory for T·H numbers.
     ///
     /// # Errors
     /// As [`forward`](Self::forward); `Aliased` when `y` overlaps weights, of experts or tokens,
@@ -214,8 +222,7 @@ impl MoeLayer {
         submit(x.context(), "experts", |work| self.work(work, x, &routes, y))
     }
 
-    /// Adds the layer to a command encoder of the caller's, as one compute pass. Nothing is
-    /// submitted.
+    /// Adds the layer to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
     /// As [`forward_into`](Self::forward_into); `WrongContext` on the CPU executor.
@@ -230,7 +237,7 @@ impl MoeLayer {
         encode(x.context(), encoder, "experts", |work| self.work(work, x, &routes, y))
     }
 
-    /// Adds the layer to a compute pass of the caller's. Sets pipelines and bind group 0.
+    /// Adds the layer to the given compute pass. Sets pipelines and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -246,8 +253,8 @@ impl MoeLayer {
     }
 
     /// The plans of the products of [`forward`](Self::forward), in the order in which they run:
-    /// gate, up and down, then those of shared experts. Of [shards](crate::Shards) there is one
-    /// each. Nothing is computed; memory is taken as for a call.
+    /// gate, up and down, then those of shared experts. Each [shard](crate::Shards) has its own.
+    /// Nothing is computed; memory is taken as for a call.
     ///
     /// # Errors
     /// As [`forward`](Self::forward).
@@ -256,9 +263,9 @@ impl MoeLayer {
         Ok(products.into_iter().flat_map(|(_, plans)| plans).collect())
     }
 
-    /// The problems of the products, in the order of [`plans`](Self::plans), as
-    /// [`Context::warm_up`](crate::Context::warm_up) takes them, and
-    /// [`Context::tune`](crate::Context::tune) each.
+    /// The problems of the products, in the order of [`plans`](Self::plans).
+    /// [`Context::warm_up`](crate::Context::warm_up) takes all of them,
+    /// [`Context::tune`](crate::Context::tune) takes one.
     ///
     /// # Errors
     /// As [`forward`](Self::forward).
@@ -268,8 +275,8 @@ impl MoeLayer {
         Ok(all?.concat())
     }
 
-    /// Which kernels were chosen and why not others, as [`Gemm::explain`](crate::Gemm::explain): of
-    /// each product in turn, in the order of [`plans`](Self::plans).
+    /// Which kernels were chosen and why not others, for each product in the order of
+    /// [`plans`](Self::plans), as [`Gemm::explain`](crate::Gemm::explain).
     ///
     /// # Errors
     /// As [`forward`](Self::forward).
@@ -363,11 +370,11 @@ impl MoeLayer {
         if let Routes::Chosen { weights, .. } = routes {
             RightOperand::from(weights).lies_beside("weights of tokens", y)?;
         }
-        // On the CPU the numbers must stay until the call is done.
+        // Hold the lock: on the CPU the numbers must stay until the call is done.
         let mut kept = lock(&self.memory);
         let Memory { routing, slots, rows, hidden, shared, .. } =
             self.memory(&mut kept, x, sizes)?;
-        // Where few rows share an expert, each names its own, and nothing sorts them.
+        // If few rows share an expert, each names its own, and nothing is sorted.
         let slots = slots.narrow(tokens)?;
         let slots = match slots {
             Some(slots) if self.is_by_index(x, &routing, &slots, &hidden)? => Some(slots),
@@ -401,7 +408,7 @@ impl MoeLayer {
         let x = whole_x.as_ref().unwrap_or(x);
         let all = Rows { x, indices: None, of: Of::Tokens };
         let mut own = Rows { x, indices: Some(tokens_of_rows), of };
-        // Copied once for both products, if one needs that.
+        // The rows are copied once for both products, if one needs a copy.
         if experts.copies(&own, ways, &hidden)? {
             work.op(&ops::gather(x, tokens_of_rows), &rows)?;
             own = Rows { x: &rows, indices: None, of };
@@ -427,7 +434,7 @@ impl MoeLayer {
         whole.map_or(Ok(()), |whole| work.op(&ops::copy(&whole), y))
     }
 
-    /// Whether rows in the order of their slots are computed so.
+    /// Whether rows in the order of their slots are computed without a sort.
     fn is_by_index(
         &self,
         x: &Tensor,
@@ -440,7 +447,7 @@ impl MoeLayer {
         self.experts.are_by_index(&rows, &self.ways, hidden)
     }
 
-    /// Memory for a call: what is kept, if that will do, or new, which is kept instead.
+    /// Memory for a call: the kept memory if it fits, or new memory, which is kept instead.
     fn memory(&self, kept: &mut Option<Memory>, x: &Tensor, sizes: Sizes) -> Result<Memory> {
         let Sizes { tokens, experts, k, h, f, shared, dtype, .. } = sizes;
         let alike = |memory: &&Memory| {
@@ -452,7 +459,7 @@ impl MoeLayer {
         if let Some(memory) = kept.as_ref().filter(alike) {
             return memory.narrow(tokens);
         }
-        // The old one goes first, so that both are never there at once.
+        // The old memory goes first, so both are never there at once.
         *kept = None;
         let context = x.context();
         let routing = Routing::with_room(context, tokens, experts, k)?;
@@ -474,7 +481,7 @@ impl MoeLayer {
 }
 
 impl Memory {
-    /// For fewer tokens.
+    /// The part for fewer tokens.
     fn narrow(&self, tokens: usize) -> Result<Self> {
         let count = tokens * self.sizes.k;
         Ok(Memory {

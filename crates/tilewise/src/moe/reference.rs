@@ -9,13 +9,13 @@ use tilewise_core::{Activation, DType, Format, Operand, Precision, Problem};
 /// Relative distance between neighbours of f32.
 const ULP: f64 = 1.0 / (1u64 << 23) as f64;
 
-/// How much an activation grows by at most where its argument grows by 1.
+/// How much an activation grows at most when its argument grows by 1.
 const SLOPE: f64 = 1.2;
 
-/// Errors of errors.
+/// Factor for the rounding of the errors themselves.
 const MARGIN: f64 = 1.01;
 
-/// Numbers, and by how much each may be off. Whatever may be any number has an infinite error.
+/// Numbers, and how far each may be off. A number that may have any value has an infinite error.
 #[derive(Clone, Debug, Default)]
 pub struct Approx {
     /// The numbers in f64.
@@ -36,7 +36,7 @@ impl Approx {
         Approx { value: values.to_vec(), error: vec![0.0; values.len()] }
     }
 
-    /// Some rows of this length.
+    /// The given rows, each of this length.
     fn rows(&self, rows: &[usize], length: usize) -> Self {
         let of = |all: &[f64]| {
             rows.iter().flat_map(|row| all[row * length..][..length].to_vec()).collect()
@@ -44,7 +44,7 @@ impl Approx {
         Approx { value: of(&self.value), error: of(&self.error) }
     }
 
-    /// Rounded once more, to a type.
+    /// The numbers rounded once more, to a type.
     pub fn rounded(self, dtype: DType) -> Self {
         let error = |(value, error): (&f64, &f64)| error + rounding(dtype, value.abs() + error);
         let error = self.value.iter().zip(&self.error).map(error).collect();
@@ -63,7 +63,7 @@ impl Approx {
     }
 }
 
-/// A number's rounding to a type: infinite where it may leave the range.
+/// The error of rounding a number of this size to a type; infinite if it may leave the range.
 fn rounding(dtype: DType, size: f64) -> f64 {
     let (least, largest) = match dtype {
         DType::F16 => (2f64.powi(-14), 65504.0),
@@ -128,7 +128,7 @@ pub struct Layer<'a> {
     pub precision: Precision,
     /// The experts.
     pub own: Ffn<'a>,
-    /// The shared ones, as one.
+    /// The shared experts, as one.
     pub shared: Option<Ffn<'a>>,
 }
 
@@ -249,7 +249,8 @@ impl Layer<'_> {
         one(&ffn.down, [h, f], &inner.rounded(self.dtype), Types { out, ..types })
     }
 
-    /// The function of gate's product, and its error where it is stored by itself.
+    /// The function of gate's product, and its error, with that of its rounding if it is stored by
+    /// itself.
     fn activated(&self, x: f64, off: f64) -> (f64, f64) {
         let function = match self.activation {
             Activation::None => return (x, off),
@@ -291,7 +292,7 @@ impl Choice<'_> {
         // NaN of any logit makes all scores of a softmax NaN.
         let weights: Vec<(f64, f64)> = match self.normalize {
             true if softmax && !all[0].0.is_nan() => scores(&own),
-            // Relative to the largest, as they may vanish otherwise.
+            // Scores relative to the largest, because they may vanish otherwise.
             true if !softmax
                 && most < 0.0
                 && most.is_finite()

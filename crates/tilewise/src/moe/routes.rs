@@ -1,4 +1,4 @@
-//! Who chooses the experts of tokens.
+//! The experts of tokens: chosen by the layer's router, or already.
 
 use crate::context::Context;
 use crate::tensor::Tensor;
@@ -6,7 +6,7 @@ use tilewise_core::{DType, Error, Result};
 
 /// Which of E experts each token passes in a [`MoeLayer`](super::MoeLayer), and with which weights.
 ///
-/// A tensor converts to logits. Two convert to weights and experts, in the order in which
+/// A tensor converts to logits. Two tensors convert to weights and experts, in the order in which
 /// [`Router::choose`](super::Router::choose) gives them.
 ///
 /// ```
@@ -31,13 +31,13 @@ use tilewise_core::{DType, Error, Result};
 pub enum Routes {
     /// The layer's router chooses by logits, floats \[T, E\].
     Logits(Tensor),
-    /// They are chosen already, k for each token; the layer's router is not asked. Any k will do,
-    /// and a token may have an expert twice. A call with another k takes new memory.
+    /// The experts are chosen already, k for each token; the layer's router is not asked. Any k
+    /// will do, and a token may have an expert twice. A call with another k takes new memory.
     Chosen {
         /// Factors of the experts' outputs: floats \[T, k\].
         weights: Tensor,
-        /// u32 \[T, k\]. An expert from E on adds nothing, if its weight is finite: another layer
-        /// may have it.
+        /// u32 \[T, k\]. An expert number of E or more adds nothing, if its weight is finite:
+        /// another layer may have that expert.
         experts: Tensor,
     },
 }
@@ -66,7 +66,7 @@ impl From<[Tensor; 2]> for Routes {
     }
 }
 
-/// Tokens and k of chosen experts, once they are found to fit their weights.
+/// The number of tokens, and k, of chosen experts, once they are found to fit their weights.
 pub(super) fn chosen_sizes(
     context: &Context,
     weights: &Tensor,

@@ -7,7 +7,7 @@ use crate::ops::{self, Choose, Pair, admitted};
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
-/// Words to whose multiples the binding of a view may be aligned.
+/// The largest alignment of a binding, in words.
 const ALIGNED: usize = 64;
 
 /// How a logit becomes the score of an expert.
@@ -18,19 +18,21 @@ pub enum Scoring {
     /// [`Router::normalize`] says otherwise.
     #[default]
     Softmax,
-    /// 1/(1 + e⁻ˣ) of each logit. The weights stay so, unless [`Router::normalize`] says otherwise.
+    /// 1/(1 + e⁻ˣ) of each logit. The scores are the weights, unless [`Router::normalize`] says
+    /// otherwise.
     Sigmoid,
 }
 
-/// Chooses for each token the `k` experts with the largest logits, and makes their scores weights.
-/// A number converts to a router ([`From`]): it is `k`, and the rest has its defaults.
+/// Chooses for each token the `k` experts with the largest logits, and turns their scores into
+/// weights. A number converts to a router ([`From`]): it is `k`, and the rest has its defaults.
 ///
 /// Among equal logits, the one of the lower expert counts as larger. NaN counts as the largest of
 /// all. After a softmax, NaN or +∞ among the logits of a token makes all its weights NaN. After a
 /// sigmoid, the weight of a chosen expert is NaN if its logit is NaN; once normalized, all weights
 /// of the token are NaN then. Chosen experts exist in any case, and no other token is affected.
 ///
-/// It is made for up to a thousand experts or so: the time grows with the square of their number.
+/// The router is made for up to a thousand experts or so: its time grows with the square of their
+/// number.
 ///
 /// ```
 /// use tilewise::moe::{Router, Scoring};
@@ -78,16 +80,15 @@ impl Router {
         self
     }
 
-    /// Whether the weights of a token are made to sum to 1: by default after a softmax alone. Where
-    /// the logits of all chosen experts are −∞, weights are 0 after a softmax, and NaN after a
-    /// sigmoid.
+    /// Whether the weights of a token are made to sum to 1; by default only after a softmax. If the
+    /// logits of all chosen experts are −∞, weights are 0 after a softmax, and NaN after a sigmoid.
     pub fn normalize(mut self, normalize: bool) -> Self {
         self.normalize = Some(normalize);
         self
     }
 
-    /// Multiplies all weights by a number once they are made; 1 by default. Configurations of
-    /// models call it `routed_scaling_factor`.
+    /// A factor of all weights, after they are normalized; 1 by default. Configurations of models
+    /// call it `routed_scaling_factor`.
     ///
     /// ```
     /// use tilewise::moe::{Router, Scoring};
@@ -108,7 +109,7 @@ impl Router {
 
     /// Chooses by the sum of score and bias, floats \[experts\], as DeepSeek balances its experts.
     /// Weights are made of the scores alone. A bias of −∞ puts an expert behind all others, and NaN
-    /// before them. Sums are of f32: which of two almost equal ones is larger may depend on the
+    /// before them. Sums are in f32: which of two almost equal sums is larger may depend on the
     /// device.
     ///
     /// ```
@@ -135,11 +136,12 @@ impl Router {
         self.k
     }
 
-    /// `weights`, f32 \[tokens, k\], and `experts`, u32 \[tokens, k\], for `logits`, floats
-    /// \[tokens, experts\]: as of [`run`](Self::run), without the sort by expert. The relative
-    /// error of weights is that of [`softmax`](ops::softmax) or [`sigmoid`](ops::sigmoid); of
-    /// normalized sigmoids it is twice that and (k/8 + 8)·2⁻²³. A factor other than 1 adds 2⁻²³.
-    /// The methods of the operation return the errors of [`run`](Self::run).
+    /// The operation that gives `weights`, f32 \[tokens, k\], and `experts`, u32 \[tokens, k\], for
+    /// `logits`, floats \[tokens, experts\]: as [`run`](Self::run), without the sort by expert. The
+    /// relative error of weights is that of [`softmax`](ops::softmax) or [`sigmoid`](ops::sigmoid).
+    /// For normalized sigmoids it is twice that, and (k/8 + 8)·2⁻²³ more. A [`scale`](Self::scale)
+    /// other than 1 adds 2⁻²³. The methods of the operation return the errors of
+    /// [`run`](Self::run).
     ///
     /// ```
     /// use tilewise::moe::Router;
@@ -182,7 +184,7 @@ impl Router {
         Ok(routing)
     }
 
-    /// Like [`run`](Self::run), into tensors that exist.
+    /// Like [`run`](Self::run), into the tensors of `routing`.
     ///
     /// # Errors
     /// As [`run`](Self::run); `Shape` for a routing of other numbers of tokens, experts or k.
@@ -190,7 +192,7 @@ impl Router {
         submit(logits.context(), "routing", |work| self.work(work, logits, routing))
     }
 
-    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
     /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
@@ -204,7 +206,7 @@ impl Router {
         encode(logits.context(), encoder, "routing", work)
     }
 
-    /// Adds it to a compute pass of the caller's. Sets pipelines and bind group 0.
+    /// Adds it to the given compute pass. Sets pipelines and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -217,7 +219,7 @@ impl Router {
         record(logits.context(), pass, |work| self.work(work, logits, routing))
     }
 
-    /// Tokens and experts, once the logits are found to fit.
+    /// The numbers of tokens and experts, once the logits are found to fit.
     pub(super) fn sizes(&self, logits: &Tensor) -> Result<[usize; 2]> {
         self.choose(logits).kind.sizes()
     }
@@ -244,11 +246,11 @@ impl Router {
 }
 
 /// The experts of tokens, and the rows of the experts. A router writes the tensors that
-/// [`zeros`](Self::zeros) made. Weights, experts and offsets may be replaced by others of the same
-/// shape, but not by offsets from the host; the router refuses others in place of the rest.
+/// [`zeros`](Self::zeros) made. You may replace weights, experts and offsets by others of the same
+/// shape, but not by offsets from the host. The router refuses replacements of the other tensors.
 ///
-/// Each token has k slots; slot j of token t has the number t·k + j. A row for each slot, and rows
-/// are sorted by expert: those of one expert keep the order of their slots.
+/// Each token has k slots; slot j of token t has the number t·k + j. There is one row for each
+/// slot. Rows are sorted by expert; rows of one expert keep the order of their slots.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Routing {
@@ -265,13 +267,12 @@ pub struct Routing {
     pub places: Tensor,
     /// Where the rows of each expert end; a 0 comes first.
     pub offsets: GroupOffsets,
-    /// Rows, tokens and places, in memory of one tensor.
+    /// Order, tokens and places, in the memory of one tensor.
     slots: Tensor,
 }
 
 impl Routing {
-    /// For so many tokens and experts, of which each token has k. It is zeros until a router has
-    /// run.
+    /// A routing of zeros, for a router to write: each of the tokens has k of the experts.
     ///
     /// # Errors
     /// `Shape` for k that is 0 or above the number of experts; `Overflow`, `TooLarge`,
@@ -281,7 +282,7 @@ impl Routing {
         Self::with_room(context, tokens, experts, k)
     }
 
-    /// Like [`zeros`](Self::zeros), for any k: experts that are chosen already may not be here.
+    /// Like [`zeros`](Self::zeros), for any k: a token's chosen experts may lie in other layers.
     pub(super) fn with_room(
         context: &Context,
         tokens: usize,
@@ -296,7 +297,7 @@ impl Routing {
             ))
         })?;
         let zeros = |dtype, shape: &[usize]| Tensor::zeros(context, dtype, shape);
-        // Each of the three begins where devices bind.
+        // Each of the three rows begins at a place where a binding may begin.
         let slots = zeros(DType::U32, &[3, (rows as usize).next_multiple_of(ALIGNED)])?;
         Self::of(
             zeros(DType::F32, &[tokens, k])?,
@@ -306,14 +307,15 @@ impl Routing {
         )
     }
 
-    /// With the views of what has room for all slots.
+    /// A routing with its views of `slots`, which has room for all slots.
     fn of(weights: Tensor, experts: Tensor, slots: Tensor, offsets: GroupOffsets) -> Result<Self> {
         let slots = slots.narrow(1, 0, weights.elem_count())?;
         let [order, tokens, places] = Self::views(&slots, weights.shape())?;
         Ok(Routing { weights, experts, order, tokens, places, offsets, slots })
     }
 
-    /// Sorts the slots of these experts, u32 \[tokens, k\]. It has them and their weights then.
+    /// Sorts the slots of the given experts, u32 \[tokens, k\], and takes the experts and their
+    /// weights.
     pub(super) fn chosen(
         self,
         work: &mut Work<'_, '_, '_>,
@@ -325,19 +327,20 @@ impl Routing {
         Ok(self.of_slots(weights, experts))
     }
 
-    /// With these weights and experts of slots; nothing is sorted.
+    /// Takes the given weights and experts of slots; nothing is sorted.
     pub(super) fn of_slots(self, weights: &Tensor, experts: &Tensor) -> Self {
         Routing { weights: weights.clone(), experts: experts.clone(), ..self }
     }
 
-    /// For fewer tokens, on the same memory.
+    /// The routing of fewer tokens, on the same memory.
     pub(super) fn narrow(&self, tokens: usize) -> Result<Self> {
         let [weights, experts] = [&self.weights, &self.experts].map(|all| all.narrow(0, 0, tokens));
         let (slots, offsets) = (self.slots.clone(), self.offsets.clone());
         Self::of(weights?, experts?, slots, offsets)
     }
 
-    /// Tokens, experts, and k. `Shape` where tensors are no longer those of [`zeros`](Self::zeros).
+    /// The numbers of tokens and experts, and k. `Shape` if tensors are no longer those of
+    /// [`zeros`](Self::zeros).
     fn sizes(&self) -> Result<[usize; 3]> {
         let replaced = |what: &str, shape: &[usize]| {
             Err(Error::Shape(format!(

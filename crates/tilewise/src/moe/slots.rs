@@ -1,10 +1,10 @@
-//! Rows in the order of the slots of tokens, where nothing sorts them.
+//! Rows in the order of the slots of tokens, for calls that do not sort them.
 
 use crate::context::Context;
 use crate::tensor::Tensor;
 use tilewise_core::Result;
 
-/// The rows of so many tokens, one for each slot.
+/// The rows of tokens, one for each slot.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     /// The token of each row: u32 \[tokens · k\].
@@ -14,8 +14,8 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// For tokens with k slots each: as many as [`by_index`](tilewise_core::plan::by_index) may
-    /// have rows for, which is two for an expert at the most.
+    /// Rows for tokens with k slots each, but for no more tokens than
+    /// [`by_index`](tilewise_core::plan::by_index) may admit: two rows for each expert at the most.
     pub(super) fn new(context: &Context, tokens: usize, experts: usize, k: usize) -> Result<Self> {
         let tokens = tokens.min(2 * experts / k.max(1));
         let rows = 0..(tokens * k) as u32;
@@ -26,7 +26,7 @@ impl Slots {
         })
     }
 
-    /// Slots of the first tokens; none if there are fewer.
+    /// The slots of the first `tokens` tokens; none if there are fewer.
     pub(super) fn narrow(&self, tokens: usize) -> Result<Option<Self>> {
         let &[most, k] = self.places.shape() else { return Ok(None) };
         if tokens > most {

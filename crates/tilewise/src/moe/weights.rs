@@ -1,4 +1,4 @@
-//! The weights of gated layers: function(x·gateᵀ) ∘ (x·upᵀ), times downᵀ.
+//! The weights of gated layers, which compute (function(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
 
 use super::work::{Work, asked};
 use crate::context::Context;
@@ -32,7 +32,8 @@ pub(super) struct Ways {
     pub(super) precision: Precision,
 }
 
-/// Between the products: a tensor for each, or one for both and one for what becomes of them.
+/// Memory between the products: a tensor for each of gate and up. If they are fused, `first` holds
+/// both, and `second` their gated product.
 #[derive(Clone, Debug)]
 pub(super) struct Hidden {
     first: Tensor,
@@ -56,8 +57,8 @@ impl Gated {
         Gated { gate_up: GateUp::Fused(gate_up), down }
     }
 
-    /// The number of experts, by two of the weights that agree, or else by the first; and whether
-    /// all agree.
+    /// The number of experts, and whether all weights agree on it. If they do not, two that agree
+    /// decide, or else the first.
     pub(super) fn count(&self) -> (usize, bool) {
         let counts: Vec<_> = self
             .operands()
@@ -70,7 +71,7 @@ impl Gated {
         (agreed, counts.iter().all(|&count| count == agreed))
     }
 
-    /// The weights that come first: their name and shape.
+    /// Name and shape of the first weights, for errors.
     pub(super) fn first_shown(&self) -> String {
         let first = self.operands().next();
         first.map_or_else(String::new, |(part, first)| format!("{part} {:?}", first.shape()))
@@ -89,10 +90,10 @@ impl Gated {
         [Some(first), second, Some(("down", &self.down))].into_iter().flatten()
     }
 
-    /// Whether all weights lie beside this output.
+    /// Checks that all weights lie beside this output.
     ///
     /// # Errors
-    /// `Aliased` where some overlap it.
+    /// `Aliased` if some overlap it.
     pub(super) fn lie_beside(&self, y: &Tensor) -> Result<()> {
         self.operands().try_for_each(|(part, operand)| operand.lies_beside(part, y))
     }
@@ -139,7 +140,7 @@ impl Gated {
         Ok(right.unwrap_or_default())
     }
 
-    /// Memory for what lies between the products of so many rows.
+    /// Memory for `rows` rows between the products.
     pub(super) fn hidden(
         &self,
         context: &Context,
@@ -155,7 +156,7 @@ impl Gated {
         Ok(Hidden { first: zeros(both)?, second: zeros(f)? })
     }
 
-    /// From rows to what goes into the last product, which lies in `hidden`.
+    /// Computes the input of the last product from rows; it lies in `hidden`.
     pub(super) fn first(
         &self,
         work: &mut Work<'_, '_, '_>,
@@ -177,7 +178,7 @@ impl Gated {
         Ok(second.clone())
     }
 
-    /// The product into the first tensor, and that into the second, if there are two.
+    /// The product into the first hidden tensor, and the product into the second, if there are two.
     fn products(
         &self,
         rows: &Rows<'_>,
@@ -193,8 +194,8 @@ impl Gated {
         }
     }
 
-    /// Whether the planner computes all products of rows that name their experts, and of what
-    /// becomes of them, without sorting these.
+    /// Whether the planner computes all products of rows that name their experts, the last product
+    /// included, without sorting the rows.
     pub(super) fn are_by_index(
         &self,
         rows: &Rows<'_>,
@@ -224,7 +225,7 @@ impl Gated {
         if matches!(self.gate_up, GateUp::Fused(_)) { "gate and up" } else { "gate" }
     }
 
-    /// The last product of rows, into `out`, to which it adds `beta` times what is there.
+    /// Computes the last product into `out`, plus `beta` times the old content of `out`.
     pub(super) fn last(
         &self,
         work: &mut Work<'_, '_, '_>,
@@ -245,19 +246,19 @@ pub(super) struct Rows<'a> {
     pub(super) of: Of<'a>,
 }
 
-/// Whose rows they are.
+/// Which weights the rows of a product are multiplied by.
 #[derive(Clone, Copy)]
 pub(super) enum Of<'a> {
-    /// All of one layer.
+    /// All rows by the same weights.
     Tokens,
-    /// Sorted by expert; those of each end there.
+    /// Rows sorted by expert; the offsets say where each expert's rows end.
     Sorted(&'a GroupOffsets),
-    /// Each of the expert that it names.
+    /// Each row by the weights of the expert that it names.
     Named(&'a Tensor),
 }
 
 impl Rows<'_> {
-    /// Says which weights no kernel takes.
+    /// Adds to an error that no kernel takes the product which weights it is about.
     fn named<T>(&self, part: &str, result: Result<T>) -> Result<T> {
         let whose = match self.of {
             Of::Tokens => "the shared experts",
@@ -271,7 +272,7 @@ impl Rows<'_> {
 }
 
 impl Ways {
-    /// x·wᵀ.
+    /// The product x·wᵀ.
     fn product(&self, &Rows { x, indices, of }: &Rows<'_>, w: &RightOperand) -> Gemm {
         let b = RightOperand::of_weights(w.clone());
         let gemm = match of {
@@ -283,7 +284,7 @@ impl Ways {
     }
 }
 
-/// function(gate) ∘ up.
+/// Computes function(gate) ∘ up.
 fn gated(
     work: &mut Work<'_, '_, '_>,
     function: Activation,
@@ -302,13 +303,13 @@ fn gated(
     work.op(&ops::mul(out, up), out)
 }
 
-/// The value that comes twice, or else the first.
+/// A value that comes twice, or else the first.
 fn agreed<T: Copy + PartialEq>(said: &[T]) -> Option<T> {
     let twice = |one: &&T| said.iter().filter(|other| other == one).count() > 1;
     said.iter().find(twice).or(said.first()).copied()
 }
 
-/// The error of weights of the wrong shape; `right` are F and H as other weights have them.
+/// The error of weights of the wrong shape; `right` are F and H of the other weights.
 fn misfit(
     whose: &str,
     part: &str,

@@ -1,4 +1,4 @@
-//! Operations one after the other, run at once or recorded.
+//! Sequences of operations, run at once or recorded.
 
 use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
@@ -35,7 +35,7 @@ impl Work<'_, '_, '_> {
         Ok(copy)
     }
 
-    /// All elements as a vector without gaps: a view, or a copy.
+    /// All elements as a vector without gaps: a view if possible, or a copy.
     pub(super) fn vector(&mut self, x: &Tensor) -> Result<Tensor> {
         let count = [x.elem_count()];
         match x.is_contiguous() {

@@ -1,7 +1,7 @@
-//! How texts read and write four elements of a row: `x_get(at, i, step, count)` and
-//! `y_put(at, i, step, count, v)`. `count` elements from the i-th on count, 1 to 4, and i is a
-//! multiple of 4; `at` is where the row begins, `step` the distance between its elements. Beyond
-//! `count` elements are read as 0.
+//! Functions by which texts read and write four elements of a row: `x_get(at, i, step, count)` and
+//! `y_put(at, i, step, count, v)`. The row begins at `at`, and `step` is the distance between its
+//! elements. They take `count` elements (1 to 4) from the i-th on; i is a multiple of 4. Elements
+//! beyond `count` are read as 0, and not written.
 
 use crate::tensor::Tensor;
 use tilewise_core::DType;
@@ -9,13 +9,12 @@ use tilewise_core::DType;
 /// The properties of a tensor on which its functions depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Floats in rows that begin and end between blocks of four in memory, so that `count` is
-    /// 4.
+    /// Floats in rows that begin and end between blocks of four in memory: `count` is always 4.
     Fours,
     F32,
     /// 16-bit floats in rows that begin and end between words.
     Words,
-    /// 16-bit floats, of which a word may hold the last of one row and the first of another.
+    /// 16-bit floats. A word may hold the last element of one row and the first of another.
     Halves,
     Integers,
     /// The text has no such functions.
@@ -23,7 +22,7 @@ pub(super) enum Access {
 }
 
 impl Access {
-    /// For a tensor that is laid out in rows along its last axis.
+    /// The access to a tensor that is laid out in rows along its last axis.
     pub(super) fn of(tensor: &Tensor) -> Self {
         let (shape, strides) = (tensor.shape(), tensor.strides());
         match tensor.dtype() {
@@ -68,13 +67,13 @@ impl Access {
     }
 }
 
-/// Where the k-th of four elements lies.
+/// The text of the place of the k-th of four elements.
 fn place(k: &str) -> String {
     format!("at + (i + {k}) * step")
 }
 
-/// Reads four elements at once, the last one in place of those beyond it, and makes these 0. A loop
-/// that indexes a vector takes FXC too long.
+/// The text that reads four elements at once. It reads the last one in place of those beyond
+/// `count`, and makes these 0. FXC takes too long to compile a loop that indexes a vector.
 fn four(load: impl Fn(&str) -> String) -> String {
     let loads = ["0u", "min(1u, last)", "min(2u, last)", "last"].map(|k| load(&place(k)));
     format!(
@@ -83,7 +82,7 @@ fn four(load: impl Fn(&str) -> String) -> String {
     )
 }
 
-/// Writes as many elements as there are.
+/// The text that writes `count` elements, one by one.
 fn each(store: impl Fn(&str, &str) -> String) -> String {
     let one = |(k, x): (usize, char)| {
         let store = store(&place(&format!("{k}u")), &format!("v.{x}"));
@@ -92,8 +91,8 @@ fn each(store: impl Fn(&str, &str) -> String) -> String {
     "xyzw".chars().enumerate().map(one).collect()
 }
 
-/// The type of an element while it is computed with, and of four: integers stay such where all
-/// tensors are.
+/// The types E of an element and V of four, during the computation: integers if all tensors are
+/// integers, otherwise floats.
 pub(super) fn types(integers: bool) -> &'static str {
     match integers {
         true => "alias E = u32;\nalias V = vec4<u32>;\n",
@@ -101,7 +100,7 @@ pub(super) fn types(integers: bool) -> &'static str {
     }
 }
 
-/// Whether rows begin and end between blocks of so many elements, counted from the first one.
+/// Whether rows begin and end between blocks of `size` elements, counted from the first element.
 fn in_blocks(size: usize, shape: &[usize], strides: &[usize]) -> bool {
     let (Some((length, outer)), Some((step, starts))) = (shape.split_last(), strides.split_last())
     else {
@@ -111,7 +110,7 @@ fn in_blocks(size: usize, shape: &[usize], strides: &[usize]) -> bool {
     *step == 1 && length.is_multiple_of(size) && starts.iter().zip(outer).all(whole)
 }
 
-/// Whether the first element does so in memory, too, and there is one.
+/// Whether the first element begins a block of four in memory, and there is one.
 fn starts_a_block(tensor: &Tensor, dtype: DType) -> bool {
     let first = tensor.place().map_or(0, |(_, first)| first);
     tensor.elem_count() > 0 && first.is_multiple_of(4 * dtype.bytes())

@@ -19,10 +19,10 @@ macro_rules! binary {
         }
 
         impl Binary {
-            /// All there are.
+            /// All functions.
             pub const ALL: &[Binary] = &[$(Binary::$name),*];
 
-            /// Its name.
+            /// The function's name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Binary::$name => $title,)*
@@ -45,9 +45,8 @@ macro_rules! binary {
                 function(a, b)
             }
 
-            /// By how much the f32 result may differ, before its rounding to the output's type;
-            /// apart from results below 2⁻¹²⁶, which may be 0. Infinite where two numbers have no
-            /// result.
+            /// How far the f32 result may be off, before its rounding to the output's type. Results
+            /// below 2⁻¹²⁶ may also be 0. Infinite if two numbers have no result.
             pub fn error(self, a: f64, b: f64) -> f64 {
                 let function: fn(f64, f64, f64) -> f64 = match self {
                     $(Binary::$name => $error,)*
@@ -63,8 +62,8 @@ macro_rules! binary {
     };
 }
 
-// A line each: name, WGSL of two times four numbers x and z, the function in f64, and the error at
-// a and b, where the function is y, by the accuracies of the WGSL specification.
+// One line for each: name, WGSL of four numbers x and four numbers z, the function in f64, and the
+// error at a and b, where the function is y, by the accuracies of the WGSL specification.
 binary! {
     /// a + b.
     Add "add" "x + z" |a, b| a + b, |_, _, y| ULP * y.abs();
@@ -91,14 +90,14 @@ binary! {
     SiluMul "silu_mul" "silu(x) * z" |a, b| Unary::Silu.reference(a) * b, |a, b, y| {
         Unary::Silu.error(a) * b.abs() + ULP * y.abs()
     };
-    /// a times the slope of silu at b: PyTorch's `silu_backward`. Where b is below −87 the slope,
-    /// less than 2e-36, is taken as 0.
+    /// a times the slope of silu at b: PyTorch's `silu_backward`. For b below −87 the slope, which
+    /// is less than 2e-36, is taken as 0.
     SiluBackward "silu_backward"
         "x * (sigmoid(z) * (1.0 + clamp(z, V(-88.0), V(88.0)) * sigmoid(-z)))"
         |a, b| a * silu_slope(b), |a, b, y| silu_slope_error(b) * a.abs() + ULP * y.abs();
 }
 
-/// f·(1 + x·(1 − f)) with f = 1/(1 + e⁻ˣ), which is 0 below −87.
+/// The slope of silu, f·(1 + x·(1 − f)) with f = 1/(1 + e⁻ˣ); 0 for x below −87.
 fn silu_slope(x: f64) -> f64 {
     if x < -87.0 {
         return 0.0;
@@ -108,7 +107,7 @@ fn silu_slope(x: f64) -> f64 {
     f * (1.0 + x * rest)
 }
 
-/// Error of [`silu_slope`]: that of f, of x·(1 − f), and of the sum, whose terms may cancel.
+/// The error of [`silu_slope`]: of f, of x·(1 − f), and of the sum, whose terms may cancel.
 fn silu_slope_error(x: f64) -> f64 {
     let x = x.clamp(-700.0, 700.0);
     let [f, rest] = [x, -x].map(|x| Unary::Sigmoid.reference(x));
@@ -118,9 +117,9 @@ fn silu_slope_error(x: f64) -> f64 {
     f_error * sum.abs() + f * (product + 2.0 * ULP * sum.abs())
 }
 
-/// A function of the elements of two tensors, which are broadcast as numpy does: axes are aligned
-/// from the last one on, and a size of 1 serves any other. The output has the type of both, or f32
-/// where they differ. [`Binary::error`] has the errors.
+/// Applies a function to the elements of two tensors, which are broadcast as numpy does: axes are
+/// aligned from the last one on, and a size of 1 serves any other. The output has the type of both,
+/// or f32 if they differ. [`Binary::error`] has the errors.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};

@@ -1,13 +1,13 @@
 // The header of texts in which an invocation has TURNS blocks of four elements of a row of `x` at a
-// time. Its neighbours have those beside each.
+// time. Its neighbours have the blocks beside each of these.
 
 alias Blocks = array<vec4<f32>, TURNS>;
 
-// From an invocation's block to its next.
+// The distance from an invocation's block to its next.
 const STEP = 4u * LANES;
 
-// The blocks from the `first` element on. Elements from `end` on are 0: the first block is read in
-// place of those, without a branch, so that all loads are under way at once.
+// The blocks from the `first` element on. Elements from `end` on are 0. The first block is read in
+// their place, without a branch: all loads are under way at once.
 fn blocks(at: u32, first: u32, step: u32, end: u32) -> Blocks {
     var v: Blocks;
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll

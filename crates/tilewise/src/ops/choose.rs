@@ -1,4 +1,4 @@
-//! Experts and weights of tokens.
+//! Choosing experts and weights of tokens.
 
 use super::layout::{Axes, Sizes, of_type};
 use super::pair::sealed::Plan;
@@ -21,7 +21,7 @@ pub struct Choose {
 }
 
 impl Choose {
-    /// Tokens and experts, once the logits are found to fit.
+    /// The numbers of tokens and experts, once the logits are found to fit.
     pub(crate) fn sizes(&self) -> Result<[usize; 2]> {
         let Choose { logits, bias, k, .. } = self;
         of_type("logits are", logits.dtype(), &DType::FLOATS)?;

@@ -1,6 +1,6 @@
-// The body of a router's choice: LANES invocations share a token, a workgroup has ROWS of them;
-// `rows` is how many there are. An expert's rank is the number of experts before it, to which the
-// invocations look LANES at a time; those of ranks below k are chosen.
+// The body of a router's choice: LANES invocations share a token, and a workgroup has ROWS of the
+// `rows` tokens. An expert's rank is the number of experts that come before it. The invocations
+// look at LANES experts at a time. Experts of ranks below k are chosen.
 let lane = lane_of(local_index);
 let first = local_index - lane;
 let row = group * ROWS + row_of(local_index);
@@ -9,7 +9,7 @@ let logit = vec2(logits_row(row), logits_strides[last]);
 let all = logits_shape[last];
 let length = select(0u, all, row < rows);
 
-// The largest logit and the sum of exponentials, where these are needed of all.
+// The largest logit and the sum of exponentials of all experts, if these are needed.
 var top = 0u;
 var divisor = 1.0;
 if OF_ALL {
@@ -51,7 +51,7 @@ for (var start = 0u; start < all; start += LANES) {
 }
 storageBarrier();
 
-// The largest logit of the experts chosen.
+// The largest logit of the chosen experts.
 let largest = whole(vec2(most, lane), local_index).x;
 let chosen = select(0u, k, row < rows);
 var part = 0.0;
@@ -64,12 +64,12 @@ var bad = SOFTMAX && max(top, largest) >= INFINITE;
 if NORMALIZE {
     let sum = total(part, local_index);
     bad = bad || (!SOFTMAX && (largest > INFINITE || sum == 0.0));
-    // Where a logit counts in a softmax, the largest adds 1.
+    // In a softmax the largest logit adds 1, unless no logit counts.
     divisor = select(sum, max(sum, 1.0), SOFTMAX);
 }
 for (var rank = lane; rank < chosen; rank += LANES) {
     let at = weight.x + rank * weight.y;
-    // NaN, of a number that is not constant.
+    // NaN, made of a number that is not constant.
     let nan = bitcast<f32>(0x7fc00000u | min(row, 1u));
     weights[at] = select(weights[at] / divisor * scale, nan, bad);
 }

@@ -18,9 +18,9 @@ pub struct Combine {
     weights: Tensor,
 }
 
-/// Sums of rows of `x`, \[m, n\], by weights: `out[t] = Σ weights[t, j] · x[places[t, j]]`, \[t,
-/// n\], where `places`, u32, and `weights` are \[t, k\]. It is how the rows that experts computed
-/// become those of tokens.
+/// Weighted sums of rows of `x`, \[m, n\]: `out[t] = Σ weights[t, j] · x[places[t, j]]`, \[t, n\].
+/// `places`, u32, and `weights` are \[t, k\]. It turns the rows that experts computed into rows of
+/// tokens.
 ///
 /// The sum runs over j from 0 up. A place beyond `x` adds nothing. With ε = 2⁻²³ the error is at
 /// most k·ε·Σ|weight·x|, apart from the output's rounding.

@@ -10,8 +10,8 @@ if index < blocks {
     let terms = select(0u, places_shape[1], entries > 0u);
     var sum = V();
     for (var first = 0u; first < terms; first += 4u) {
-        // All loads are under way before the first number is added: a place whose row is not there,
-        // or that is none, reads another row, whose numbers are left out.
+        // All loads are under way before the first number is added. For a missing term, or a place
+        // without a row, another row is read, and its numbers are left out.
         var rows: array<V, 4>;
         for (var j = 0u; j < 4u; j += 1u) { //unroll
             let at = min(first + j, terms - 1u);

@@ -9,12 +9,12 @@ use crate::kernel::Constant;
 use crate::tensor::{Element, Tensor};
 use tilewise_core::{DType, Error, Result};
 
-/// The elements themselves, to an output of any type and strides.
+/// Copies the elements, to an output of any type and strides.
 ///
-/// A float becomes another one by one rounding, an integer by dropping the fraction, at the end of
-/// the range for what lies beyond (through OpenGL the driver decides); of NaN any number may come.
-/// An integer becomes a float by one rounding, or by two to a 16-bit type; i32 and u32 become one
-/// another by their bits.
+/// A float becomes a float of another type by one rounding. It becomes an integer by dropping the
+/// fraction; numbers beyond the range become its nearest end (through OpenGL the driver decides),
+/// and NaN may become any number. An integer becomes an f32 by one rounding, and a 16-bit float by
+/// up to two. i32 and u32 become one another by their bits.
 ///
 /// ```
 /// use tilewise::{Context, DType, Tensor, ops};
@@ -34,7 +34,7 @@ pub fn copy(x: &Tensor) -> Op<Elementwise> {
 pub(super) const FILL: &str = "fn apply(x: V, z: V, value: E) -> V { return V(value); }\n";
 
 impl Tensor {
-    /// A new tensor of the same elements in another type, as [`ops::copy`](crate::ops::copy)
+    /// Copies the elements to a new tensor of another type, as [`ops::copy`](crate::ops::copy)
     /// converts them. The work is submitted, not waited for.
     ///
     /// ```
@@ -55,8 +55,8 @@ impl Tensor {
         copy(self).out_dtype(dtype).run()
     }
 
-    /// These elements one after the other, row-major: this tensor if they lie so already, a new one
-    /// if not. The work is submitted, not waited for.
+    /// The elements one after the other, row-major: this tensor if it is contiguous, otherwise a
+    /// copy. The work is submitted, not waited for.
     ///
     /// ```
     /// use tilewise::{Context, Tensor};
@@ -77,8 +77,7 @@ impl Tensor {
         if self.is_contiguous() { Ok(self.clone()) } else { copy(self).run() }
     }
 
-    /// Writes a number to every element, rounded to a float's type. The work is submitted, not
-    /// waited for.
+    /// Writes a number to every element; floats round it. The work is submitted, not waited for.
     ///
     /// ```
     /// use tilewise::{Context, DType, Tensor};
@@ -128,8 +127,8 @@ impl Tensor {
         submit(self.context(), "fill", &steps)
     }
 
-    /// Copies another tensor's elements here, converted as [`ops::copy`](crate::ops::copy) says,
-    /// and broadcast as numpy does. The work is submitted, not waited for.
+    /// Copies another tensor's elements into this one, converted as [`ops::copy`](crate::ops::copy)
+    /// says, and broadcast as numpy does. The work is submitted, not waited for.
     ///
     /// ```
     /// use tilewise::{Context, DType, Tensor};

@@ -1,9 +1,9 @@
 //! Cutting: an operation on tensors that no binding of the device holds is computed in parts, one
 //! after the other.
 //!
-//! A part is the same operation for a range along an axis of the output. A tensor spans its strides
-//! times its extents, so each cut halves the axis that makes the largest tensor shortest: rows for
-//! a row-major one, columns for a transposed one.
+//! A part is the operation for a range along an axis of the output. A tensor spans its strides
+//! times its extents, so each cut halves the axis that makes the largest tensor shortest: rows of a
+//! row-major tensor, columns of a transposed one.
 
 use super::texts::Steps;
 use crate::tensor::Tensor;
@@ -16,7 +16,7 @@ use tilewise_core::{Error, Result};
 /// along that axis. One more axis may belong to operands alone; `entries` gives its length.
 ///
 /// # Errors
-/// Those of both; `TooLarge` for what no cut makes shorter.
+/// The errors of `plan` and `part`; `TooLarge` for a tensor that no cut makes shorter.
 pub(super) fn steps<K, const N: usize>(
     kind: &K,
     outs: [&Tensor; N],
@@ -24,11 +24,11 @@ pub(super) fn steps<K, const N: usize>(
     part: &impl Fn(&K, usize, Range<usize>) -> Result<Option<K>>,
     entries: &impl Fn(&K) -> usize,
 ) -> Result<Steps> {
-    // The whole is planned, too, for the sake of its checks: parts do not know of each other.
+    // The whole is planned, too, because of its checks: parts do not know of each other.
     let whole = plan(kind, outs)?;
     let limit = outs[0].context().caps().max_binding_bytes;
     let bound = bound(&whole)?;
-    // The first one, if several are largest.
+    // If several are largest, the first counts.
     let largest = bound.iter().enumerate().rev().max_by_key(|(_, (_, bytes))| *bytes);
     let Some((at, &(operand, bytes))) = largest.filter(|(_, (_, bytes))| *bytes > limit) else {
         return Ok(whole);
@@ -64,13 +64,13 @@ pub(super) fn steps<K, const N: usize>(
     Ok(all)
 }
 
-/// Bindings of the steps: names and bytes.
+/// The bindings of the steps: names and bytes.
 fn bound(steps: &Steps) -> Result<SmallVec<[(&'static str, u64); 8]>> {
     steps.iter().flat_map(|step| step.bound()).map(|(name, bytes)| Ok((name, bytes?))).collect()
 }
 
-/// Where to cut so many: in the middle, at a multiple of 128 if that is near, so that parts begin
-/// where a binding can.
+/// The place at which to cut an axis: the middle, or a multiple of 128 (or of 4) near it, at which
+/// a binding can begin.
 fn middle(size: usize) -> usize {
     let granule = [128, 4].into_iter().find(|granule| size >= 4 * granule).unwrap_or(1);
     size.div_ceil(2).next_multiple_of(granule)

@@ -14,21 +14,21 @@ use tilewise_core::{DType, Error, Result};
 #[derive(Clone, Debug)]
 pub struct Elementwise {
     name: &'static str,
-    /// WGSL: a function `apply` of two blocks and a number.
+    /// A function `apply` in WGSL, of two blocks and a number.
     text: &'static str,
     inputs: SmallVec<[Tensor; 2]>,
-    /// Whether it takes integers, too, and gives any type.
+    /// Whether the operation takes integers, too, and gives any type.
     any: bool,
 }
 
 impl Elementwise {
-    /// A function of these inputs, one or two floats.
+    /// A function of one or two inputs of floats.
     pub(super) fn op((name, text): (&'static str, &'static str), inputs: &[&Tensor]) -> Op<Self> {
         let inputs = inputs.iter().map(|&input| input.clone()).collect();
         Op::new(Elementwise { name, text, inputs, any: false })
     }
 
-    /// A function that does not tell types apart.
+    /// A function of one input of any type.
     pub(super) fn any((name, text): (&'static str, &'static str), input: &Tensor) -> Op<Self> {
         Op::new(Elementwise { name, text, inputs: smallvec![input.clone()], any: true })
     }
@@ -80,8 +80,8 @@ impl Plan for Elementwise {
     }
 }
 
-/// Indices as they count from the `first` entry on, and the step that makes them; those of entries
-/// before it lie beyond all.
+/// Indices that count from entry `first` on, and the step that makes them. Indices of earlier
+/// entries lie beyond all entries then.
 pub(super) fn counted_from(first: usize, indices: &Tensor) -> Result<(Tensor, Steps)> {
     if first == 0 {
         return Ok((indices.clone(), Steps::new()));
@@ -93,7 +93,7 @@ pub(super) fn counted_from(first: usize, indices: &Tensor) -> Result<(Tensor, St
     Ok((shifted, steps))
 }
 
-/// The shape that two are broadcast to, after numpy's rules.
+/// The shape to which two shapes are broadcast, after numpy's rules.
 fn joined(a: &[usize], b: &[usize]) -> Option<Sizes> {
     let (long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
     let mut shape: Sizes = long.into();
@@ -107,8 +107,8 @@ fn joined(a: &[usize], b: &[usize]) -> Option<Sizes> {
     Some(shape)
 }
 
-/// A function of the elements of up to two tensors, which are broadcast to the output, and of a
-/// number.
+/// The steps that apply a function to the elements of up to two tensors, broadcast to the output,
+/// and to a number.
 pub(super) fn each(
     operation: &str,
     function: Function,

@@ -1,5 +1,5 @@
-// The body of elementwise functions. An invocation has a block of four elements of a row; the
-// shapes are those of the output. `a` and `b` are read as far as INPUTS says.
+// The body of elementwise functions. An invocation has a block of four elements of a row; `a` and
+// `b` have the output's shape. INPUTS says how many of the two are read.
 let index = group * SIZE + local_index;
 let last = y_ndim - 1u;
 let per_row = (y_shape[last] + 3u) / 4u;

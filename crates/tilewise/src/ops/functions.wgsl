@@ -1,6 +1,6 @@
 // The header of elementwise functions, on four elements at a time. Arguments of exp and tanh are
-// kept where neither overflows; beyond, the result is known. Comparisons are such that NaN stays
-// NaN.
+// clamped to a range in which neither overflows; beyond it, the result is known. Comparisons are
+// written so that NaN stays NaN.
 
 fn is_nan(x: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(x) & vec4(0x7fffffffu)) > vec4(0x7f800000u);
@@ -37,13 +37,13 @@ fn gelu_erf(x: vec4<f32>) -> vec4<f32> {
     return select(select(f, vec4(0.0), x < vec4(-12.0)), x, x > vec4(6.0));
 }
 
-// To ±π, in two steps: the first factor has eight bits, so that its products are exact.
+// Reduces x to ±π, in two steps: the first factor has eight bits, so its products are exact.
 fn turned(x: vec4<f32>) -> vec4<f32> {
     let turns = round(x * 0.15915494309189535);
     return (x - turns * 6.28125) - turns * 0.0019353071795864769;
 }
 
-// Powers of any numbers. WGSL's own pow knows none of negative numbers.
+// Powers of any numbers. WGSL's own pow takes no negative numbers.
 fn power(x: vec4<f32>, z: vec4<f32>) -> vec4<f32> {
     let whole = floor(z) == z;
     let odd = whole & (floor(z * 0.5) * 2.0 != z);

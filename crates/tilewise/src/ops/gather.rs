@@ -1,4 +1,4 @@
-//! Rows from places that indices name.
+//! Reading rows from places that indices name.
 
 use super::elementwise::counted_from;
 use super::layout::{Axes, Sizes, rank, vector};
@@ -15,7 +15,8 @@ pub struct Gather {
     x: Tensor,
     indices: Tensor,
     zeros: bool,
-    /// Entries before those of `x`: a later part leaves what it has no entry for to others.
+    /// Entries of the whole operand before those of `x`. A later part writes nothing for indices
+    /// whose entries it does not have.
     first: usize,
 }
 
@@ -23,9 +24,9 @@ pub struct Gather {
 /// axis: `out[i] = x[indices[i]]`, \[m, …\]. Elements keep their bits, except that a NaN of 16 bits
 /// becomes quiet.
 ///
-/// An index beyond `x` gives NaN, of integers `i32::MIN` and `u32::MAX`, which are no indices
-/// either. The opposite is [`scatter`](super::scatter()). [`Take`](crate::Take) takes rows of
-/// quantized tables, and the same rows of every matrix of a stack.
+/// An index beyond `x` gives NaN; for integers it gives `i32::MIN` or `u32::MAX`, which are no
+/// indices either. The opposite is [`scatter`](super::scatter()). [`Take`](crate::Take) takes rows
+/// of quantized tables, and the same rows of every matrix of a stack.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -51,7 +52,7 @@ impl Op<Gather> {
     }
 }
 
-/// The result for an index beyond `x`, from its bits.
+/// The text that makes the result for an index beyond `x` from its bits.
 const FLOAT: &str = "fn absent(bits: u32) -> V { return V(bitcast<f32>(bits)); }\n";
 const INTEGER: &str = "fn absent(bits: u32) -> V { return V(bits); }\n";
 

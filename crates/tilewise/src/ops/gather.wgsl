@@ -1,6 +1,6 @@
 // The body of a gather: an invocation has a block of four elements of a row of `y`. An index names
-// `inner` rows of `x` along the last axis, and is below `entries` if they are there. Where they are
-// not, something is written only if FILLS.
+// `inner` rows of `x` along the last axis, and is below `entries` if they are there. If they are
+// not, a substitute is written if FILLS, and otherwise nothing.
 let index = group * SIZE + local_index;
 let last = y_ndim - 1u;
 let per_row = (y_shape[last] + 3u) / 4u;

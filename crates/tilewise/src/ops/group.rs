@@ -1,4 +1,4 @@
-//! Slots by their keys.
+//! Grouping slots by their keys.
 
 use super::copy::{FILL, copy};
 use super::elementwise::each;
@@ -18,8 +18,8 @@ use tilewise_core::{DType, Error, Result};
 /// The most slots that one workgroup groups alone, a multiple of 16.
 const FEW: u32 = 512;
 
-/// The most comparisons for which it does: with more, sorting is faster. Groups times FEW are below
-/// 2^32 then, as ranks must be.
+/// The most comparisons for which one workgroup groups alone: with more, sorting is faster. The
+/// bound also keeps groups times FEW below 2^32, as ranks must be.
 const COMPARISONS: u64 = 1 << 19;
 
 /// The operation of [`group`].
@@ -29,15 +29,17 @@ pub struct Group {
     groups: usize,
 }
 
-/// Sorts slots by key, as grouped products take them. `keys`, \[t, k\] of u32, have a slot for each
-/// element, numbered row-major. A vector has `unsqueeze(1)`. Two tensors of u32 come of them:
+/// Sorts slots by key, as grouped products take them. Each element of `keys`, \[t, k\] of u32, is
+/// the key of a slot; slots are numbered row-major. Give a vector as `keys.unsqueeze(1)`. The
+/// outputs are two tensors of u32:
 ///
-/// - starts, \[groups + 1\]: where each group begins among the sorted slots, and the last one ends,
-///   as [`GroupOffsets`](crate::GroupOffsets) take them;
-/// - slots, \[3, t·k\]: the slots in the order of their keys, where equal keys keep their order;
-///   the row of `keys` that each comes from; and the place of each slot among the sorted ones.
+/// - starts, \[groups + 1\]: where each group begins among the sorted slots, and where the last one
+///   ends, as [`GroupOffsets`](crate::GroupOffsets) takes them;
+/// - slots, \[3, t·k\]: first the slots in the order of their keys, where equal keys keep their
+///   order; then, for each of these, the row of `keys` that it comes from; then the place of each
+///   slot among the sorted slots.
 ///
-/// Keys from `groups` on belong to no group and come last, in the order of their slots. Their place
+/// Slots with keys from `groups` on belong to no group and come last, in their order. Their place
 /// is `u32::MAX`, which [`combine`](super::combine) leaves out.
 ///
 /// ```

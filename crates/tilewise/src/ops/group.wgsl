@@ -1,7 +1,7 @@
-// The body of a grouping by one workgroup. A slot's rank is its key and then its number, MOST of
-// these to a key: before a slot come those of lower rank, and before a group those of keys below
-// it. Keys from `groups` on count as `groups`. Ranks lie in fours, and four fours are loaded at a
-// time: the last ones are above all.
+// The body of a grouping by one workgroup. A slot's rank is key · MOST + its number. Before a slot
+// come the slots of lower rank, and before a group the slots of lower keys. Keys from `groups` on
+// count as `groups`. Ranks lie in vectors of four, and four vectors are loaded at a time; ranks
+// behind the last slot are above all others.
 var<workgroup> ranks: array<vec4<u32>, MOST / 4u>;
 
 let fours = (count + 15u) / 16u * 4u;
@@ -13,7 +13,7 @@ for (var i = local_index; i < fours; i += SIZE) {
     ranks[i] = select(vec4(0xffffffffu), min(key, vec4(groups)) * MOST + slot, slot < vec4(count));
 }
 workgroupBarrier();
-// The slots, and then the groups' starts and the last one's end.
+// First the slots, and then the groups' starts and the end of the last group.
 for (var i = local_index; i <= count + groups; i += SIZE) {
     var rank = (i - count) * MOST;
     if i < count {

@@ -1,4 +1,4 @@
-//! How often each key occurs.
+//! Counting how often each key occurs.
 
 use super::copy::FILL;
 use super::elementwise::each;
@@ -14,7 +14,7 @@ use tilewise_core::{DType, Result};
 /// Keys of an invocation.
 const SHARE: u32 = 16;
 
-/// The most bins of which a workgroup counts the keys by itself first.
+/// The most bins for which each workgroup first counts by itself.
 const FEW: usize = 2048;
 
 /// The operation of [`histogram`].
@@ -24,9 +24,8 @@ pub struct Histogram {
     bins: usize,
 }
 
-/// How often each of the numbers below `bins` occurs among `keys`, u32 of any shape: u32 \[bins\].
-/// Keys at or beyond `bins` are not counted. An output of the caller's is overwritten, not added
-/// to.
+/// Counts how often each number below `bins` occurs among `keys`, u32 of any shape: u32 \[bins\].
+/// Keys of `bins` or more are not counted. A given output is overwritten, not added to.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};

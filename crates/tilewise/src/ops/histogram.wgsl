@@ -1,5 +1,5 @@
-// The body of histograms: an invocation has SHARE keys. Where bins are FEW, a workgroup counts by
-// itself first. What the output holds is added to.
+// The body of histograms: an invocation has SHARE keys. If bins are FEW, a workgroup first counts
+// by itself. Counts are added to what the output holds.
 var<workgroup> own: array<atomic<u32>, BINS>;
 
 let bins = y_shape[0];

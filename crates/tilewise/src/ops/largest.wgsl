@@ -1,6 +1,6 @@
-// The header of max, arg-max and min: the largest element, as an integer of the same order, and the
-// first place of it. NaN is larger than all else; the two zeros are equal. FLIP is the sign's bit
-// for min, which takes the largest of the numbers with the other sign, else 0.
+// The header of max, arg-max and min: the largest element, as an integer of the same order, and its
+// first place. NaN is larger than all numbers; the two zeros are equal. FLIP is 0, or the sign's
+// bit for min, which takes the largest of the numbers with the other sign.
 
 alias Part = vec2<u32>;
 
@@ -17,7 +17,7 @@ fn ordered(v: f32) -> u32 {
     return select(0x80000000u + magnitude, 0x80000000u - magnitude, bits != magnitude);
 }
 
-// The number again; a NaN for any.
+// The number of an order; one NaN for all NaNs.
 fn number(order: u32) -> f32 {
     let negative = (0x80000000u - order) | 0x80000000u;
     let bits = select(order - 0x80000000u, negative, order < 0x80000000u);

@@ -1,4 +1,4 @@
-//! Shapes and strides as kernels walk through them: broadcast, and with as few axes as will do.
+//! Shapes and strides as kernels walk through them: broadcast, and with as few axes as possible.
 
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -8,16 +8,17 @@ use tilewise_core::{DType, Error, Result};
 /// One number per axis.
 pub(super) type Sizes = SmallVec<[usize; 8]>;
 
-/// More axes than any operation takes.
+/// The most axes that an operation takes.
 const MAX_RANK: usize = 8;
 
-/// `Shape` for a tensor of too many dimensions, `Unsupported` for one that is no float.
+/// `Shape` for a tensor of too many dimensions, `Unsupported` if its elements are not floats.
 pub(super) fn float(operation: &str, name: &str, tensor: &Tensor) -> Result<()> {
     of_type(&format!("{operation}: {name} is"), tensor.dtype(), &DType::FLOATS)?;
     rank(operation, name, tensor)
 }
 
-/// `Unsupported` if a type is none of these. `is` names what has it, with the verb.
+/// `Unsupported` if a type is none of `wanted`. `is` names the tensor, with the verb, for the
+/// message.
 pub(crate) fn of_type(is: &str, dtype: DType, wanted: &[DType]) -> Result<()> {
     if wanted.contains(&dtype) {
         return Ok(());
@@ -44,8 +45,8 @@ pub(super) fn words(operation: &str, name: &str, tensor: &Tensor) -> Result<()> 
     }
 }
 
-/// `Unsupported` for a tensor that is not u32, `Shape` for one that is no vector, or of another
-/// length than wanted.
+/// `Unsupported` for a tensor that is not u32, `Shape` if it is no vector or has another length
+/// than wanted.
 pub(super) fn vector(
     operation: &str,
     name: &str,
@@ -66,8 +67,8 @@ pub(super) fn vector(
     }
 }
 
-/// Strides of a tensor as one of this shape, after numpy's rules: a size of 1, or an axis that is
-/// not there, is repeated. `None` where sizes differ.
+/// Strides of a tensor that is broadcast to a shape, after numpy's rules: a size of 1, or a missing
+/// axis, is repeated. `None` if sizes differ.
 pub(super) fn broadcast(tensor: &Tensor, shape: &[usize]) -> Option<Sizes> {
     let missing = shape.len().checked_sub(tensor.shape().len())?;
     let mut strides: Sizes = smallvec![0; missing];
@@ -82,7 +83,8 @@ pub(super) fn broadcast(tensor: &Tensor, shape: &[usize]) -> Option<Sizes> {
     Some(strides)
 }
 
-/// Part of a tensor for a range along an axis of a shape of `rank` axes, to which it is broadcast.
+/// The part of a tensor for a range along an axis of the shape, of `rank` axes, to which the tensor
+/// is broadcast.
 pub(super) fn part_of(
     tensor: &Tensor,
     rank: usize,
@@ -103,8 +105,8 @@ pub(super) struct Axes<const N: usize> {
 }
 
 impl<const N: usize> Axes<N> {
-    /// The fewest axes that give these elements in this order: axes of one element are left out,
-    /// and neighbours that every tensor walks as one become one.
+    /// The fewest axes that give the elements in the same order: axes of one element are left out,
+    /// and neighbouring axes are joined if every tensor's strides allow it.
     pub(super) fn collapsed(&self) -> Self {
         let mut few = Axes { shape: Sizes::new(), strides: std::array::from_fn(|_| Sizes::new()) };
         for (axis, &size) in self.shape.iter().enumerate() {
@@ -136,7 +138,7 @@ impl<const N: usize> Axes<N> {
         few
     }
 
-    /// The axes of an entry of the first axis, which is not among these, with one at least.
+    /// These axes of an entry, collapsed, with at least one axis.
     pub(super) fn of_entries(&self) -> Self {
         let mut few = self.collapsed();
         if few.shape.is_empty() {
@@ -145,7 +147,8 @@ impl<const N: usize> Axes<N> {
         few
     }
 
-    /// A tensor as entries of these axes; `of` is its place among the strides.
+    /// A tensor as entries along its first axis, each of these axes; `of` is its place among the
+    /// strides.
     pub(super) fn entries(&self, tensor: &Tensor, of: usize) -> Tensor {
         let mut shape: Sizes = smallvec![tensor.shape()[0]];
         shape.extend_from_slice(&self.shape);

@@ -19,8 +19,8 @@ pub struct Norm {
     eps: f32,
 }
 
-/// (x − mean) / √(variance + eps) · weight + bias along the last axis of `x`. The variance is that
-/// of the elements themselves, Σ(x − mean)²/n; `weight` and `bias` are vectors \[n\].
+/// (x − mean) / √(variance + eps) · weight + bias along the last axis of `x`. The variance is Σ(x −
+/// mean)²/n; `weight` and `bias` are vectors \[n\].
 ///
 /// With ε = 2⁻²³, m the mean of |x|, s = √(variance + eps), z = (x − mean)/s and k = n/4 + 20, the
 /// error is at most ((m/s + |z|)·k + (m/s·k)²·ε·|z|)·ε·|weight| + ε·|bias|, apart from the output's
@@ -45,8 +45,7 @@ pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, eps: f32) -> Op<No
     Op::new(Norm { x: x.clone(), weight: weight.clone(), bias: Some(bias.clone()), eps })
 }
 
-/// x / √(mean of x² + eps) · weight along the last axis of `x`, of which `weight` is a vector
-/// \[n\].
+/// x / √(mean of x² + eps) · weight along the last axis of `x`; `weight` is a vector \[n\].
 ///
 /// The relative error is at most (n/4 + 20)·2⁻²³, apart from the output's rounding.
 ///

@@ -1,5 +1,5 @@
-// The body of norms along rows: LANES invocations share a row, a workgroup has ROWS of them; `rows`
-// is how many there are. Elements are read once if all are KEPT, and else by each loop.
+// The body of norms along rows: LANES invocations share a row, and a workgroup has ROWS of the
+// `rows` rows. Elements are read once if they are KEPT, and otherwise by each loop.
 let lane = lane_of(local_index);
 let row = group * ROWS + row_of(local_index);
 let last = y_ndim - 1u;
@@ -20,7 +20,7 @@ if CENTRED {
     mean = whole(part, local_index) / f32(y_shape[last]);
 }
 
-// Then the mean square of the distances from it.
+// Then the mean square of the distances from the mean.
 var part = nothing();
 for (var first = 4u * lane; first < length; first += STEP * TURNS) {
     if !(KEPT && CENTRED) {

@@ -40,18 +40,18 @@ pub(super) mod sealed {
     use crate::ops::layout::Sizes;
     use std::ops::Range;
 
-    /// From tensors to kernels.
+    /// How an operation turns its tensors into kernels.
     pub trait Plan: Sized {
-        /// For messages.
+        /// The name for messages.
         fn name(&self) -> &'static str;
 
-        /// The operand on whose context it runs.
+        /// An operand; the operation runs on its context.
         fn first(&self) -> &Tensor;
 
         /// Shape and type of the output, once the operands are found to fit together.
         fn output(&self) -> Result<(Sizes, DType)>;
 
-        /// Whether the output may be of this type, where `own` is the one by default.
+        /// Whether the output may be of this type; `own` is its default type.
         fn takes(&self, dtype: DType, own: DType) -> bool {
             dtype == own || dtype.is_float() && own.is_float()
         }
@@ -65,8 +65,9 @@ pub(super) mod sealed {
             Ok(None)
         }
 
-        /// The length of an axis that operands have besides, along which there are parts, too: the
-        /// one behind the output's. Their results join those of the parts before.
+        /// The length of an additional axis that only operands have. It counts as the axis behind
+        /// the output's, and the operation can be cut along it, too. Later parts keep the results
+        /// of earlier parts.
         fn entries(&self) -> usize {
             1
         }
@@ -96,7 +97,7 @@ pub(super) fn record(pass: &mut wgpu::ComputePass<'_>, steps: &[Step]) -> Result
     steps.iter().try_for_each(|step| step.kernel().record(pass, &step.call).map(drop))
 }
 
-/// Whether an output can be written and is as the operation wants it.
+/// Checks that an output can be written, and is as the operation wants it.
 pub(super) fn fits(
     operation: &str,
     name: &str,
@@ -140,9 +141,8 @@ impl<K: sealed::Plan> Op<K> {
 }
 
 impl<K: Operation> Op<K> {
-    /// Type of the output that [`run`](Self::run) makes. By default it is that of the operands: f32
-    /// where their types differ, u32 for indices. An output of the caller's must have it, if it is
-    /// named.
+    /// Type of the output that [`run`](Self::run) makes. By default it is the type of the operands,
+    /// or f32 if these differ; u32 for indices. A given output must have the type named here.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
         self.dtype = Some(dtype);
         self
@@ -161,10 +161,10 @@ impl<K: Operation> Op<K> {
         Ok(out)
     }
 
-    /// Computes into `out`, which may be any view whose elements do not overlap, also in the buffer
-    /// of an operand, before its first element or behind its last. It may be an operand itself, in
-    /// all of shape, type and strides, where each element of the output depends on this operand's
-    /// elements of the same row alone.
+    /// Computes into `out`, which may be any view whose elements do not overlap. It may lie in the
+    /// buffer of an operand, before its first element or behind its last. It may be an operand
+    /// itself, with the same shape, type and strides, if each element of the output depends only on
+    /// this operand's elements of the same row.
     ///
     /// # Errors
     /// As [`run`](Self::run); `Aliased` when `out` overlaps an operand otherwise; `Strides` when
@@ -174,17 +174,17 @@ impl<K: Operation> Op<K> {
         submit(self.context(), self.kind.name(), &self.steps(out)?)
     }
 
-    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
-    /// encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
+    /// usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
         self.context().gpu_backend()?;
         encode(encoder, self.kind.name(), &self.steps(out)?)
     }
 
-    /// Adds it to a compute pass of the caller's. Sets pipeline and bind group 0.
+    /// Adds it to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -203,8 +203,8 @@ impl<K: Operation> Op<K> {
         Ok(self.steps(out)?.into_iter().map(kernel).collect())
     }
 
-    /// Like [`calls`](Self::calls), with other texts, for the mutation check: `text` is given the
-    /// path and the text of a file, as [`texts`](super::texts) lists them.
+    /// Like [`calls`](Self::calls), with other texts, for the mutation check: `text` gets the path
+    /// and the text of a file, as [`texts`](super::texts) lists them.
     #[doc(hidden)]
     pub fn calls_of(
         &self,

@@ -1,5 +1,5 @@
-// The body of a scatter's first pass: each row of the output learns which row of the input it
-// gets, the last one of several, by its number from 1 on; 0 says none.
+// The body of a scatter's first pass. It stores for each row of the output which row of the input
+// it gets: the last of several, counted from 1; 0 for none.
 let i = group * SIZE + local_index;
 if i < count {
     let row = indices[i * indices_strides[0]];

@@ -1,4 +1,4 @@
-//! Runs operations with two outputs.
+//! Running operations with two outputs.
 
 use super::cut;
 use super::op::{encode, fits, record, submit};
@@ -9,8 +9,8 @@ use crate::tensor::Tensor;
 use tilewise_core::Result;
 
 /// An operation with two outputs, such as values and indices. It has the methods of
-/// [`Op`](super::Op), with `[Tensor; 2]` for a tensor: both outputs have names in the operation's
-/// documentation, and a pattern takes them apart.
+/// [`Op`](super::Op), with `[Tensor; 2]` in place of a tensor. The operation's documentation names
+/// the two outputs, in their order.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -42,12 +42,12 @@ pub(super) mod sealed {
     use std::ops::Range;
     use tilewise_core::DType;
 
-    /// From tensors to kernels.
+    /// How an operation turns its tensors into kernels.
     pub trait Plan: Sized {
-        /// For messages.
+        /// The name for messages.
         fn name(&self) -> &'static str;
 
-        /// The operand on whose context it runs.
+        /// An operand; the operation runs on its context.
         fn first(&self) -> &Tensor;
 
         /// Name, shape and type of the outputs, once the operands are found to fit together. Both
@@ -89,17 +89,17 @@ impl<K: PairOperation> Pair<K> {
         submit(self.context(), self.kind.name(), &self.steps(outs)?)
     }
 
-    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
-    /// encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
+    /// usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, outs: [&Tensor; 2]) -> Result<()> {
         self.context().gpu_backend()?;
         encode(encoder, self.kind.name(), &self.steps(outs)?)
     }
 
-    /// Adds it to a compute pass of the caller's. Sets pipeline and bind group 0.
+    /// Adds it to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -118,8 +118,8 @@ impl<K: PairOperation> Pair<K> {
         Ok(self.steps(outs)?.into_iter().map(kernel).collect())
     }
 
-    /// Like [`calls`](Self::calls), with other texts, for the mutation check: `text` is given the
-    /// path and the text of a file, as [`texts`](super::texts) lists them.
+    /// Like [`calls`](Self::calls), with other texts, for the mutation check: `text` gets the path
+    /// and the text of a file, as [`texts`](super::texts) lists them.
     #[doc(hidden)]
     pub fn calls_of(
         &self,

@@ -1,4 +1,4 @@
-//! Sums, means, largest and smallest elements along an axis.
+//! Reductions: sums, means, largest and smallest elements along an axis.
 
 use super::cut;
 use super::layout::{Axes, Sizes, float};
@@ -29,7 +29,7 @@ enum Kind {
     ArgMax,
 }
 
-/// The sum along an axis, which the output does not have: 0 of no elements.
+/// The sum along an axis, which the output does not have. The sum of no elements is 0.
 ///
 /// With n elements and ε = 2⁻²³ the error is at most (n/8 + 8)·ε·Σ|x|, apart from the output's
 /// rounding.
@@ -51,7 +51,7 @@ pub fn sum(x: &Tensor, axis: usize) -> Op<Reduce> {
 /// The mean along an axis, which the output does not have.
 ///
 /// With n elements and ε = 2⁻²³ the error is at most (n/8 + 9)·ε·Σ|x|/n, apart from the output's
-/// rounding. It is infinite where the sum is beyond f32.
+/// rounding. The mean is infinite if the sum is beyond f32.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -68,7 +68,7 @@ pub fn mean(x: &Tensor, axis: usize) -> Op<Reduce> {
 }
 
 /// The largest element along an axis, which the output does not have. NaN counts as the largest, as
-/// in PyTorch. It is exact, but that −0 may come as 0.
+/// in PyTorch. The result is exact, except that −0 may come as 0.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -85,7 +85,7 @@ pub fn max(x: &Tensor, axis: usize) -> Op<Reduce> {
 }
 
 /// The smallest element along an axis, which the output does not have. NaN counts as the smallest,
-/// as in PyTorch. It is exact, but that −0 may come as 0.
+/// as in PyTorch. The result is exact, except that −0 may come as 0.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -101,8 +101,8 @@ pub fn min(x: &Tensor, axis: usize) -> Op<Reduce> {
     Op::new(Reduce::new(Kind::Min, x, axis))
 }
 
-/// The index of the largest element along an axis, as u32: the first of several. NaN counts as the
-/// largest, as in PyTorch.
+/// The index of the largest element along an axis, as u32; the first index if several are equal.
+/// NaN counts as the largest, as in PyTorch.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -127,7 +127,7 @@ impl Reduce {
 }
 
 impl Kind {
-    /// How a row's result is stored.
+    /// The text that stores a row's result.
     fn function(self) -> Function {
         let (header, text) = match self {
             Kind::Sum | Kind::Mean => {
@@ -201,7 +201,7 @@ impl Plan for Reduce {
         if shared.segments == 1 {
             return first(factor, &out.with_axis(0));
         }
-        // The results of segments, and then of these.
+        // First reduce segments, and then their results.
         let mut shape: Sizes = smallvec![shared.segments];
         shape.extend_from_slice(out.shape());
         let parts = Tensor::zeros(x.context(), DType::F32, &shape)?;
@@ -212,7 +212,7 @@ impl Plan for Reduce {
 }
 
 impl Reduce {
-    /// Operand and output, which does not have the axis, as rows along it.
+    /// Operand and output as rows along the axis, which the output does not have.
     fn rows(&self, out: &Tensor) -> Result<Rows<2>> {
         let Reduce { x, axis, .. } = self;
         let mut of_out = Sizes::from(out.strides());
@@ -222,8 +222,8 @@ impl Reduce {
     }
 }
 
-/// The results of segments of rows, [segments, …]. Parts share their rows out as the whole does, so
-/// that they add in its order.
+/// The step that gives the results of segments of rows, [segments, …]. Parts of it cut rows as the
+/// whole does, and so add in its order.
 struct Segments {
     reduce: Reduce,
     shared: Shared,
@@ -244,7 +244,7 @@ impl Segments {
         Ok(smallvec![step])
     }
 
-    /// Whole segments, or some of the rows.
+    /// The part with some whole segments, or with some of the rows.
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
         let Segments { reduce, shared } = self;
         let (along, range) = match axis.checked_sub(1) {

@@ -1,7 +1,7 @@
-// The body of reductions along rows, which are cut into segments of `span` elements: LANES
-// invocations share one, a workgroup has ROWS of all `units`. Segment s of row r is the one of
-// number s · rows + r. `x` has the row last, and `y` an element for each segment: the
-// result times `factor`, if it is a sum.
+// The body of reductions along rows, which are cut into segments of `span` elements. LANES
+// invocations share a segment, and a workgroup has ROWS of the `units` segments. Segment s of row r
+// has the number s · rows + r. The row is the last axis of `x`. `y` has an element for each
+// segment: the result, times `factor` if it is a sum.
 let lane = lane_of(local_index);
 let unit = group * ROWS + row_of(local_index);
 let last = x_ndim - 1u;

@@ -20,8 +20,8 @@ pub struct Rope {
 
 /// Rotary position embedding of `x` \[…, T, D\]: turns each pair of elements of a row by the angle
 /// whose cosine and sine are given, \[T, D/2\] or anything that is broadcast to \[…, T, D/2\]. A
-/// pair is i and i + D/2, as in Llama; 2i and 2i + 1 where [`interleaved`](Op::interleaved), as in
-/// GPT-J.
+/// pair is elements i and i + D/2, as in Llama; if [`interleaved`](Op::interleaved), 2i and 2i + 1,
+/// as in GPT-J.
 ///
 /// With ε = 2⁻²³ the error is at most 2·ε·(|a·cos| + |b·sin|), apart from the output's rounding.
 ///
@@ -44,7 +44,7 @@ pub fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Op<Rope> {
 }
 
 impl Op<Rope> {
-    /// Pairs are neighbours.
+    /// Takes neighbours as pairs.
     pub fn interleaved(mut self) -> Self {
         self.kind.interleaved = true;
         self

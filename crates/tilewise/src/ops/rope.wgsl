@@ -1,6 +1,6 @@
 // The body of rotary embeddings. An invocation has a block of four pairs of a row of `cosine` and
-// `sine`, which have a number for each pair. Rows of `x` and `y` hold the pairs as neighbours, if
-// INTERLEAVED; else two of them hold the first and the second elements.
+// `sine`, which have a number for each pair. If INTERLEAVED, rows of `x` and `y` hold the pairs as
+// neighbours; otherwise one row holds the first elements, and the next row the second elements.
 let index = group * SIZE + local_index;
 let last = cosine_ndim - 1u;
 let half = cosine_shape[last];

@@ -1,5 +1,5 @@
-// The header of a router's choice: scores of experts. Logits are told by their order, as
-// largest.wgsl has it: that of −∞, of 0 and of +∞, and above it that of NaN.
+// The header of a router's choice: scores of experts. Logits are compared by their order, as in
+// largest.wgsl. These are the orders of −∞, 0 and +∞; that of NaN is above them.
 const NONE = 0x00800000u;
 const ZERO = 0x80000000u;
 const INFINITE = 0xff800000u;
@@ -7,8 +7,8 @@ const INFINITE = 0xff800000u;
 var<workgroup> sums: array<f32, SIZE>;
 var<workgroup> keys: array<u32, SIZE>;
 
-// The sum over all invocations of a row; each of them gets it. Between two of these calls is a
-// barrier.
+// The sum over all invocations of a row; each of them gets it. Callers must have a barrier between
+// two calls.
 fn total(part: f32, index: u32) -> f32 {
     let lane = lane_of(index);
     sums[index] = part;
@@ -30,8 +30,8 @@ fn exponential(logit: f32, largest: u32) -> f32 {
     return exp(max(logit - number(largest), -104.0));
 }
 
-// The score of a logit before any division. Of a softmax it is relative to the largest logit; of
-// sigmoids, too, where a largest one is given and negative: all of them may vanish otherwise.
+// The score of a logit before any division. For a softmax it is relative to the largest logit. So
+// it is for a sigmoid, if a negative largest logit is given: all scores may vanish otherwise.
 fn score(logit: f32, largest: u32) -> f32 {
     if SOFTMAX {
         return exponential(logit, largest);
@@ -42,9 +42,9 @@ fn score(logit: f32, largest: u32) -> f32 {
     return sigmoid(vec4(logit)).x;
 }
 
-// By which experts are ranked: the order of the logit, or of its score and the bias; 0, which is
-// below all, where there is no expert. `at` is the place of a token's first logit and the step from
-// one to the next.
+// The key by which experts are ranked: the order of the logit, or of the sum of score and bias. It
+// is 0, below all others, if there is no expert. `at` is the place of a token's first logit, and
+// the step from one logit to the next.
 fn key(i: u32, length: u32, at: vec2<u32>, bias_step: u32, top: u32, divisor: f32) -> u32 {
     if i >= length {
         return 0u;

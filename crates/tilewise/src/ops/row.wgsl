@@ -1,19 +1,19 @@
-// The header of texts in which LANES invocations share a row, and a workgroup has ROWS of them.
-// Neighbours are invocations of one row, or, ACROSS, those of neighbouring rows.
+// The header of texts in which LANES invocations share a row, and a workgroup has ROWS rows.
+// Neighbouring invocations belong to one row, or, if ACROSS, to neighbouring rows.
 const SIZE = LANES * ROWS;
 var<workgroup> parts: array<Part, SIZE>;
 
-// The number of an invocation among those of its row.
+// The number of an invocation among the invocations of its row.
 fn lane_of(index: u32) -> u32 {
     return select(index % LANES, index / ROWS, ACROSS);
 }
 
-// The number of its row in the workgroup.
+// The number of an invocation's row in the workgroup.
 fn row_of(index: u32) -> u32 {
     return select(index / LANES, index % ROWS, ACROSS);
 }
 
-// The parts of all invocations of a row, joined: each of them gets the result.
+// Joins the parts of all invocations of a row; each invocation gets the result.
 fn whole(part: Part, index: u32) -> Part {
     let lane = lane_of(index);
     let step = select(1u, ROWS, ACROSS);

@@ -1,11 +1,11 @@
-//! How rows are shared out among invocations.
+//! Sharing rows out among invocations.
 
 use super::layout::{Axes, Sizes};
 use crate::kernel::Call;
 use crate::tensor::Tensor;
 use tilewise_core::{Caps, Error, Result};
 
-/// Tensors as rows along one axis, which is the last.
+/// Tensors laid out as rows along their last axis.
 pub(super) struct Rows<const N: usize> {
     pub(super) axes: Axes<N>,
     /// How many rows there are.
@@ -13,7 +13,7 @@ pub(super) struct Rows<const N: usize> {
 }
 
 impl<const N: usize> Rows<N> {
-    /// The rows along `axis` of tensors that have these strides in this shape.
+    /// The rows along `axis` of tensors with these axes.
     pub(super) fn new(operation: &str, mut axes: Axes<N>, axis: usize) -> Result<Self> {
         let (length, strides) = axes.remove(axis);
         let rows = axes
@@ -51,14 +51,14 @@ impl<const N: usize> Rows<N> {
         self.axes.shape.last().copied().unwrap_or(1)
     }
 
-    /// The call with grid, workgroup and the numbers that every text of rows has: LANES, ROWS,
-    /// ACROSS and `rows`.
+    /// Adds to a call its grid, its workgroup and the numbers that every text of rows has: LANES,
+    /// ROWS, ACROSS and `rows`.
     pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
         self.dispatch_of(call, self.length(), caps)
     }
 
     /// Like [`dispatch`](Self::dispatch), with an invocation for each element of short rows, and
-    /// with four of them at least.
+    /// with four invocations for a row at least.
     pub(super) fn dispatch_each(&self, call: Call, caps: &Caps) -> Call {
         self.dispatch_of(call, self.length().max(4) * SHARE, caps)
     }
@@ -75,7 +75,7 @@ impl<const N: usize> Rows<N> {
     }
 
     /// Like [`dispatch`](Self::dispatch), for invocations that keep their elements if these are
-    /// few: KEPT, in TURNS blocks.
+    /// few. Adds KEPT, whether they do, and TURNS, the number of blocks at once.
     pub(super) fn dispatch_kept(&self, call: Call, caps: &Caps) -> Call {
         let lanes = Shares::new(self.length(), caps).invocations as usize;
         let turns = self.turns(lanes);
@@ -84,21 +84,21 @@ impl<const N: usize> Rows<N> {
         self.dispatch(call.constant("KEPT", kept).constant("TURNS", turns), caps)
     }
 
-    /// Blocks of a row that each of so many invocations has, rounded up to a power of two.
+    /// Blocks of a row for each of `lanes` invocations, rounded up to a power of two.
     fn turns(&self, lanes: usize) -> usize {
         self.length().div_ceil(BLOCK * lanes).max(1).next_power_of_two()
     }
 
     /// Whether neighbouring invocations should have neighbouring rows, because the first tensor is
-    /// read the faster so.
+    /// read faster then.
     fn across(&self) -> bool {
         let strides = &self.axes.strides[0];
         let last = strides.len() - 1;
         strides[last] != 1 && last > 0 && strides[last - 1] == 1
     }
 
-    /// How rows are shared out: if so `asked` and there are few of them, in segments, so that there
-    /// is work for [`ENOUGH`] workgroups.
+    /// How rows are shared out. If `asked` and there are few rows, they are cut into segments, to
+    /// give work to [`ENOUGH`] workgroups.
     pub(super) fn in_segments(&self, asked: bool, caps: &Caps) -> Shared {
         let (across, shares) = (self.across(), Shares::new(self.length(), caps));
         let shares = if across { shares.across() } else { shares };
@@ -114,8 +114,8 @@ impl<const N: usize> Rows<N> {
         Shared { shares, across, turns, span: span(segments), segments }
     }
 
-    /// Like [`dispatch`](Self::dispatch), for rows in segments: `span` and `units`, too. `Overflow`
-    /// for more segments than kernels count.
+    /// Like [`dispatch`](Self::dispatch), for rows in segments. Also adds TURNS, `span` and
+    /// `units`. `Overflow` for more segments than kernels count.
     pub(super) fn dispatch_segments(
         &self,
         operation: &str,
@@ -159,7 +159,7 @@ pub(super) struct Shared {
     pub(super) segments: usize,
 }
 
-/// The call with `groups` workgroups of this size, in several rows of workgroups if one is not
+/// Adds `groups` workgroups of this size to a call, in several rows of workgroups if one is not
 /// enough.
 fn dispatch(call: Call, groups: u32, size: u32, caps: &Caps) -> Call {
     let x = groups.min(caps.max_workgroups);
@@ -168,8 +168,8 @@ fn dispatch(call: Call, groups: u32, size: u32, caps: &Caps) -> Call {
     call.workgroup([size, 1, 1]).grid([x.saturating_mul(size), y, 1])
 }
 
-/// The call with grid, workgroup and the numbers of texts in which an invocation has a block of
-/// four elements of a row: SIZE and `blocks`.
+/// Adds to a call its grid, its workgroup, and SIZE and `blocks`, for texts in which an invocation
+/// has a block of four elements of a row.
 pub(super) fn in_blocks(
     operation: &str,
     call: Call,
@@ -188,20 +188,21 @@ pub(super) fn in_blocks(
     Ok(in_groups(call.value("blocks", blocks), blocks.div_ceil(group_size(caps)), caps))
 }
 
-/// The call with grid, workgroup and the numbers of texts in which an invocation has one of so many
-/// elements: SIZE and `count`.
+/// Adds to a call its grid, its workgroup, and SIZE and `count`, for texts in which an invocation
+/// has one of `count` elements.
 pub(super) fn one_each(operation: &str, call: Call, count: usize, caps: &Caps) -> Result<Call> {
     let call = call.value("count", counted(operation, count)?);
     Ok(in_groups(call, count.div_ceil(group_size(caps) as usize) as u32, caps))
 }
 
-/// These elements, each by itself: with an axis of one at the end, no text has four of them.
+/// The tensor with an axis of size 1 at the end: texts then take its elements one by one, not four
+/// at a time.
 pub(super) fn singly(tensor: &Tensor) -> Tensor {
     let axis = |sizes: &[usize]| Sizes::from_iter(sizes.iter().copied().chain([1]));
     tensor.laid_out(&axis(tensor.shape()), &axis(tensor.strides()))
 }
 
-/// The call with so many workgroups, and SIZE, their invocations.
+/// Adds `groups` workgroups to a call, and SIZE, their invocations.
 pub(super) fn in_groups(call: Call, groups: u32, caps: &Caps) -> Call {
     let size = group_size(caps);
     dispatch(call.constant("SIZE", size), groups, size, caps)
@@ -212,7 +213,8 @@ pub(super) fn group_size(caps: &Caps) -> u32 {
     SIZE.min(most(caps))
 }
 
-/// A number of elements that a loop may pass by a workgroup's share, in 32 bits.
+/// A number of elements as 32 bits. It stays so far below 2³² that a loop may step past it by a
+/// workgroup's share.
 pub(super) fn counted(operation: &str, count: usize) -> Result<u32> {
     let most = u32::MAX - (1 << 16);
     u32::try_from(count).ok().filter(|&count| count <= most).ok_or_else(|| {
@@ -226,10 +228,10 @@ const BLOCK: usize = 4;
 /// Workgroups that keep a large device busy.
 const ENOUGH: usize = 1024;
 
-/// Blocks that an invocation keeps at most.
+/// The most blocks that an invocation keeps.
 const MAX_KEPT: usize = 8;
 
-/// Blocks that an invocation reads at once where a row has more than it keeps.
+/// Blocks that an invocation reads at once if a row has more than it keeps.
 const UNKEPT: usize = 4;
 
 /// Elements that an invocation should have before another one helps.
@@ -241,15 +243,15 @@ const SIZE: u32 = 256;
 /// The length from which a row has a workgroup of the largest size.
 const LONG: usize = 16 << 10;
 
-/// Rows of a workgroup whose neighbouring invocations have neighbouring rows.
+/// The least rows of a workgroup whose neighbouring invocations have neighbouring rows.
 const NEIGHBOURS: u32 = 32;
 
-/// The largest power of two that a workgroup may have invocations.
+/// The largest power of two that is no more than the invocations a workgroup may have.
 fn most(caps: &Caps) -> u32 {
     1 << caps.max_threads().max(1).ilog2()
 }
 
-/// The invocations of a workgroup.
+/// How the invocations of a workgroup share rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shares {
     /// Invocations that share a row: a power of two.
@@ -259,7 +261,7 @@ struct Shares {
 }
 
 impl Shares {
-    /// For rows of this length.
+    /// The shares for rows of this length.
     fn new(length: usize, caps: &Caps) -> Self {
         let most = if length < LONG { most(caps).min(SIZE) } else { most(caps) };
         let helpful = length.div_ceil(SHARE).max(1).next_power_of_two();
@@ -267,7 +269,7 @@ impl Shares {
         Shares { invocations, rows: most / invocations }
     }
 
-    /// With several rows in any case.
+    /// The shares with at least [`NEIGHBOURS`] rows, if there are enough invocations.
     fn across(self) -> Self {
         let rows = self.rows.max(NEIGHBOURS.min(self.invocations));
         Shares { invocations: self.invocations * self.rows / rows, rows }

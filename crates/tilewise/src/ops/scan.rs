@@ -1,4 +1,4 @@
-//! Sums of all elements before each.
+//! Exclusive scans: for each element, the sum of all elements before it.
 
 use super::layout::{Axes, Sizes, of_type, rank};
 use super::op::{Op, sealed::Plan};
@@ -12,7 +12,7 @@ use tilewise_core::{DType, Error, Result};
 /// The longest row that one workgroup scans alone.
 const LONG: usize = 16 << 10;
 
-/// Elements of a longer row that a workgroup has.
+/// Elements of a workgroup's segment of a longer row.
 const SEGMENT: usize = 4 << 10;
 
 /// The operation of [`exclusive_scan`].
@@ -22,11 +22,11 @@ pub struct Scan {
     total: bool,
 }
 
-/// The sum of all elements before each along the last axis of `x`, \[…, n\]: 0 first. Of u32, i32
-/// or f32, and of the same type.
+/// For each element, the sum of all elements before it along the last axis of `x`, \[…, n\]; the
+/// first sum is 0. `x` is u32, i32 or f32, and the output has the same type.
 ///
 /// Integers wrap around. With n elements and ε = 2⁻²³ the error of floats is at most
-/// (n/1024 + 40)·ε·Σ|x|, where the sum is that before the element.
+/// (n/1024 + 40)·ε·Σ|x|, where Σ|x| sums the elements before.
 ///
 /// ```
 /// use tilewise::{Context, GroupOffsets, Tensor, ops};
@@ -47,7 +47,7 @@ pub fn exclusive_scan(x: &Tensor) -> Op<Scan> {
 }
 
 impl Op<Scan> {
-    /// Adds the sum of all elements as the last one: \[…, n + 1\], as row pointers of CSR and
+    /// Adds the sum of all elements at the end: \[…, n + 1\], as row pointers of CSR and
     /// [`GroupOffsets`](crate::GroupOffsets) have it.
     pub fn with_total(mut self) -> Self {
         self.kind.total = true;
@@ -104,14 +104,14 @@ struct Part<'a> {
     segments: usize,
     /// The sum before each segment.
     base: Option<&'a Tensor>,
-    /// Whether only the sum of each segment is wanted.
+    /// Whether the kernel gives only the sum of each segment.
     sums: bool,
-    /// Whether the sum of all is wanted at the end.
+    /// Whether the kernel adds the sum of all elements at the end.
     total: bool,
 }
 
-/// The kernels of a scan. A long row goes by segments: their sums, the scan of these, and the scan
-/// of each segment from there on.
+/// The kernels of a scan. For a long row they sum its segments, scan the sums, and scan each
+/// segment from its sum on.
 pub(super) fn scan(operation: &str, x: &Tensor, out: &Tensor, total: bool) -> Result<Steps> {
     let length = x.shape().last().copied().unwrap_or_default();
     if length <= LONG {
@@ -144,7 +144,7 @@ fn step(operation: &str, x: &Tensor, out: &Tensor, part: &Part<'_>) -> Result<St
     let before = if base.is_some() { FROM_BASE } else { FROM_ZERO };
     let inputs = [Some(&view), base.as_ref()];
     let mut step = SCAN.step(operation, Function::new(before), &inputs, &[&out])?;
-    // A segment is as a row is.
+    // Each segment counts as a row.
     let count = u32::try_from(part.segments).ok().and_then(|all| rows.count.checked_mul(all));
     let count = count.ok_or_else(|| {
         Error::Overflow(format!(

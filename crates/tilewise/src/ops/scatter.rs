@@ -1,4 +1,4 @@
-//! Rows to places that indices name.
+//! Writing rows to places that indices name.
 
 use super::elementwise::counted_from;
 use super::layout::{Axes, Sizes, rank, vector};
@@ -15,17 +15,17 @@ pub struct Scatter {
     x: Tensor,
     indices: Tensor,
     rows: usize,
-    /// Rows before these.
+    /// Rows of the whole output before those of this part.
     first: usize,
 }
 
-/// The rows of `x`, \[m, …\] of any type, at the places that `indices`, \[m\] of u32, name in an
-/// output \[rows, …\]: `out[indices[i]] = x[i]`. Elements keep their bits, except that a NaN of 16
-/// bits becomes quiet.
+/// Writes the rows of `x`, \[m, …\] of any type, to the places that `indices`, \[m\] of u32, name
+/// in an output \[rows, …\]: `out[indices[i]] = x[i]`. Elements keep their bits, except that a NaN
+/// of 16 bits becomes quiet.
 ///
-/// Rows that no index names are 0 in a new tensor, and keep what they hold in one of the caller's.
-/// An index beyond the rows is skipped. Of equal indices the last one counts. The opposite
-/// is [`gather`](super::gather()).
+/// Rows that no index names are 0 in a new tensor, and keep their contents in a given one. An index
+/// beyond the rows is skipped. If indices are equal, the last one counts. The opposite is
+/// [`gather`](super::gather()).
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -76,7 +76,7 @@ impl Plan for Scatter {
         if count == 0 {
             return Ok(Steps::new());
         }
-        // One of several equal indices wins by a number, whatever the order of invocations.
+        // Among equal indices the largest number wins, whatever the order of invocations.
         let owners = Tensor::zeros(x.context(), DType::U32, &[*rows])?;
         let mut owned = OWNERS.step("scatter", Function::NONE, &[Some(&indices)], &[&owners])?;
         owned.call = one_each("scatter", owned.call, count, caps)?;

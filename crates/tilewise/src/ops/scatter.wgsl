@@ -1,5 +1,5 @@
-// The body of a scatter's second pass: an invocation has a block of four elements of a row of `x`,
-// which the owner of the row in `y` writes. An index names `inner` rows along the last axis.
+// The body of a scatter's second pass: an invocation has a block of four elements of a row of `x`.
+// It writes them if its row owns the row in `y`. An index names `inner` rows along the last axis.
 let index = group * SIZE + local_index;
 let last = x_ndim - 1u;
 let per_row = (x_shape[last] + 3u) / 4u;

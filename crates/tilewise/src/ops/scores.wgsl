@@ -1,6 +1,6 @@
-// The header of softmax: the largest score of some, and how many are NaN or +∞, or the sum of
-// exponentials. Infinities and NaN are told by their bits: arithmetic with them is left to the
-// device.
+// The header of softmax. A part is the largest score of some and how many are NaN or +∞, or the sum
+// of exponentials. Infinities and NaN are told by their bits, because arithmetic with them is left
+// to the device.
 
 alias Part = vec2<f32>;
 
@@ -14,8 +14,8 @@ fn is_finite(scores: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(scores) & vec4(0x7fffffffu)) < vec4(0x7f800000u);
 }
 
-// Scores from the `first` on. `at` and `step` are those of x and the mask. From `end` on they are
-// 0.
+// The scores from the `first` on; from `end` on they are 0. `at` and `step` are places and steps of
+// x and of the mask.
 fn scores(at: vec2<u32>, first: u32, step: vec2<u32>, end: u32, scale: f32) -> Blocks {
     var s = blocks(at.x, first, step.x, end);
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
@@ -28,7 +28,7 @@ fn scores(at: vec2<u32>, first: u32, step: vec2<u32>, end: u32, scale: f32) -> B
     return s;
 }
 
-// Whether all four scores count and are finite, as nearly all are: it saves testing each.
+// Whether all four scores count and are finite, as nearly all are. This saves testing each.
 fn is_plain(s: vec4<f32>, count: u32) -> bool {
     let magnitudes = bitcast<vec4<u32>>(s) & vec4(0x7fffffffu);
     let pairs = max(magnitudes.xy, magnitudes.zw);
@@ -48,7 +48,7 @@ fn largest(s: vec4<f32>, count: u32) -> Part {
     return vec2(max(max(f.x, f.y), max(f.z, f.w)), bad);
 }
 
-// e^(score − largest) of the first `count`, which vanishes in f32 from −104 on; 0 for −∞.
+// e^(score − largest) of the first `count` scores; 0 for −∞. It vanishes in f32 from −104 on.
 fn exponentials(s: vec4<f32>, count: u32, largest: f32) -> vec4<f32> {
     let all = exp(max(s - largest, vec4(-104.0)));
     if is_plain(s, count) {

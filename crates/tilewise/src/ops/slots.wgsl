@@ -1,5 +1,6 @@
-// The body of a grouping's last kernel: what belongs to each row, of the slots in the order of
-// their keys. Slots with keys from `groups` on have no place.
+// The body of a grouping's last kernel. From the slots in the order of their keys it makes the slot
+// and the token of each row, and the place of each slot. Slots with keys from `groups` on have no
+// place.
 let row = group * SIZE + local_index;
 if row < count {
     let slot = order[row];

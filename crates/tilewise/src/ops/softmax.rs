@@ -18,10 +18,10 @@ pub struct Softmax {
     causal: Option<usize>,
 }
 
-/// exp(x) / Σ exp(x) along the last axis of `x`, of any shape with one axis at least.
+/// exp(x) / Σ exp(x) along the last axis of `x`, which may have any shape with at least one axis.
 ///
-/// A row of −∞ alone gives zeros, where PyTorch gives NaN; a row with +∞ or NaN among its scores
-/// gives NaN.
+/// A row of only −∞ gives zeros (PyTorch gives NaN). A row with +∞ or NaN among its scores gives
+/// NaN.
 ///
 /// With d the distance between the largest and the smallest finite score of a row, n its length and
 /// ε = 2⁻²³, the relative error is at most (20 + 5·d + n/2)·ε, apart from the rounding of scores by
@@ -49,15 +49,15 @@ impl Op<Softmax> {
         self
     }
 
-    /// Adds a mask to the scaled scores: zeros, and −∞ where a score does not count. Its shape is
-    /// that of the scores, or is broadcast to it as numpy does.
+    /// Adds a mask to the scaled scores: 0 for scores that count, −∞ for scores that do not. It is
+    /// broadcast to the shape of the scores as numpy does.
     pub fn mask(mut self, mask: &Tensor) -> Self {
         self.kind.mask = Some(mask.clone());
         self
     }
 
-    /// Counts the scores of row i (along the last axis but one) up to column i + `offset`, and no
-    /// further: `offset` is the number of keys before the first query, 0 without a cache.
+    /// Counts the scores of row i (along the second-last axis) only up to column i + `offset`.
+    /// `offset` is the number of keys before the first query, 0 without a cache.
     pub fn causal(mut self, offset: usize) -> Self {
         self.kind.causal = Some(offset);
         self
@@ -111,7 +111,7 @@ impl Plan for Softmax {
         let inputs = [Some(rows.view(x, 0)), mask.map(|mask| rows.view(mask, 1))];
         let inputs = inputs.each_ref().map(Option::as_ref);
         let mut step = SOFTMAX.step("softmax", Function::NONE, &inputs, &[&rows.view(out, 2)])?;
-        // Beyond the last column all offsets are the same.
+        // All offsets beyond the last column have the same effect.
         let before = self.causal.map(|offset| offset.min(rows.length()) as u32);
         let queries = if before.is_some() { shape[shape.len() - 2] as u32 } else { 1 };
         step.call = rows

@@ -1,13 +1,13 @@
-// The body of softmax. LANES invocations share a row, a workgroup has ROWS of them; `rows` is how
-// many there are. `before` is the number of keys before the first of the `queries`. Scores are read
-// once if all are KEPT, and else by each loop.
+// The body of softmax. LANES invocations share a row, and a workgroup has ROWS of the `rows` rows.
+// `before` is the number of keys before the first of the `queries`. Scores are read once if they
+// are KEPT, and otherwise by each loop.
 let lane = lane_of(local_index);
 let row = group * ROWS + row_of(local_index);
 let last = y_ndim - 1u;
 let at = vec2(x_row(row), mask_row(row));
 let step = vec2(x_strides[last], mask_strides[last]);
 let length = select(0u, y_shape[last], row < rows);
-// Scores that count.
+// The number of scores that count.
 var seen = length;
 if CAUSAL {
     seen = min(length, row % queries + before + 1u);
@@ -39,7 +39,7 @@ for (var first = 4u * lane; first < seen; first += STEP * TURNS) {
         }
     }
 }
-// Where a score counts, the largest adds 1.
+// The largest score adds 1, unless no score counts.
 let factor = 1.0 / max(whole(part, local_index).y, 1.0);
 
 for (var first = 4u * lane; first < length; first += STEP * TURNS) {
@@ -50,7 +50,7 @@ for (var first = 4u * lane; first < length; first += STEP * TURNS) {
         let i = first + turn * STEP;
         var p = vec4<f32>();
         if top.y > 0.0 {
-            // NaN, of a number that is not constant.
+            // NaN, made of a number that is not constant.
             p = vec4(bitcast<f32>(0x7fc00000u | min(row, 1u)));
         } else if i < seen {
             p = s[turn];

@@ -18,15 +18,15 @@ const DIGIT: u32 = 8;
 #[derive(Clone, Debug)]
 pub struct Sort {
     keys: Tensor,
-    /// Indices, if there is none.
+    /// The payload; without one, indices.
     payload: Option<Tensor>,
     bits: u32,
     /// Larger keys count as this one.
     most: u32,
 }
 
-/// `keys`, \[n\] of u32, from the smallest up, and the indices where each stood, as u32, as
-/// `torch.sort` gives them. Equal keys keep their order.
+/// Sorts `keys`, \[n\] of u32, from the smallest up. The second output has the index at which each
+/// key stood, as u32, as `torch.sort` gives them. Equal keys keep their order.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -44,8 +44,8 @@ pub fn sort(keys: &Tensor) -> Pair<Sort> {
     Pair { kind: Sort { keys: keys.clone(), payload: None, bits: u32::BITS, most: u32::MAX } }
 }
 
-/// `keys`, \[n\] of u32, from the smallest up, and `payload`, \[n\] of u32, in the same order.
-/// Equal keys keep their order.
+/// Sorts `keys`, \[n\] of u32, from the smallest up, and brings `payload`, \[n\] of u32, into the
+/// same order. Equal keys keep their order.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -64,14 +64,14 @@ pub fn sort_by_key(keys: &Tensor, payload: &Tensor) -> Pair<Sort> {
 }
 
 impl Pair<Sort> {
-    /// How many bits of a key count, from the lowest up: 1 to 32, which is the default. The time
-    /// grows with each eight of them.
+    /// Sets how many bits of a key count, from the lowest up: 1 to 32; 32 by default. Each eight
+    /// bits take another pass.
     pub fn bits(mut self, bits: u32) -> Self {
         self.kind.bits = bits;
         self
     }
 
-    /// Lets larger keys count as this one.
+    /// Counts larger keys as `most`.
     pub(super) fn no_larger_than(mut self, most: u32) -> Self {
         self.kind.most = most;
         self.bits((u32::BITS - most.leading_zeros()).max(1))
@@ -102,9 +102,9 @@ impl Plan for Sort {
         Ok([("the sorted keys", shape.clone(), DType::U32), (second, shape, DType::U32)])
     }
 
-    /// Passes from the lowest digit up: how many keys of each digit every block has, the place of
-    /// the first of them, and a move that keeps the order. Keys and payload move in a kernel each,
-    /// so that four buffers will do.
+    /// Passes from the lowest digit up. Each pass counts the keys of each digit in every block,
+    /// finds the place of the first of them, and moves keys and payload in their order. Keys and
+    /// payload move in separate kernels, because each may bind only four buffers.
     fn steps(&self, outs: [&Tensor; 2]) -> Result<Steps> {
         let (name, context) = (self.name(), self.keys.context());
         for out in outs {
@@ -119,7 +119,7 @@ impl Plan for Sort {
         let cells = blocks as usize * (1 << DIGIT);
         let (counts, places) = (zeros(cells)?, zeros(cells)?);
         let passes = self.bits.div_ceil(DIGIT);
-        // Two passes go there and back.
+        // Memory to move to and fro: one pass moves into it, the next back.
         let room = |wanted: bool| {
             let length = if wanted { count as usize } else { 0 };
             Ok::<_, Error>([zeros(length)?, zeros(length)?])

@@ -1,5 +1,5 @@
-// The body of a sort's first kernel: how many keys of each digit a block of TURNS · SIZE has. The
-// counts of one digit lie side by side. Keys beyond `most` count as that.
+// The body of a sort's first kernel: it counts the keys of each digit in a block of TURNS · SIZE
+// keys. The counts of one digit lie side by side. Keys beyond `most` count as `most`.
 var<workgroup> own: array<atomic<u32>, 256>;
 
 let block = group;

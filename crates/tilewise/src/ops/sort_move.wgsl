@@ -1,6 +1,6 @@
-// The body of a sort's last kernels: keys, or what belongs to them, move to their places. A block
-// goes by turns of a key for each invocation. In a turn, every digit has a bit for each invocation
-// with such a key, so that the rank of a key among equals is the number of bits below its own.
+// The body of a sort's last kernels: keys, or their payload, move to their places. A block takes
+// one key for each invocation in each turn. In a turn, every digit has a bit for each invocation
+// whose key has it. The rank of a key among equal digits is the number of bits below its own.
 const WORDS = (SIZE + 31u) / 32u;
 var<workgroup> present: array<atomic<u32>, 256u * WORDS>;
 var<workgroup> next: array<u32, 256>;

@@ -1,4 +1,4 @@
-// The header of sums. Beyond `count` elements are 0.
+// The header of sums. Elements beyond `count` are 0.
 
 alias Part = f32;
 

@@ -1,4 +1,4 @@
-//! Elements of each row from places that indices name.
+//! Reading elements of each row from places that indices name.
 
 use super::layout::{Sizes, float, words};
 use super::op::{Op, sealed::Plan};
@@ -16,8 +16,8 @@ pub struct TakeAlong {
     indices: Tensor,
 }
 
-/// The elements of each row of `x`, \[m, n\], that the same row of `indices`, \[m, k\] of u32,
-/// names: `out[i, j] = x[i, indices[i, j]]`, \[m, k\]. An index beyond the row gives NaN.
+/// The elements of each row of `x`, \[m, n\], that the row of `indices`, \[m, k\] of u32, names:
+/// `out[i, j] = x[i, indices[i, j]]`, \[m, k\]. An index beyond the row gives NaN.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};

@@ -1,5 +1,5 @@
 // The body of take_along: an invocation has a block of four elements of a row of `y`. Each is the
-// element of the same row of `x` that its index names, if it is below `columns`.
+// element of the same row of `x` that its index names, if the index is below `columns`.
 let index = group * SIZE + local_index;
 let per_row = (y_shape[1] + 3u) / 4u;
 if index < blocks {

@@ -1,4 +1,4 @@
-//! The texts of the operations, and the kernels that they become.
+//! The texts of the operations, and the kernels that are made of them.
 
 use super::access::Access;
 use crate::cache::lock;
@@ -27,26 +27,26 @@ pub(super) struct Text {
     kernels: Mutex<Vec<(Form, Arc<Kernel>)>>,
 }
 
-/// How a text reaches floats.
+/// How a text reads and writes elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// By `x_get` and `y_put`, four of a row at a time.
+    /// By `x_get` and `y_put`, four elements of a row at a time.
     Fours,
-    /// Each by itself.
+    /// Each element by itself.
     Ones,
 }
 
 /// How a text changes its outputs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writes {
-    /// It writes all elements of one output, of which it needs no element later that it reads as an
-    /// input: the two may be one tensor.
+    /// It writes all elements of one output, and does not read an input's element after writing the
+    /// output's in its place: the two may be one tensor.
     InPlace,
     /// It writes all elements.
     All,
-    /// It writes some, and the rest stay.
+    /// It writes some elements, and the rest stay.
     Some,
-    /// It changes some by atomics, and the rest stay.
+    /// It changes some elements by atomics, and the rest stay.
     Atomics,
 }
 
@@ -70,13 +70,13 @@ macro_rules! texts {
             kernels: Mutex::new(Vec::new()),
         };)*
 
-        /// All of them.
+        /// All texts.
         static TEXTS: &[&Text] = &[$(&$name),*];
     };
 }
 
-// A line each: name of the kernel, files of body and headers, inputs and outputs, how it reaches
-// and changes them.
+// One line for each: name of the kernel, files of body and headers, inputs and outputs, and how the
+// text reaches and changes them.
 texts! {
     ELEMENTWISE "elementwise" "elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"], Fours InPlace;
     SOFTMAX "softmax" "softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask"] => ["y"], Fours InPlace;
@@ -100,7 +100,7 @@ texts! {
     SORT_MOVE "sort_move" "sort_move.wgsl" [], ["keys", "places", "payload"] => ["y"], Ones All;
 }
 
-/// Kernels that FXC refuses: it finds that not all invocations meet a barrier, though all do.
+/// Kernels that FXC refuses: it wrongly finds that not all invocations meet a barrier.
 const BEYOND_FXC: [&str; 1] = ["top_k"];
 
 const FUNCTIONS: File = file!("functions.wgsl");
@@ -108,20 +108,21 @@ const SCORES: File = file!("scores.wgsl");
 const BLOCKS: File = file!("blocks.wgsl");
 const ROW: File = file!("row.wgsl");
 const ROUTER: File = file!("router.wgsl");
-/// Headers that reductions differ by.
+/// Headers by which reductions differ.
 pub(super) const SUM: File = file!("sum.wgsl");
 pub(super) const LARGEST: File = file!("largest.wgsl");
 
-/// The number of the workgroup, which every body begins with, on the first line of its file.
+/// The text with the workgroup's number, with which every body begins. It goes on the first line of
+/// the body's file, which keeps the numbers of lines.
 const GROUP: &str = "let group = workgroup_id.y * num_workgroups.x + workgroup_id.x; ";
 
-/// Every file.
+/// All files.
 pub(super) fn files() -> impl Iterator<Item = File> {
     let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
     TEXTS.iter().map(|text| text.body).chain(headers)
 }
 
-/// The addition of an operation to a text: a header, and a function that no other operation has.
+/// The addition of an operation to a text: a header, and a function of its own.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) header: Option<File>,
@@ -131,31 +132,31 @@ pub(super) struct Function {
 impl Function {
     pub(super) const NONE: Function = Function { header: None, text: "" };
 
-    /// A function alone.
+    /// A function without a header.
     pub(super) const fn new(text: &'static str) -> Self {
         Function { header: None, text }
     }
 }
 
-/// All of tensors on which a kernel depends.
+/// The properties of function and tensors on which a kernel depends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Form {
     function: Function,
-    /// Where each input is read.
+    /// From where each input is read.
     inputs: [Place; 4],
     /// How the first output is written.
     output: Access,
-    /// Whether elements are integers while they are computed with.
+    /// Whether elements are integers during the computation.
     integers: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// It is bound by its name.
+    /// The input is bound by its name.
     Own(Access),
-    /// It is the output.
+    /// The input is the output, and is read there.
     Output,
-    /// There is none.
+    /// The input is absent.
     Absent,
 }
 
@@ -166,13 +167,13 @@ pub struct Step {
     pub call: Call,
 }
 
-/// Few steps make an operation.
+/// The steps of an operation, of which most have one.
 pub(super) type Steps = SmallVec<[Step; 1]>;
 
 impl Text {
-    /// The call of the kernel for these inputs, absent ones among them, and these outputs, laid out
-    /// as the text walks through them. A text that computes in place reads an input that is the
-    /// output there.
+    /// The step for these inputs, some of which may be absent, and these outputs. They must be laid
+    /// out as the text walks through them. If a text computes in place, an input that is the output
+    /// is read there.
     pub(super) fn step(
         &'static self,
         operation: &str,
@@ -225,7 +226,7 @@ impl Text {
         }
     }
 
-    /// The kernel of these texts of files.
+    /// The kernel of a form; `text` gives the texts of files.
     fn made_of(&self, form: &Form, text: impl Fn(File) -> String) -> Kernel {
         let Form { function, inputs, output, integers } = form;
         let own = function.header.iter().chain(self.headers).map(|&file| text(file));
@@ -243,7 +244,7 @@ impl Text {
                 Place::Absent => {}
             }
         }
-        // The text reads nothing of an absent input, and must be valid.
+        // The text does not read an absent input, but must be valid: another name stands for it.
         let present = bound.first().map_or(self.outputs[0], |(name, _)| name);
         for (&name, place) in self.inputs.iter().zip(inputs) {
             if *place == Place::Absent {
@@ -278,7 +279,7 @@ impl Text {
 }
 
 impl Step {
-    /// Names of the tensors that it binds, and bytes.
+    /// Names and bytes of the tensors that the step binds.
     pub(super) fn bound(&self) -> impl Iterator<Item = (&'static str, Result<u64>)> {
         let Step { text, form, call } = self;
         let own = text.inputs.iter().zip(&form.inputs);
@@ -286,7 +287,7 @@ impl Step {
         own.chain(text.outputs.iter().copied()).zip(call.bound())
     }
 
-    /// The kernel, made when it is met for the first time.
+    /// The kernel, made on the first call.
     pub(super) fn kernel(&self) -> Arc<Kernel> {
         let mut kernels = lock(&self.text.kernels);
         if let Some((_, kernel)) = kernels.iter().find(|(own, _)| *own == self.form) {
@@ -297,13 +298,13 @@ impl Step {
         kernel
     }
 
-    /// The kernel of these texts of files.
+    /// The kernel of this step; `text` gives the texts of files.
     pub(super) fn made_of(&self, text: impl Fn(File) -> String) -> Kernel {
         self.text.made_of(&self.form, text)
     }
 }
 
-/// `Aliased` for an input that lies partly in the output.
+/// `Aliased` for an input that overlaps the output.
 pub(super) fn apart(
     operation: &str,
     name: &'static str,

@@ -1,6 +1,6 @@
-// The body of top_k: LANES invocations share a row, a workgroup has ROWS of them; `rows` is how
-// many there are. In each turn every invocation offers the largest of its elements that was not
-// taken; it looks for another one when its own is taken.
+// The body of top_k: LANES invocations share a row, and a workgroup has ROWS of the `rows` rows. In
+// each turn every invocation offers the largest of its elements that was not taken. It looks for
+// another one when its own is taken.
 let lane = lane_of(local_index);
 let row = group * ROWS + row_of(local_index);
 let last = x_ndim - 1u;

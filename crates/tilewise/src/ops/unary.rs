@@ -19,10 +19,10 @@ macro_rules! unary {
         }
 
         impl Unary {
-            /// All there are.
+            /// All functions.
             pub const ALL: &[Unary] = &[$(Unary::$name),*];
 
-            /// Its name.
+            /// The function's name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Unary::$name => $title,)*
@@ -45,9 +45,8 @@ macro_rules! unary {
                 function(x)
             }
 
-            /// By how much the f32 result may differ at x, before its rounding to the output's
-            /// type; apart from results below 2⁻¹²⁶, which may be 0. Infinite where the function
-            /// is not defined.
+            /// How far the f32 result may be off at x, before its rounding to the output's type.
+            /// Results below 2⁻¹²⁶ may also be 0. Infinite if the function is not defined at x.
             pub fn error(self, x: f64) -> f64 {
                 let function: fn(f64, f64) -> f64 = match self {
                     $(Unary::$name => $error,)*
@@ -60,8 +59,8 @@ macro_rules! unary {
     };
 }
 
-// A line each: name, WGSL of four numbers x, the function in f64, and the error at x, where the
-// function is y, by the accuracies of the WGSL specification.
+// One line for each: name, WGSL of four numbers x, the function in f64, and the error at x, where
+// the function is y, by the accuracies of the WGSL specification.
 unary! {
     /// −x.
     Neg "neg" "-x" |x| -x, |_, _| 0.0;
@@ -114,19 +113,19 @@ fn within(defined: bool, error: f64) -> f64 {
     if defined { error } else { f64::INFINITY }
 }
 
-/// Relative error of a logistic function by that of its exponential, which vanishes for large x.
+/// The relative error of a logistic function that its exponential causes; it vanishes for large x.
 pub(super) fn exponential(x: f64) -> f64 {
     let x = x.clamp(-700.0, 700.0);
     (3.0 + 2.0 * x.abs()) * ULP / (1.0 + x.exp())
 }
 
-/// 2⁻¹¹ within ±π, and the error of the way there.
+/// The error of sine and cosine: 2⁻¹¹ within ±π, and the error of the reduction to ±π.
 fn periodic(x: f64) -> f64 {
     within(x.abs() <= 65536.0, 1.0 / 2048.0 + x.abs() * 2.0 * ULP)
 }
 
-/// A function of each element, by its name in a table; some have functions of their own here, such
-/// as [`exp`]. [`Unary::error`] has the errors.
+/// Applies a function to each element. Some functions have a shorter form in this module, such as
+/// [`exp`]. [`Unary::error`] has the errors.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};

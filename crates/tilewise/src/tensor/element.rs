@@ -4,7 +4,7 @@ use tilewise_core::DType;
 
 /// A Rust type that a tensor can hold.
 pub trait Element: bytemuck::Pod + sealed::Sealed {
-    /// Its dtype.
+    /// The dtype of a tensor of this type.
     const DTYPE: DType;
 }
 

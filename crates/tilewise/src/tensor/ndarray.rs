@@ -7,8 +7,8 @@ use ndarray::{ArrayD, ArrayRef, Dimension, IxDyn};
 use tilewise_core::{Error, Result};
 
 impl Tensor {
-    /// A new tensor with a copy of an array or a view of one, of any layout: row-major, in the
-    /// array's order. Needs the feature `ndarray`.
+    /// A new tensor with a copy of an array, or of a view of one, in any layout. The tensor is
+    /// row-major, in the array's order. Needs the feature `ndarray`.
     ///
     /// ```
     /// use ndarray::array;
@@ -39,8 +39,9 @@ impl Tensor {
         }
     }
 
-    /// The elements as an array of the tensor's shape, row-major in the view's order. Never blocks.
-    /// `into_dimensionality` of ndarray makes an `Array2` of it. Needs the feature `ndarray`.
+    /// Reads the elements as an array of the tensor's shape, row-major in the view's order. Never
+    /// blocks. ndarray's `into_dimensionality` turns it into an `Array2` and the like. Needs the
+    /// feature `ndarray`.
     ///
     /// # Errors
     /// As [`read`](Self::read); `Overflow` for a shape that no array has.

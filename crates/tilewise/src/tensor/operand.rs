@@ -55,7 +55,8 @@ impl Tensor {
         self.shape.last().is_none_or(|size| *size <= 1) || self.strides.last() == Some(&1)
     }
 
-    /// Size and stride of the two dimensions before the last `inner`; 1 where there are none.
+    /// Size and stride of the two dimensions before the last `inner`; a missing dimension has size
+    /// 1.
     pub(crate) fn batch(&self, inner: usize) -> [(usize, usize); 2] {
         [2, 1].map(|before| match self.shape.len().checked_sub(inner + before) {
             Some(axis) => (self.shape[axis], self.strides[axis]),
@@ -63,7 +64,7 @@ impl Tensor {
         })
     }
 
-    /// Entries, rows and columns of a table, whose entries have one stride, and that stride.
+    /// Entries, rows and columns of a table, and the one stride that its entries must have.
     pub(crate) fn table(&self, name: &str) -> Result<([usize; 3], u64)> {
         let [rows, cols] = self.rows_and_columns(name)?;
         let [(outer, far), (inner, near)] = self.batch(2);
@@ -114,8 +115,8 @@ impl Tensor {
         self.bound(false, ld, entries)
     }
 
-    /// Bindings start at a multiple of the device's alignment; the operand's offset makes up for
-    /// the rest.
+    /// The operand, and the binding of its storage. The binding starts at a multiple of the
+    /// device's alignment; the operand's offset makes up for the rest.
     fn bound(&self, transposed: bool, ld: u64, entries: [u64; 4]) -> (Operand, Bound<'_>) {
         let size = self.dtype.bytes();
         let base = match &self.storage {
@@ -151,7 +152,7 @@ impl Tensor {
         start + self.offset as u64 * self.dtype.bytes()
     }
 
-    /// The words of its buffer in which elements lie or between which they do, in bytes.
+    /// The bytes of its buffer from the first to the last element, in whole words.
     pub(crate) fn span(&self) -> Result<Range<u64>> {
         let first = self.first();
         Ok(match self.extent()? {
@@ -160,11 +161,11 @@ impl Tensor {
         })
     }
 
-    /// Whether an operand lies in the buffer of this output, beside it; of one that is no tensor
-    /// no bytes are known.
+    /// Whether an operand lies in the buffer of this output, beside it. In that buffer an operand
+    /// without a `tensor` counts as overlapping, because its bytes are not known.
     ///
     /// # Errors
-    /// `Aliased` where they overlap.
+    /// `Aliased` if they overlap.
     pub(crate) fn lies_beside(
         &self,
         operand: &'static str,
@@ -188,7 +189,7 @@ impl Tensor {
         aliased(format!("{shared}: give another output, as run() does{also}"))
     }
 
-    /// The buffer and the byte of it at which the first element lies, of device storage.
+    /// The buffer, and the byte of it at which the first element lies; none for host storage.
     pub(crate) fn place(&self) -> Option<(&SharedBuffer, u64)> {
         match &self.storage {
             Storage::Gpu { buffer, start } => {
@@ -198,8 +199,8 @@ impl Tensor {
         }
     }
 
-    /// The bytes that two views share, in words, if there are any: from the first word of a view to
-    /// its last.
+    /// Text about the bytes that two views share, if they share any. A view counts from its first
+    /// word to its last.
     pub(crate) fn shares_bytes(&self, other: &Tensor) -> Result<Option<String>> {
         if !self.storage.shares(&other.storage) {
             return Ok(None);
@@ -217,8 +218,8 @@ impl Tensor {
 /// Views that custom kernels bind.
 #[cfg(feature = "custom-kernels")]
 impl Tensor {
-    /// The words around a view, from where they can be bound to the end of the last element, and
-    /// the place of the first element in them.
+    /// The words around a view, and the place of its first element in them. The words begin where a
+    /// binding can begin, and end with the view's last element.
     pub(crate) fn words(&self) -> Result<(Tensor, u64)> {
         let size = self.dtype.bytes();
         let (storage, first, alignment) = match &self.storage {
@@ -260,8 +261,9 @@ impl Tensor {
             && self.strides == other.strides
     }
 
-    /// Whether an element may lie where another one lies: along the axes from the shortest stride
-    /// on, each step must pass all that came before. So interleaved elements count as overlapping.
+    /// Whether two elements may share a place. Taking the axes from the shortest stride on, each
+    /// stride must pass all elements of the axes before it. Interleaved elements therefore count as
+    /// overlapping.
     pub(crate) fn overlaps_itself(&self) -> bool {
         if self.is_contiguous() {
             return false;

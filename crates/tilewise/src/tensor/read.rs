@@ -1,4 +1,4 @@
-//! Elements, read back.
+//! Reading elements back.
 
 use super::{Element, Tensor};
 use crate::memory;
@@ -18,8 +18,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Misuse` when `T` is not the tensor's dtype, or a buffer of the caller's lacks `COPY_SRC`;
-    /// `Overflow`, `OutOfMemory`, `Device`, `DeviceLost`.
+    /// `Misuse` when `T` is not the tensor's dtype, or a given buffer lacks `COPY_SRC`; `Overflow`,
+    /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub async fn read<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
             return Err(Error::Misuse(format!(
@@ -45,8 +45,8 @@ impl Tensor {
     /// The elements as little-endian bytes, row-major in the view's order.
     ///
     /// # Errors
-    /// `Misuse` when a buffer of the caller's lacks `COPY_SRC`; `Overflow`, `OutOfMemory`,
-    /// `Device`, `DeviceLost`.
+    /// `Misuse` when a given buffer lacks `COPY_SRC`; `Overflow`, `OutOfMemory`, `Device`,
+    /// `DeviceLost`.
     pub async fn read_bytes(&self) -> Result<Vec<u8>> {
         let bytes = self.extent_bytes().await?;
         if self.is_contiguous() { Ok(bytes) } else { self.gather(&bytes) }
@@ -111,7 +111,8 @@ impl Tensor {
         pollster::block_on(self.read_bytes())
     }
 
-    /// Picks the view's elements from the storage between its first and its last.
+    /// Picks the view's elements from `bytes`, which begin with the first element and end with the
+    /// last.
     pub(crate) fn gather(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         let size = self.dtype.bytes() as usize;
         let mut out = memory::room(self.elem_count() * size)?;
@@ -121,7 +122,7 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Elements from the first one to each, row-major in the view's order.
+    /// The distance in elements from the first element to each, row-major in the view's order.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
         let mut index = vec![0usize; self.shape.len()];
         (0..self.elem_count()).map(move |_| {

@@ -8,8 +8,8 @@ use tilewise_core::{Error, Result};
 
 impl Tensor {
     /// The transpose: a view with the last two dimensions exchanged. A tensor of fewer dimensions
-    /// is its own transpose. Of a [prepared tensor](crate::PreparedTensor), the transpose of the
-    /// transpose has its copy again.
+    /// is its own transpose. The transpose of the transpose of a [prepared
+    /// tensor](crate::PreparedTensor) uses the copy again.
     #[must_use = "a view changes nothing"]
     pub fn t(&self) -> Tensor {
         let mut view = self.clone();
@@ -130,8 +130,8 @@ impl Tensor {
         Ok(view)
     }
 
-    /// The view with dimensions of size 1 repeated, by a stride of 0, and new ones before the
-    /// first: NumPy's rule. No output of products and kernels may be such a view, whose elements
+    /// The view with dimensions of size 1 repeated, by a stride of 0, and new dimensions before the
+    /// first: NumPy's rule. It cannot be the output of a product or kernel, because its elements
     /// share places.
     ///
     /// ```
@@ -164,10 +164,10 @@ impl Tensor {
         self.strided(shape, &strides)
     }
 
-    /// The view of any elements of the storage: the element at index (i, j, …) lies
-    /// `offset + i·strides[0] + j·strides[1] + …` elements behind this view's first. The view may
-    /// leave this one, but not the storage. On a GPU that ends with its buffer, which may have a
-    /// few bytes of padding.
+    /// The view of any elements of the storage: the element at index (i, j, …) lies `offset +
+    /// i·strides[0] + j·strides[1] + …` elements behind this view's first. The new view may reach
+    /// outside this view, but not outside the storage. On a GPU the storage ends with its buffer,
+    /// which may have a few bytes of padding.
     ///
     /// ```
     /// use tilewise::{Context, Tensor};
@@ -195,7 +195,8 @@ impl Tensor {
         Ok(Tensor { offset, ..view })
     }
 
-    /// The view from the same first element on, if it lies inside the storage.
+    /// The view with this shape and these strides from the first element on, if it lies inside the
+    /// storage.
     pub(super) fn strided(&self, shape: &[usize], strides: &[usize]) -> Result<Tensor> {
         if shape.len() != strides.len() {
             return Err(Error::Shape(format!(
@@ -258,7 +259,8 @@ impl Tensor {
         Ok(view)
     }
 
-    /// The view of `len` places from `start` on along one dimension, and of all along the others.
+    /// The view of `len` places from `start` on along one dimension, and of all places along the
+    /// others.
     ///
     /// ```
     /// use tilewise::{Context, Tensor};
@@ -286,7 +288,7 @@ impl Tensor {
         self.slice(&ranges)
     }
 
-    /// These elements in row-major order under another shape, as a view: dimensions are split, and
+    /// The view of the elements, in row-major order, under another shape. Dimensions are split, and
     /// joined if their strides allow it.
     ///
     /// ```
@@ -303,7 +305,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` when the number of elements differs, `Strides` where elements would have to be
+    /// `Shape` when the number of elements differs, `Strides` when elements would have to be
     /// copied.
     pub fn reshape(&self, shape: &[usize]) -> Result<Tensor> {
         if count(shape)? != self.elem_count() {
@@ -324,13 +326,14 @@ impl Tensor {
         Ok(Tensor { shape: shape.into(), strides, ..self.view() })
     }
 
-    /// The strides of the same elements under a shape with as many of them, where there are some.
+    /// The strides of the elements under another shape with equally many; none if no strides fit.
     fn strides_as(&self, shape: &[usize]) -> Option<Sizes> {
         let mut strides = packed(shape);
         if self.is_contiguous() {
             return Some(strides);
         }
-        // From the last dimension on: as many elements as lie at one stride are split anew.
+        // From the last dimension on, join dimensions at one stride into a run, and split the run
+        // by the new shape.
         let mut axis = shape.len();
         let mut own = self.shape.iter().zip(&self.strides).rev().filter(|(size, _)| **size != 1);
         let mut next = own.next();
@@ -358,7 +361,7 @@ impl Tensor {
         Some(strides)
     }
 
-    /// All of it, without its copy.
+    /// The whole tensor, without its packed copy.
     pub(crate) fn view(&self) -> Tensor {
         Tensor { copy: None, turned: false, ..self.clone() }
     }

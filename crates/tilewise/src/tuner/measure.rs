@@ -11,7 +11,7 @@ use tilewise_core::plan::{Binding, Forced, Plan};
 use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, DeviceClass, Error, Format, Operand, Problem, Result, convert};
 
-/// A kernel whose first time is so many times the best is not timed again.
+/// A kernel whose first time is more than this many times the best is not timed again.
 const HOPELESS: f64 = 3.0;
 /// Timed rounds; each times every kernel once, so that a clock that drifts is fair to all.
 const ROUNDS: usize = 7;
@@ -20,14 +20,14 @@ const SAMPLE: f64 = 5e-3;
 /// Products in one sample at most.
 const MOST_REPETITIONS: f64 = 200.0;
 /// Seconds of GPU time before the first sample. An idle chip lowers its clock, and some take long
-/// to raise it; a software adapter has none.
+/// to raise it. A software adapter needs no warm-up.
 const WARM_UP: f64 = 0.5;
 /// Operands are rotated among sets that together exceed any cache by far.
 const ROTATED_BYTES: f64 = 256e6;
 const MOST_SETS: usize = 16;
 /// Offsets are kept modulo this and the block of a format.
 const ALIGNMENT: u64 = 64;
-/// Random elements that are repeated.
+/// Random elements of an operand, which are repeated to fill it.
 const SAMPLE_ELEMENTS: usize = 1 << 18;
 
 /// The results.
@@ -47,7 +47,7 @@ struct Contender {
 }
 
 impl Contender {
-    /// Plans and compiles it.
+    /// Plans and compiles a contender.
     fn new(context: &Context, problem: &Problem, forced: Option<Forced>) -> Result<Self> {
         let (plan, compiled) = context
             .ready(context.gpu_backend()?, || context.plan_with(problem, forced.as_ref()))?;
@@ -98,7 +98,7 @@ pub(super) async fn measure(context: &Context, problem: &Problem) -> Result<Meas
             continue;
         }
         let contender = match Contender::new(context, &problem, Some(named(&choice))) {
-            // MSL that the device refuses is no choice.
+            // A kernel in MSL that the device refuses is no choice.
             Err(Error::NoKernel(why)) => {
                 log::debug!("{choice} is not tried: {why}");
                 continue;
@@ -106,15 +106,15 @@ pub(super) async fn measure(context: &Context, problem: &Problem) -> Result<Meas
             contender => contender?,
         };
         limit = limit.min(HOPELESS_ESTIMATE * choice.cost);
-        // The planner's own choice is among them, unless it peels edges off.
+        // The planner's own choice is among the choices, unless it peels edges off.
         if contenders.iter().all(|other| other.plan.passes != contender.plan.passes) {
             contenders.push(contender);
         }
     }
     let trials = time_all(context, &problem, &mut contenders).await?;
     let best = contenders.iter().min_by(|a, b| a.median().total_cmp(&b.median()));
-    // The planner knows each problem of the class, so that a winner must be faster by more than the
-    // noise.
+    // The planner chooses for each problem of the class anew, so a winner must be faster by more
+    // than the noise.
     let faster = best.filter(|best| best.median() < contenders[0].fastest());
     Ok(Measured { winner: faster.and_then(|best| best.forced.clone()), trials, untried })
 }
@@ -170,8 +170,8 @@ fn repetitions(once: f64) -> usize {
     (SAMPLE / once).clamp(1.0, MOST_REPETITIONS) as usize
 }
 
-/// This problem at the start of its storage, with factors under which an output stays finite that
-/// is computed again and again.
+/// The problem with its operands at the start of their storage, and with factors that keep the
+/// output finite when it is computed again and again.
 fn compact(problem: &Problem) -> Problem {
     let mut own = *problem;
     let move_up = |operand: &mut Operand| {
@@ -235,8 +235,8 @@ fn operands(context: &Context, problem: &Problem, contenders: &[Contender]) -> R
     (0..sets).map(set).collect()
 }
 
-/// Random contents of an operand, to be repeated: never zeros, which take less power, and nothing
-/// that overflows. Groups are of equal size.
+/// Random contents of an operand, to be repeated. They are not all zeros, which would take less
+/// power, and nothing overflows. Groups are of equal size.
 fn contents(problem: &Problem, role: Role) -> Vec<u8> {
     let random = |format: Format| {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -246,7 +246,7 @@ fn contents(problem: &Problem, role: Role) -> Vec<u8> {
             state ^= state << 17;
             (state >> 32) as u32
         };
-        // One more than a power of two, so that rows differ when these contents are repeated.
+        // One block more than a power of two makes rows differ when these contents are repeated.
         let blocks = SAMPLE_ELEMENTS / format.block() as usize + 1;
         match format {
             Format::Dense(dtype) => {
@@ -267,7 +267,7 @@ fn contents(problem: &Problem, role: Role) -> Vec<u8> {
         Role::Bias => epilogue.bias.map_or(Vec::new(), |bias| random(bias.operand.format)),
         Role::Residual => epilogue.residual.map_or(Vec::new(), |residual| random(residual.format)),
         Role::RowIndex => {
-            // The rows of tokens are scattered over a matrix in this way; 7919 is prime.
+            // These indices scatter over the matrix as the rows of tokens do; 7919 is prime.
             let rows = problem.stored_rows().max(1);
             let indices = (0..problem.indices().unwrap_or(0)).map(|i| (i * 7919 % rows) as u32);
             indices.flat_map(u32::to_le_bytes).collect()

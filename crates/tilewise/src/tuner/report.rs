@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use tilewise_core::plan::Forced;
 
-/// Kernels whose estimate is beyond so many times the best are not tried.
+/// Kernels whose estimate is more than this many times the best are not tried.
 pub(super) const HOPELESS_ESTIMATE: f64 = 20.0;
 
 /// The time of one way to compute a problem.

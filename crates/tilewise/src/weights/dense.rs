@@ -10,8 +10,7 @@ use tilewise_files::{Npy, Scalar};
 
 impl Tensor {
     /// Loads a dense tensor from a `.safetensors` file or a sharded model, by its name and in its
-    /// type. The whole file is read; for several tensors of it, or a large one, open
-    /// [`Weights`].
+    /// type. The whole file is read; for several tensors, or a large file, open [`Weights`].
     ///
     /// ```no_run
     /// # fn main() -> tilewise::Result<()> {
@@ -31,8 +30,8 @@ impl Tensor {
         weights.dense(name)
     }
 
-    /// Loads the array of an `.npy` file, in its type and shape; f64 is rounded to f32. Files of
-    /// numpy in either order of bytes and of dimensions will do.
+    /// Loads the array of an `.npy` file, in its type and shape; f64 is rounded to f32. Either
+    /// order of bytes, and either order of dimensions, will do.
     ///
     /// ```no_run
     /// # fn main() -> tilewise::Result<()> {
@@ -44,7 +43,8 @@ impl Tensor {
     ///
     /// # Errors
     /// `File` for a file that cannot be read, `Malformed` for one that is no `.npy` file or has
-    /// other elements, `Unsupported` for integers of 64 bits; those of [`upload`](Self::upload).
+    /// other elements, `Unsupported` for integers of 64 bits; otherwise as
+    /// [`upload`](Self::upload).
     pub fn from_npy(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let refused = |why: std::io::Error| Error::file(format!("{}: {why}", path.display()), why);

@@ -1,4 +1,4 @@
-//! Problem classes: what decides which kernel is the fastest, and no more, so that one measurement
+//! Problem classes. A class keeps only what decides which kernel is the fastest, so one measurement
 //! serves many problems.
 
 use tilewise_core::plan::check;
@@ -6,25 +6,25 @@ use tilewise_core::{Caps, DType, Operand, Problem, Result};
 
 /// The class of a problem, in words: `f32/8 f32/8 f32/8 NN 4096x4096x4096 batch 1`. It keeps
 ///
-/// - the formats of A, B and C, each with the largest power of two up to 8 that divides offset,
-///   strides and row length, on which vector loads and stores depend, and with `*` where one entry
+/// - the formats of A, B and C. Each has the largest power of two up to 8 that divides offset,
+///   strides and row length, because vector loads and stores depend on it, and a `*` if one entry
 ///   serves a whole batch;
 /// - the layout;
-/// - M, N and K up to 32 as they are, because between a vector and a matrix every row counts; above
-///   that to the next quarter of an octave, a step of at most a quarter, which changes neither the
-///   number of waves nor the share of wasted tiles by much. M and N beyond that say whether 64,
-///   which most tiles are multiples of, divides them, or leaves an `edge` of up to 8, which the
-///   planner may peel off, or a larger `rest`;
+/// - M, N and K. Up to 32 they stay as they are, because between a vector and a matrix every row
+///   counts. Larger sizes are rounded up to the next quarter of an octave: a step of at most a
+///   quarter changes neither the number of waves nor the share of wasted tiles by much. Such M and
+///   N also say whether they are multiples of 64, as most tiles are, or leave an `edge` of up to 8,
+///   which the planner may peel off, or a larger `rest`;
 /// - the number of batch entries or groups, bucketed in the same way;
-/// - whether sums may be f16, or f32 operands split in two f16 terms, and in how long chains, or
-///   activations taken in fewer bytes;
+/// - the precision, if it permits sums in f16, f32 operands split in two f16 terms (in chains of
+///   the permitted length), or activations in fewer bytes;
 /// - whether matrix units may be used, because winners found without them say nothing about a
 ///   context with them.
 ///
 /// The epilogue is left out: it costs every kernel about the same.
 ///
 /// # Errors
-/// Those of a problem that cannot be computed at all.
+/// As [`check`], for a problem that cannot be computed at all.
 pub(crate) fn class(problem: &Problem, caps: &Caps) -> Result<String> {
     let problem = check(problem)?;
     let Problem { m, n, k, batch, a, b, c, .. } = problem;
@@ -60,7 +60,7 @@ fn operand(operand: &Operand, [rows, cols]: [u64; 2], entries: u64) -> String {
     format!("{}/{alignment}{shared}", operand.format)
 }
 
-/// Up to which size every one is its own class.
+/// Each size up to this one is a class of its own.
 const EXACT: u64 = 32;
 
 /// The size itself if small, else the next of four per octave.
@@ -68,7 +68,7 @@ fn bucket(size: u64) -> u64 {
     if size <= EXACT { size } else { size.next_multiple_of(1 << ((size - 1).ilog2() - 2)) }
 }
 
-/// The bucket of a size that is cut into tiles, and what tiles leave over.
+/// The bucket of a size that is cut into tiles, and a word for what tiles leave over.
 fn tiled(size: u64) -> String {
     let rest = match size % 64 {
         _ if size <= EXACT => "",

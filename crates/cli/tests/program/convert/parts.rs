@@ -38,7 +38,7 @@ fn parts_of_a_model() {
         "convert model.safetensors new.safetensors --format mxfp4 --only norm",
         &["not selected"],
     );
-    // Also where the others are in the format already: of this model, all but one.
+    // Nor is a model copied if its other tensors are in the format already: here all except one.
     for options in [
         "--only exact",
         "--only random --except random",
@@ -73,7 +73,7 @@ fn parts_of_a_model() {
         assert!(report.contains(&format!("tensors  {converted}")), "{line}: {report}");
     }
     _ = std::fs::remove_file(bench.path("new.safetensors"));
-    // Also where a tensor is in the format already.
+    // A wrong name is refused even if a tensor is in the format already.
     for option in ["--only", "--except", "--skip"] {
         let line = format!(
             "convert out.safetensors new.safetensors --format mxfp4 {option} exact {option} typo"
@@ -157,7 +157,7 @@ fn what_cannot_be_converted_is_not_written() {
             .succeed("convert other.gguf other.safetensors --format f32")
             .contains("elements of I16")
     );
-    // A type that safetensors does not have is left out, if that is said.
+    // A tensor of a type that safetensors does not have is left out, if --skip says so.
     bench.gguf_with_type("iq2.gguf", "blk.0.q4_k.weight", 16);
     let why = "iq2.gguf: blk.0.q4_k.weight: IQ2_XXS is not read";
     let line = "convert iq2.gguf new.safetensors --format f16";

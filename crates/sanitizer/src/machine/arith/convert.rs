@@ -5,9 +5,10 @@ use super::lane::{Lane, map1};
 use super::{In, Out};
 use crate::program::Ty;
 
-/// `out = to(a)` by value, as WGSL. A float becomes the integer nearest to its truncation among
-/// those that the float type holds too: `i32(1e20f)` is 2147483520, NaN is 0. To floats is to
-/// nearest, ties to even; integers to integers wrap; to bool is "not zero"; of bool is 0 or 1.
+/// `out = to(a)` by value, as in WGSL. A float becomes the integer nearest to its truncation, among
+/// the integers that the float type holds, too: `i32(1e20f)` is 2147483520, and NaN becomes 0.
+/// Conversions to floats round to nearest, ties to even. Integers wrap when they become other
+/// integers. A bool is "not zero", and becomes 0 or 1.
 pub(crate) fn convert(from: Ty, to: Ty, out: Out<'_>, a: In<'_>) {
     match from {
         Ty::Bool => convert_from::<bool>(to, out, a),
@@ -60,8 +61,8 @@ macro_rules! from_integer {
                 not_zero(self)
             }
 
-            /// Not a second rounding that matters: integers that f32 does not hold are infinite in
-            /// f16.
+            /// Rounding by way of f32 changes no result: integers that f32 does not hold are
+            /// infinite in f16.
             #[inline]
             fn half(self) -> Half {
                 Half($number(self) as f32)
@@ -87,7 +88,8 @@ from_integer! {
     u64, u64::from;
 }
 
-/// The greatest finite value is that of the type, not of the one that holds it.
+/// Conversions of floats. The greatest finite value is that of the type itself, not of the type
+/// that holds it.
 macro_rules! from_float {
     ($($type:ty, $real:ident, $number:expr, $half:expr, $digits:expr, $greatest:expr;)*) => {$(
         impl Convert for $type {

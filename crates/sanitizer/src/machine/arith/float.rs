@@ -7,7 +7,7 @@ use super::lane::{Lane, map1, map2, map3};
 use super::{In, Out, undefined};
 use crate::program::{Binary, Ternary, Ty, Unary};
 
-/// The type that arithmetic on a float type is done in.
+/// The type in which arithmetic on a float type is done.
 pub(super) trait Real:
     Copy
     + PartialOrd
@@ -19,7 +19,7 @@ pub(super) trait Real:
     + From<f32>
     + Into<f64>
 {
-    /// Rounded.
+    /// The value, rounded to this type.
     fn constant(value: f64) -> Self;
     fn abs(self) -> Self;
     fn sqrt(self) -> Self;
@@ -267,13 +267,14 @@ fn f64_2<F: Float>(out: Out<'_>, a: In<'_>, b: In<'_>, f: impl Fn(f64, f64) -> f
     map2(out, a, b, |x: F, y: F| F::from_f64(f(x.real().into(), y.real().into())));
 }
 
-/// The lesser, or the one that is a number; of equal ones (zeros of both signs) the second.
+/// The lesser value, or the number if the other is NaN. If both are equal (zeros of both signs),
+/// the second.
 #[inline]
 pub(super) fn minimum<R: Real>(a: R, b: R) -> R {
     if (a < b) | b.is_nan() { a } else { b }
 }
 
-/// The greater, as [`minimum`].
+/// The greater value, with the rules of [`minimum`].
 #[inline]
 pub(super) fn maximum<R: Real>(a: R, b: R) -> R {
     if (a > b) | b.is_nan() { a } else { b }
@@ -300,12 +301,12 @@ fn frexp(x: f64) -> (f64, i32) {
 
 /// x * 2^exponent, rounded once.
 fn ldexp(x: f64, exponent: i32) -> f64 {
-    /// 2^exponent, of a normal number.
+    /// 2^exponent, which must be a normal number.
     fn power_of_two(exponent: i32) -> f64 {
         f64::from_bits(((exponent + 1023) as u64) << 52)
     }
-    // Beyond these every finite x has become an infinity or zero. A step down leaves the last one
-    // large enough that no earlier one has rounded: only the last can reach the subnormals.
+    // Beyond these exponents every finite x has become an infinity or zero. Steps down leave the
+    // last step so large that no earlier step rounds: only the last can reach the subnormals.
     let mut exponent = exponent.clamp(-2200, 2200);
     let mut x = x;
     while exponent > 1023 {

@@ -8,8 +8,7 @@ pub(super) struct Half(pub(super) f32);
 
 narrow!(Half, |bits: u32| Half(widen(bits)), |value: Half| round(value.0));
 
-/// The value of an f16, given by its bits. Without branches, so that loops over it become vector
-/// code.
+/// The value of an f16, given by its bits. It has no branches: loops over it become vector code.
 #[inline]
 pub(super) fn widen(bits: u32) -> f32 {
     let magnitude = (bits & 0x7fff) << 13;
@@ -24,7 +23,7 @@ pub(super) fn widen(bits: u32) -> f32 {
 pub(super) fn round(value: f32) -> u32 {
     let bits = value.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // Half a unit in the last place, less one where the last bit kept is even; 112 is the
+    // Adds half a unit in the last place, less one if the last kept bit is even. 112 is the
     // difference of the exponents' biases.
     let normal =
         magnitude.wrapping_sub((112 << 23) - 0xfff).wrapping_add(magnitude >> 13 & 1) >> 13;
@@ -37,13 +36,14 @@ pub(super) fn round(value: f32) -> u32 {
     result | bits >> 16 & 0x8000
 }
 
-/// Makes of a value rounded to nearest one rounded to odd: of the two neighbours of an inexact
-/// result the one with an odd last bit. Rounding that to a format with at least two bits fewer
-/// gives the same as rounding the exact value: Boldo and Melquiond, "Emulation of FMA and correctly
+/// Turns a value rounded to nearest into one rounded to odd: of the two neighbours of an inexact
+/// result, the one with an odd last bit. Rounding it to a format with at least two bits fewer gives
+/// the same as rounding the exact value: Boldo and Melquiond, "Emulation of FMA and correctly
 /// rounded sums: proved algorithms using rounding to odd", 2008.
 macro_rules! round_to_odd {
     ($name:ident, $sum:ident, $float:ty, $bits:ty) => {
-        /// `above` and `below` say on which side of `value` the exact one lies.
+        /// The value rounded to odd; `above` and `below` say on which side of `value` the exact
+        /// value lies.
         #[inline]
         fn $name(value: $float, above: bool, below: bool) -> $float {
             let bits = value.to_bits();
@@ -54,8 +54,8 @@ macro_rules! round_to_odd {
             <$float>::from_bits(bits.wrapping_add(away & even).wrapping_sub(toward & even))
         }
 
-        /// a + b rounded to odd; the error is Knuth's two-sum, NaN (on no side) where the sum is
-        /// not finite.
+        /// a + b rounded to odd. The error is that of Knuth's two-sum. It is NaN, on no side, if
+        /// the sum is not finite.
         #[inline]
         fn $sum(a: $float, b: $float) -> $float {
             let sum = a + b;
@@ -69,7 +69,7 @@ round_to_odd!(odd_f32, sum_to_odd_f32, f32, u32);
 round_to_odd!(odd_f64, sum_to_odd_f64, f64, u64);
 
 impl Half {
-    /// Rounded from f64 so that the rounding to f16 on writing remains the only one.
+    /// Rounds an f64 to odd, so that the rounding to f16 on writing remains the only one.
     #[inline]
     pub(super) fn from_f64(value: f64) -> Half {
         let near = value as f32;

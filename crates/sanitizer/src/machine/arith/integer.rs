@@ -1,4 +1,4 @@
-//! Functions of integers: wrapping, and total where C's are not.
+//! Functions of integers. They wrap, and are defined for all arguments, unlike C's.
 
 use super::lane::{Lane, map1, map2, map3};
 use super::{In, Out, undefined};
@@ -22,11 +22,11 @@ pub(super) trait Integer: Lane + Ord {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
-    /// Modulo the width.
+    /// Shifts left by `by` modulo the width.
     fn shl(self, by: u32) -> Self;
-    /// Modulo the width; of signed ones arithmetic.
+    /// Shifts right by `by` modulo the width, arithmetically for signed types.
     fn shr(self, by: u32) -> Self;
-    /// Modulo the width, filled with zeros.
+    /// Shifts right by `by` modulo the width, filling with zeros.
     fn logical_shr(self, by: u32) -> Self;
     fn count_ones(self) -> u32;
     fn leading_zeros(self) -> u32;
@@ -182,7 +182,7 @@ pub(super) fn ternary<I: Integer>(
     c: In<'_>,
 ) {
     match f {
-        // Not Ord::clamp, which panics where low > high.
+        // Not Ord::clamp, which panics if low > high.
         Ternary::Clamp => map3(out, a, b, c, |x: I, low: I, high: I| x.max(low).min(high)),
         Ternary::ExtractBits => map3(out, a, b, c, extract_bits::<I>),
         Ternary::Fma | Ternary::Mix | Ternary::SmoothStep | Ternary::Select => undefined(f, ty),
@@ -211,7 +211,7 @@ pub(super) fn insert_bits<I: Integer>(
     );
 }
 
-/// The highest bit set, for signed types the highest that differs from the sign; -1 where there is
+/// The highest set bit; for signed types the highest bit that differs from the sign. -1 if there is
 /// none.
 #[inline]
 fn first_leading_bit<I: Integer>(x: I) -> I {

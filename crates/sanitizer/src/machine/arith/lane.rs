@@ -8,7 +8,7 @@ pub(super) trait Lane: Copy {
     fn write(out: Out<'_>, values: impl Iterator<Item = Self>);
 }
 
-/// Types of one register: from and to its 32 bits.
+/// Implements [`Lane`] for types of one register, by conversions from and to its 32 bits.
 macro_rules! narrow {
     ($type:ty, $from:expr, $to:expr) => {
         impl $crate::machine::arith::lane::Lane for $type {
@@ -36,7 +36,7 @@ narrow!(i32, |bits: u32| bits as i32, |value: i32| value as u32);
 narrow!(u32, |bits: u32| bits, |value: u32| value);
 narrow!(f32, f32::from_bits, f32::to_bits);
 
-/// Types of two registers: from and to their 64 bits.
+/// Implements [`Lane`] for types of two registers, by conversions from and to their 64 bits.
 macro_rules! wide {
     ($type:ty, $from:expr, $to:expr) => {
         impl Lane for $type {

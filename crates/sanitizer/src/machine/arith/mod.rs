@@ -4,7 +4,7 @@
 //! which the compiler turns into vector code. f32 addition, subtraction, multiplication, division,
 //! square root and fma are IEEE's, rounded once to nearest, and keep subnormals. f16 is computed in
 //! f32 and rounded once. Functions that devices only approximate (exp, sin, pow, ...) are computed
-//! in f64 and rounded, so they are the true values but for the rarest double roundings; devices
+//! in f64 and rounded: they give the true values except for very rare double roundings. Devices
 //! differ from them within WGSL's bounds.
 
 mod convert;
@@ -48,7 +48,7 @@ pub(crate) fn unary(f: Unary, ty: Ty, out: Out<'_>, a: In<'_>) {
     }
 }
 
-/// `out = f(a, b)`, both of `ty` but where `f` says otherwise.
+/// `out = f(a, b)`, both of `ty` unless `f` says otherwise.
 pub(crate) fn binary(f: Binary, ty: Ty, out: Out<'_>, a: In<'_>, b: In<'_>) {
     match ty {
         Ty::Bool => match f {
@@ -70,7 +70,7 @@ pub(crate) fn binary(f: Binary, ty: Ty, out: Out<'_>, a: In<'_>, b: In<'_>) {
     }
 }
 
-/// `out = f(a, b, c)`, all of `ty` but where `f` says otherwise.
+/// `out = f(a, b, c)`, all of `ty` unless `f` says otherwise.
 pub(crate) fn ternary(f: Ternary, ty: Ty, out: Out<'_>, a: In<'_>, b: In<'_>, c: In<'_>) {
     if f == Ternary::Select {
         return select(ty, out, a, b, c[0]);
@@ -110,7 +110,7 @@ pub(crate) fn insert_bits(
     }
 }
 
-/// [`binary`] of one lane, for atomics and reductions; values are raw bits, as in registers.
+/// Like [`binary`], for one lane, for atomics and reductions. Values are raw bits, as in registers.
 pub(crate) fn scalar(f: Binary, ty: Ty, a: u64, b: u64) -> u64 {
     let split = |x: u64| [[x as u32], [(x >> 32) as u32]];
     let (a, b, mut out) = (split(a), split(b), split(0));
@@ -119,7 +119,7 @@ pub(crate) fn scalar(f: Binary, ty: Ty, a: u64, b: u64) -> u64 {
     u64::from(out[0][0]) | u64::from(out[1][0]) << 32
 }
 
-/// Moves bits and nothing else, so that it is one loop for all types.
+/// Selects by moving bits, in one loop for all types.
 fn select(ty: Ty, out: Out<'_>, reject: In<'_>, accept: In<'_>, condition: &[u32]) {
     let planes = out.into_iter().zip(reject).zip(accept).take(ty.planes() as usize);
     for ((out, reject), accept) in planes {
@@ -134,8 +134,8 @@ fn select(ty: Ty, out: Out<'_>, reject: In<'_>, accept: In<'_>, condition: &[u32
     }
 }
 
-/// For functions that WGSL does not have for a type: validation refuses them, so that none reaches
-/// the machine.
+/// Panics for a function that WGSL does not have for a type. Validation refuses it, so it never
+/// reaches the machine.
 #[cold]
 fn undefined(f: impl std::fmt::Debug, ty: Ty) -> ! {
     panic!("{f:?} is not defined for {ty:?}; validated WGSL cannot ask for it")

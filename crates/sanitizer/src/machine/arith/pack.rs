@@ -4,7 +4,7 @@ use super::float::{maximum, minimum};
 use super::half;
 use crate::program::Packing;
 
-/// Results and sources are planes, in the order of a vector's components.
+/// Packs or unpacks. Results and sources are planes, in the order of a vector's components.
 pub(crate) fn pack(f: Packing, out: &mut [&mut [u32]], sources: &[&[u32]]) {
     match f {
         Packing::Pack4x8snorm => join(8, out, sources, |x| norm(x, -1.0, 127.0)),
@@ -33,7 +33,8 @@ pub(crate) fn pack(f: Packing, out: &mut [&mut [u32]], sources: &[&[u32]]) {
     }
 }
 
-/// Fields of `width` bits, the first lowest, of which `field` gives at least these low bits.
+/// Joins fields of `width` bits, the first lowest. `field` gives at least the low `width` bits of
+/// each.
 #[inline]
 fn join(width: u32, out: &mut [&mut [u32]], sources: &[&[u32]], field: impl Fn(u32) -> u32) {
     let mask = (1 << width) - 1;
@@ -67,8 +68,8 @@ fn dot(out: &mut [&mut [u32]], sources: &[&[u32]], value: impl Fn(u32) -> u32) {
     }
 }
 
-/// floor(0.5 + scale * clamp(x, low, 1)), in two's complement. In f64, where no step but the last
-/// rounds.
+/// floor(0.5 + scale * clamp(x, low, 1)), in two's complement. It is computed in f64, in which only
+/// the last step rounds.
 #[inline]
 fn norm(bits: u32, low: f32, scale: f64) -> u32 {
     let x = minimum(maximum(f32::from_bits(bits), low), 1.0);

@@ -1,11 +1,11 @@
-//! Questions that the driver answers after the call: whether it went wrong.
+//! Questions whether a call went wrong, which the driver answers after the call.
 
 use super::{Calls, Failure, Settled};
 use crate::cache::lock;
 use std::sync::Arc;
 use tilewise_core::Error;
 
-/// A question about a call that is not answered yet. If it is dropped, nothing went wrong.
+/// An unanswered question about a call. If it is dropped without an error, nothing went wrong.
 pub(in crate::gpu) struct Question {
     calls: Calls,
     about: Option<Arc<Settled>>,
@@ -13,7 +13,7 @@ pub(in crate::gpu) struct Question {
 }
 
 impl Calls {
-    /// A question about the call that runs.
+    /// Asks about the call that runs.
     pub(in crate::gpu) fn ask(&self) -> Question {
         let about = self.0.as_ref().and_then(|state| {
             let mut state = lock(state);
@@ -24,7 +24,7 @@ impl Calls {
         Question { calls: self.clone(), about, error: None }
     }
 
-    /// Gives up all answers that are to come, because the device is lost.
+    /// Settles all calls with an error, because the device is lost: no more answers will come.
     pub(in crate::gpu) fn lose(&self, error: Error) {
         let failure = Failure::new(error, true);
         self.change(|state| {
@@ -36,7 +36,7 @@ impl Calls {
 }
 
 impl Question {
-    /// Tells the error that the call has made, if it has.
+    /// Answers the question: with the error of the call, or with none.
     pub(in crate::gpu) fn answer(mut self, error: Option<Error>) {
         self.error = error;
     }

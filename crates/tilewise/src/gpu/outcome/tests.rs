@@ -1,4 +1,4 @@
-//! Errors that come later, with answers that the test gives.
+//! Tests of errors that come later, with answers that the test gives.
 
 use super::*;
 use std::sync::atomic::AtomicUsize;
@@ -25,7 +25,7 @@ fn known(calls: &Calls, outcome: &Outcome) -> Option<Result<()>> {
     }
 }
 
-/// A call that reads these bytes of one buffer, and writes those of another.
+/// A call that reads bytes of one buffer, and writes bytes of another.
 fn copy(
     calls: &Calls,
     (from, read): (&Writers, Range<u64>),
@@ -55,14 +55,14 @@ fn an_error_is_that_of_whatever_follows_from_it_and_of_nothing_else() {
     wrong.answer(Some(error("a")));
     assert_eq!(known(&calls, &other), Some(Ok(())));
     assert_eq!(known(&calls, &dependent), Some(Err(error("a"))));
-    // Now that it is known, it is an error at once.
+    // Once the failure is known, a new call fails at once.
     for (from, bytes) in [(&a, 0..1), (&a, 7..9), (&b, 0..8)] {
         assert_eq!(copy(&calls, (from, bytes), (&c, 0..8)).err(), Some(error("a")));
     }
     for (from, bytes) in [(&a, 8..16), (&b, 8..9), (&c, 0..8)] {
         assert_eq!(copy(&calls, (from, bytes), (&c, 8..9)).err(), None);
     }
-    // Until all that was written is written over.
+    // The failure stays until all of its bytes are written over.
     for (bytes, left) in [(1..8, Some(error("a"))), (0..7, Some(error("a"))), (0..8, None)] {
         write(&a, bytes).answer(None);
         assert_eq!(copy(&calls, (&a, 0..16), (&c, 0..8)).err(), left);
@@ -87,7 +87,7 @@ fn what_a_call_makes_for_others_has_an_outcome_of_its_own() {
     submitted.answer(Some(error("submitted")));
     assert_eq!(known(&calls, &pipeline), Some(Ok(())));
     assert_eq!(known(&calls, &outcome), Some(Err(error("submitted"))));
-    // The buffer is none: nothing can be written to it, and its error is the cause.
+    // Making the buffer failed: nothing can be written to it, and its error is the cause.
     let making = calls.begin();
     let none = Writers::made(making.outcome());
     let question = calls.ask();

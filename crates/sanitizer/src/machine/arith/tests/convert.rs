@@ -26,7 +26,7 @@ fn integer(ty: Ty, x: i128) -> u64 {
     }
 }
 
-/// Least and greatest.
+/// The least and the greatest number of an integer type.
 fn range(ty: Ty) -> (i128, i128) {
     let bits = ty.bits() - u32::from(ty.is_signed());
     (if ty.is_signed() { -1 << bits } else { 0 }, (1 << bits) - 1)

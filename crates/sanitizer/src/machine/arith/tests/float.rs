@@ -48,7 +48,7 @@ fn samples() -> Vec<f32> {
     EDGES.into_iter().chain(random().map(|x| f32::from_bits(x as u32)).take(200)).collect()
 }
 
-/// `f` of f32 gives what `narrow` says, of f64 what `wide` says.
+/// Checks that `f` gives the results of `narrow` for f32, and those of `wide` for f64.
 fn check1(f: Unary, narrow: impl Fn(f32) -> f32, wide: impl Fn(f64) -> f64) {
     let narrow_in = samples();
     let wide_in: Vec<f64> = narrow_in.iter().map(|&x| f64::from(x) * 1.1).collect();
@@ -120,8 +120,8 @@ fn values_known_by_hand() {
     );
 }
 
-/// Identities that tie the transcendental functions to one another, within the few units that f32
-/// arguments leave.
+/// Checks identities between transcendental functions, within the few units that f32 arguments
+/// leave.
 #[test]
 fn transcendental_functions() {
     let functions: [(Unary, Function); 16] = [
@@ -239,7 +239,7 @@ fn least_and_greatest_prefer_numbers() {
         given(Binary::Min, f32::NAN, f32::NAN).is_nan()
             && given(Binary::Max, f32::NAN, f32::NAN).is_nan()
     );
-    // Zeros of both signs are equal: the second, on every platform.
+    // Zeros of both signs are equal, so the second is given, on every platform.
     assert_eq!(given(Binary::Min, -0.0, 0.0).to_bits(), 0);
     assert_eq!(given(Binary::Max, 0.0, -0.0).to_bits(), 1 << 31);
 }

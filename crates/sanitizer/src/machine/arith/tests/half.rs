@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use super::super::half::{round, widen};
 use super::*;
 
-/// The value of every f16 of positive sign; what follows the greatest stands for infinity as
-/// rounding sees it.
+/// The value of every f16 of positive sign. The value after the greatest stands for infinity in
+/// rounding.
 static VALUES: LazyLock<Vec<f64>> = LazyLock::new(|| {
     let magnitude = |bits: u32| match bits >> 10 {
         0 => f64::from(bits) * 2.0_f64.powi(-24),
@@ -131,7 +131,7 @@ fn every_function_of_one_argument_is_rounded_once() {
     for (f, expected) in functions {
         for (bits, got) in all().into_iter().zip(apply1(f, Ty::F16, Ty::F16, &all())) {
             let expected = nearest(expected(value(bits)));
-            // The sign of a zero is not prescribed where an integer part or a clamp makes it.
+            // The sign of a zero is not prescribed if an integer part or a clamp makes it.
             let zeros = got & 0x7fff == 0
                 && expected & 0x7fff == 0
                 && f != Unary::Negate
@@ -206,7 +206,7 @@ fn fma_is_rounded_once() {
         a.iter().zip(b).zip(c).zip(apply3(Ternary::Fma, [Ty::F16; 2], a, b, c))
     {
         let exact = units(x) * units(y) + (units(z) << 24);
-        // A nonzero tail far below is all that rounding to 53 bits may lose: keep it as a last odd
+        // Rounding to 53 bits may only lose a nonzero tail far below, which is kept as an odd last
         // bit.
         let shift = (128 - exact.unsigned_abs().leading_zeros()).saturating_sub(52);
         let (kept, lost) = (exact.abs() >> shift, exact.abs() & ((1 << shift) - 1));

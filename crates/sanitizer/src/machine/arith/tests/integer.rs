@@ -11,7 +11,7 @@ fn decode(ty: Ty, bits: u64) -> i128 {
     }
 }
 
-/// The register of a number modulo 2^width.
+/// The register that holds a number modulo 2^width.
 fn encode(ty: Ty, value: i128) -> u64 {
     match ty {
         Ty::I16 => u64::from(i32::from(value as i16) as u32),

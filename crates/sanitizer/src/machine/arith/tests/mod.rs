@@ -1,4 +1,4 @@
-//! Every function and type against an oracle that goes another way: i128 for integers, f64 and the
+//! Tests of every function and type against an independent oracle: i128 for integers, f64 and the
 //! nearest representable value for floats, and values worked out by hand.
 
 mod convert;
@@ -27,7 +27,7 @@ impl Planes {
         ])
     }
 
-    /// For `count` values of `ty`: no second plane where there must be none.
+    /// Planes for `count` values of `ty`, without a second plane for narrow types.
     fn blank(ty: Ty, count: usize) -> Planes {
         Planes([vec![0xdead_beef; count], vec![0xdead_beef; if ty.is_wide() { count } else { 0 }]])
     }
@@ -57,14 +57,14 @@ fn apply1(f: Unary, ty: Ty, result: Ty, a: &[u64]) -> Vec<u64> {
     out.values()
 }
 
-/// `second` is the type of `b`, `result` the result's.
+/// Applies a binary function; `second` is the type of `b`, `result` the type of the result.
 fn apply2(f: Binary, [ty, second, result]: [Ty; 3], a: &[u64], b: &[u64]) -> Vec<u64> {
     let mut out = Planes::blank(result, a.len());
     binary(f, ty, out.output(), Planes::of(a).input(ty), Planes::of(b).input(second));
     out.values()
 }
 
-/// `rest` is the type of `b` and `c`.
+/// Applies a ternary function; `rest` is the type of `b` and `c`.
 fn apply3(f: Ternary, [ty, rest]: [Ty; 2], a: &[u64], b: &[u64], c: &[u64]) -> Vec<u64> {
     let mut out = Planes::blank(ty, a.len());
     let (a, b, c) = (Planes::of(a), Planes::of(b), Planes::of(c));
