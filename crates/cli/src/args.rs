@@ -234,7 +234,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Those options, and a format.
+    /// Adds a format to these options.
     pub(crate) fn expected(&self, format: Option<QuantFormat>) -> Expected {
         let mut expected = Expected::default();
         (expected.format, expected.bits) = (format, self.bits);

@@ -147,67 +147,6 @@ impl Gemm {
         }
     }
 
-    /// Factor of the product; 1 by default.
-    pub fn alpha(mut self, alpha: f32) -> Self {
-        self.alpha = Factor::Host(alpha);
-        self
-    }
-
-    /// Like [`alpha`](Self::alpha), with a tensor of one f32 that the device reads when it
-    /// computes: a rate or a scale that a kernel has computed stays on the device. The tensor may
-    /// lie in any buffer, also in the output's. Plans and explanations show 1 in place of a factor
-    /// on the device.
-    ///
-    /// ```
-    /// use tilewise::{Context, Gemm, Tensor};
-    ///
-    /// # fn main() -> tilewise::Result<()> {
-    /// let ctx = Context::new()?;
-    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
-    /// let w = Tensor::upload(&ctx, &[3.0f32, 4.0], &[2, 1])?;
-    /// let scale = ctx.matmul(&x, &x.t())?; // 5
-    /// let y = Gemm::new(&x, &w).alpha_tensor(&scale).run()?;
-    /// assert_eq!(y.read_blocking::<f32>()?, [55.0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn alpha_tensor(mut self, alpha: &Tensor) -> Self {
-        self.alpha = Factor::Device(alpha.view());
-        self
-    }
-
-    /// Factor of the output's old content, 0 by default. With 0 the old content is never read. Use
-    /// it with [`run_into`](Self::run_into) and the like, or with [`c`](Self::c).
-    ///
-    /// In place, `beta(1.0)` adds a product to what is there, such as the residual stream of a
-    /// transformer. `alpha(-rate).beta(1.0)` is a step of gradient descent:
-    ///
-    /// ```
-    /// use tilewise::{Context, Gemm, Tensor};
-    ///
-    /// # fn main() -> tilewise::Result<()> {
-    /// let ctx = Context::new()?;
-    /// let h = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?; // [batch, in]
-    /// let d = Tensor::upload(&ctx, &[1.0f32, -1.0], &[2, 1])?; // slopes [batch, out]
-    /// let w = Tensor::upload(&ctx, &[5.0f32, 5.0], &[2, 1])?;
-    /// Gemm::new(&h.t(), &d).alpha(-0.5).beta(1.0).run_into(&w)?; // w ← w − 0.5 · hᵀ·d
-    /// assert_eq!(w.read_blocking::<f32>()?, [6.0, 6.0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn beta(mut self, beta: f32) -> Self {
-        self.beta = Factor::Host(beta);
-        self
-    }
-
-    /// Like [`beta`](Self::beta), with a tensor of one f32, as in
-    /// [`alpha_tensor`](Self::alpha_tensor). If its number is 0, the old output is not read: a NaN
-    /// there does not show.
-    pub fn beta_tensor(mut self, beta: &Tensor) -> Self {
-        self.beta = Factor::Device(beta.view());
-        self
-    }
-
     /// Starts the output of [`run`](Self::run) as a copy of `c`, which [`beta`](Self::beta) then
     /// multiplies; with beta 0 the numbers of `c` do not count. `c` must be contiguous and have the
     /// output's shape. The output gets the dtype of `c`; [`out_dtype`](Self::out_dtype) must name

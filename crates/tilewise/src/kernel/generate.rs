@@ -7,7 +7,7 @@ use super::definition::Kernel;
 use super::functions::{self, Fours, HALVES, Reached};
 use super::names::{self, Names};
 use super::output::{Slot, beside_output};
-use super::text::Text;
+use super::text::{Text, readable};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -188,31 +188,6 @@ impl Generated {
         self.parts.push((format!("{} ({part})", kernel.name), start..self.text.len()));
         self.text += "\n";
     }
-}
-
-/// `Kernel` for a text that would reach beyond its end, `Unsupported` for a text that naga takes
-/// but WGSL does not.
-fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
-    let at = |(line, column)| format!("{} ({part}):{line}:{column}", kernel.name);
-    if let Some(place) = text.open_comment() {
-        return Err(Error::Kernel(format!("{}: this comment has no end", at(place))));
-    }
-    if let Some(place) = text.stray_brace() {
-        return Err(Error::Kernel(format!("{}: this brace has no counterpart", at(place))));
-    }
-    if let Some(place) = text.mixed_operators() {
-        return Err(Error::Kernel(format!(
-            "{}: WGSL wants parentheses where && meets ||",
-            at(place)
-        )));
-    }
-    if let Some((what, place)) = text.beyond_wgsl() {
-        return Err(Error::Unsupported(format!(
-            "kernel {}: `{what}`: WGSL has no numbers of 64 bits, and no integers of 16",
-            at(place)
-        )));
-    }
-    Ok(())
 }
 
 /// Whether invocations beyond the grid are to end before the body. A text with barriers, which they

@@ -53,12 +53,8 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 /// makes such a view. With them one H200 took 8 to 17% less time for products of f16 with 1 to 128
 /// rows to an expert (benches/README.md).
 ///
-/// The products of gate and up read the rows of x by token
-/// ([`Gemm::gather_rows`](crate::Gemm::gather_rows)). The product of up also multiplies by the
-/// function of gate's product ([`Gemm::gated_by`](crate::Gemm::gated_by)). If few rows share an
-/// expert, such as the rows of one token, each row names its expert
-/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing is sorted. Rows of experts are not padded
-/// to blocks: schedules find tiles by the ends of groups, wherever these lie.
+/// If few rows share an expert, such as the rows of one token, each row names its expert
+/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing is sorted.
 ///
 /// # Memory
 ///
