@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use crate::circles::{Imports, WITHOUT};
+use crate::circles::Folders;
 use crate::process::Result;
 use references::Checkout;
 
@@ -30,7 +30,7 @@ pub(crate) fn main() -> Result {
     collect(Path::new("."), &mut files)?;
     files.sort();
     let mut complaints = Vec::new();
-    let mut imports = WITHOUT.map(|_| Imports::default());
+    let mut folders = Folders::default();
     let mut checkout = Checkout::default();
     files.iter().for_each(|path| checkout.add_path(path));
     files.retain(|path| TEXTS.contains(&path.rsplit('.').next().unwrap_or_default()));
@@ -45,22 +45,9 @@ pub(crate) fn main() -> Result {
             .chain(openers::fragments(path, text))
             .chain(checkout.complaints(path, text));
         complaints.extend(further.map(|(line, what)| format!("{path}:{}: {what}", line + 1)));
-        for (folder, imports) in WITHOUT.iter().zip(&mut imports) {
-            if let Some(inside) = path.strip_prefix(folder).filter(|inside| inside.ends_with(".rs"))
-            {
-                imports.add(inside, text);
-            }
-        }
+        folders.add(path, text);
     }
-    for (folder, imports) in WITHOUT.into_iter().zip(imports) {
-        let circles = imports.circles();
-        if !circles.is_empty() {
-            complaints.push(format!(
-                "{folder}: these files import each other in a circle: {}",
-                circles.join(", ")
-            ));
-        }
-    }
+    complaints.extend(folders.complaints());
     println!("{} files read", files.len());
     if complaints.is_empty() {
         return Ok(());

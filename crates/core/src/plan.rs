@@ -11,11 +11,15 @@ mod explain;
 mod fetch;
 mod forced;
 mod gathering;
+mod group_table;
 mod groups;
 mod indexed;
 mod large;
 mod late;
+mod limits;
 mod pack;
+mod packing;
+mod params;
 mod pass;
 mod peel;
 mod piece;
@@ -23,6 +27,7 @@ mod prepare;
 mod quantize;
 mod ranges;
 mod setup;
+mod side;
 mod table;
 mod take;
 
@@ -430,7 +435,7 @@ fn lay(
         u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()),
     )?;
     limit("storage buffers", setup.storage_buffers, caps.max_storage_buffers.into())?;
-    limit("bytes of scratch", setup.scratch_bytes, ranges::scratch_limit(caps).0)?;
+    limit("bytes of scratch", setup.scratch_bytes, limits::scratch_limit(caps).0)?;
     limit("elements of scratch", setup.scratch_bytes / 4, u32::MAX.into())?;
     for setup in &setups {
         if let Some((_, needed, allowed)) = ranges::unbound(&setup.fetches, caps) {

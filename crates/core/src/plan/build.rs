@@ -2,16 +2,17 @@
 
 use super::builder::{Builder, Ends};
 use super::fetch::Fetch;
-use super::groups::GroupTable;
-use super::pack::Side;
+use super::group_table::GroupTable;
+use super::params::params;
 use super::piece::{Piece, Step};
 use super::setup::Setup;
+use super::side::Side;
 use super::{Candidate, Laid, Part, Pass};
 use crate::caps::{Caps, DeviceClass};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Load};
 use crate::params::Params;
-use crate::problem::{DType, Format, Gathered, Grouping, Operand};
+use crate::problem::Grouping;
 use crate::role::Role;
 
 /// The label of finishing passes.
@@ -262,76 +263,4 @@ fn finish(
     }
     builder.part(file, None, constants);
     Ok(builder.finish(workgroups, caps))
-}
-
-/// The numbers of a pass; `ranges` has seen that they fit.
-pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
-    let problem = &setup.problem;
-    let none = Operand {
-        format: Format::Dense(DType::F32),
-        transposed: false,
-        offset: 0,
-        ld: 0,
-        batch_stride: 0,
-        outer_strides: [0; 3],
-        len: 0,
-    };
-    let (a, b, c) = (&problem.a, &problem.b, &problem.c);
-    let bias = problem.epilogue.bias.map_or(none, |bias| bias.operand);
-    let residual = problem.epilogue.residual.unwrap_or(none);
-    let own = match problem.grouping {
-        Grouping::Nested { sizes } => {
-            let strides = |operand: &Operand| operand.entry_strides().map(|stride| stride as u32);
-            Params {
-                nest: sizes.map(|size| size as u32),
-                a_nest: strides(a),
-                b_nest: strides(b),
-                c_nest: strides(c),
-                bias_nest: strides(&bias),
-                residual_nest: strides(&residual),
-                ..Params::default()
-            }
-        }
-        grouping => Params { row_offset: grouping.offset() as u32, ..Params::default() },
-    };
-    let [column_offset, column_step, table_rows] = problem
-        .gathered
-        .map_or([0; 3], |Gathered { rows, offset, step, .. }| [offset, step, rows])
-        .map(|number| number as u32);
-    Params {
-        m: problem.m as u32,
-        n: problem.n as u32,
-        k: problem.k as u32,
-        entries: problem.entries() as u32,
-        a_offset: a.offset as u32,
-        a_ld: a.ld as u32,
-        a_batch: a.batch_stride as u32,
-        b_offset: b.offset as u32,
-        b_ld: b.ld as u32,
-        b_batch: b.batch_stride as u32,
-        c_offset: c.offset as u32,
-        c_ld: c.ld as u32,
-        c_batch: c.batch_stride as u32,
-        bias_offset: bias.offset as u32,
-        bias_ld: bias.ld as u32,
-        bias_batch: bias.batch_stride as u32,
-        residual_offset: residual.offset as u32,
-        residual_ld: residual.ld as u32,
-        residual_batch: residual.batch_stride as u32,
-        alpha: problem.epilogue.alpha.to_bits(),
-        beta: problem.epilogue.beta.to_bits(),
-        tiles_m: setup.tiles_m as u32,
-        tiles_n: setup.tiles_n as u32,
-        splits: setup.splits as u32,
-        k_split: setup.k_split as u32,
-        grid_x: 0,
-        shares: 0,
-        scratch_splits: setup.scratch_splits as u32,
-        first_row: piece.first_row as u32,
-        first_group: piece.first_group as u32,
-        column_offset,
-        column_step,
-        table_rows,
-        ..own
-    }
 }

@@ -1,9 +1,10 @@
 //! A pass, file by file and binding by binding.
 
-use super::groups::GroupTable;
-use super::pack::{Packing, Side};
+use super::group_table::GroupTable;
+use super::packing::Packing;
 use super::piece::Window;
 use super::setup::Setup;
+use super::side::Side;
 use super::{Binding, Part, Pass, check};
 use crate::caps::Caps;
 use crate::kernel::{Constant, Kit, Language, Load, OperandDef, Params, Role, Unit};

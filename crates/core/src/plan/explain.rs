@@ -1,5 +1,6 @@
 //! Why this kernel and not another, as text.
 
+use super::limits::binding_limit;
 use super::piece::Piece;
 use super::ranges;
 use super::{Candidate, Cut, Forced, Late, Pass, Plan, candidates, plan};
@@ -211,7 +212,7 @@ fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
     };
     let reasons: Vec<_> = plan.cuts.iter().map(reason).collect();
     let ranges: u64 = pieces.iter().map(Piece::steps).sum();
-    let limit = size(ranges::binding_limit(caps).0);
+    let limit = size(binding_limit(caps).0);
     format!("into {ranges} ranges: of {}; a binding holds at most {limit}", reasons.join(", of "))
 }
 

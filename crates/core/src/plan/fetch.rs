@@ -1,8 +1,9 @@
 //! How a mainloop fetches its operands: which loader fits the storage, and whether it must be
 //! packed first.
 
-use super::pack::{COPY_STEP, Packing, Side};
-use super::ranges;
+use super::limits::binding_limit;
+use super::packing::{COPY_STEP, Packing};
+use super::side::Side;
 use crate::caps::Caps;
 use crate::cost;
 use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant, Words};
@@ -267,8 +268,7 @@ fn fetch(
     };
     // Each row of tiles decodes weights anew.
     let decoding = cost::decoding(problem, caps, variant, loader.decode_to_panel);
-    if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0)
-    {
+    if fits && (decoding <= packing.seconds(caps) || packing.bytes > binding_limit(caps).0) {
         return Ok(Fetch { loader, packing: None });
     }
     Ok(Fetch { loader: words, packing: Some(packing) })

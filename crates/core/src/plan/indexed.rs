@@ -1,7 +1,8 @@
 //! Which rows that name their entries of B are multiplied as they stand, and which are sorted
 //! first.
 
-use super::ranges::{binding_limit, bytes_bound};
+use super::limits::binding_limit;
+use super::ranges::bytes_bound;
 use crate::caps::Caps;
 use crate::problem::{Grouping, Problem};
 use crate::role::Role;

@@ -12,153 +12,22 @@
 
 use super::Pass;
 use super::builder::Builder;
+use super::packing::{Packing, QUAD};
 use super::setup::Setup;
+use super::side::Side;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{
-    Constant, Kit, Load, OperandDef, Params, Reject, Role, SUBGROUP, Unit, segment,
-};
-use crate::problem::{Copied, Format, Grouping, Operand, Problem};
-
-/// Bytes that mainloops of matrix units load at a time.
-const VECTOR_BYTES: u64 = 16;
+use crate::kernel::{Constant, Kit, Load, Params, Role, SUBGROUP};
+use crate::problem::Grouping;
 
 /// Bytes of a power of two, as two factors.
 const POWER_BYTES: u64 = 4;
-
-/// Powers of two in a vector. The powers of an entry fill whole vectors.
-const QUAD: u64 = 4;
 
 /// Vectors that an invocation loads at a time to find powers of two (`AHEAD` in powers.wgsl).
 const LOADS: u64 = 4;
 
 /// Workgroups that fill a device, in a pass that divides by powers of two.
 const STRIPS: u64 = 1024;
-
-/// Packed operands start at multiples of this many bytes, which suit every device's bindings.
-pub(super) const ALIGNMENT: u64 = 256;
-
-/// A or B, and how it lies.
-#[derive(Clone, Copy)]
-pub(super) struct Side {
-    pub(super) name: &'static str,
-    pub(super) role: Role,
-    pub(super) operand: Operand,
-    /// Extent along the axis that is not K.
-    pub(super) extent: u64,
-    pub(super) k: u64,
-    pub(super) entries: u64,
-    /// Whether storage runs along K.
-    pub(super) along_k: bool,
-    /// Its copy, if it was packed beforehand.
-    pub(super) copy: Option<Copied>,
-    /// Whether its lines are found by index.
-    pub(super) gathered: bool,
-    /// Whether entries are ranges of K that end anywhere.
-    pub(super) in_ranges: bool,
-    /// Whether entries are products of a list.
-    pub(super) listed: bool,
-    /// The share of an entry's rows that the device is expected to ask for. Absent: all rows are
-    /// packed.
-    pub(super) wanted: Option<f64>,
-    /// Whether its product has many entries of B. Copies along K then lie in slabs.
-    many: bool,
-}
-
-impl Side {
-    pub(super) fn both(problem: &Problem) -> [Side; 2] {
-        let Problem { m, n, k, a, b, copies, .. } = *problem;
-        let in_ranges = !problem.grouping.has_whole_k();
-        let listed = problem.grouping.is_listed();
-        let many = problem.entries() > 1;
-        // An index may name any row, and entries that share A want unlike ones.
-        let all = problem.gathered.is_some() || (a.is_shared() && problem.batch > 1);
-        let masked = matches!(problem.grouping, Grouping::Masked { .. }) && !all;
-        // Row strides of a list are multiples of `ld`, so there is room to round sizes up.
-        let whole = |size: u64, operand: Operand| match listed {
-            true => size.next_multiple_of(operand.ld),
-            false => size,
-        };
-        [
-            Side {
-                name: "a",
-                role: Role::A,
-                operand: a,
-                extent: whole(m, a),
-                k: whole(k, a),
-                entries: problem.batch,
-                along_k: !a.transposed,
-                copy: copies[0],
-                gathered: problem.gathered.is_some(),
-                in_ranges,
-                listed,
-                wanted: masked.then(|| problem.grouping.expected_rows(m) / m.max(1) as f64),
-                many,
-            },
-            Side {
-                name: "b",
-                role: Role::B,
-                operand: b,
-                extent: whole(n, b),
-                k: whole(k, b),
-                entries: problem.entries(),
-                along_k: b.transposed,
-                copy: copies[1],
-                gathered: false,
-                in_ranges,
-                listed,
-                wanted: None,
-                many,
-            },
-        ]
-    }
-
-    /// The operand that a copy was made of.
-    pub(super) fn whole(&self, Copied { entries, extent, k }: Copied) -> Self {
-        Side { extent, k, entries, wanted: None, many: entries > 1, ..*self }
-    }
-}
-
-/// K of a copy that is made beforehand is filled up to a multiple of this: whole steps of every
-/// mainloop.
-pub(super) const COPY_STEP: u64 = 256;
-
-/// Steps along K of a slab. If a product has many entries of B, a copy along K for a matrix unit
-/// has one slab after the other, and in each slab all lines. A slice of a tile is then read from
-/// one place in memory. As measured, products of one entry gain less than they lose, and so do two
-/// terms of f32.
-const SLAB: u64 = 32;
-
-/// A packed operand. Its lines have the direction of its storage. They follow one another, or lie
-/// in slabs.
-#[derive(Clone, Copy)]
-pub(super) struct Packing {
-    loader: &'static OperandDef,
-    /// Elements in `VECTOR_BYTES`.
-    vector: u64,
-    entries: u64,
-    lines: u64,
-    /// Elements of a line, zeros at its end included.
-    width: u64,
-    /// First byte in the memory for packed operands.
-    pub(super) start: u64,
-    /// Bytes of the copy, with the powers.
-    pub(super) bytes: u64,
-    /// Where it lies: `Packed` for what a pass before the mainloop packs.
-    pub(super) from: Role,
-    /// Where the powers begin, in bytes from `start`; none if lines are copied undivided.
-    pub(super) powers: Option<u64>,
-    /// How many entries, or ranges of K, have a power for each line.
-    pub(super) sharing: u64,
-    /// Whether ranges of K have powers, not entries.
-    in_ranges: bool,
-    /// The share of rows to pack ([`Side::wanted`]).
-    wanted: Option<f64>,
-    /// Whether elements are split in two terms.
-    splits: bool,
-    /// Whether it lies in slabs.
-    in_slabs: bool,
-}
 
 /// How the workgroups of the pass share an entry of the operand.
 struct Work {
@@ -172,121 +41,6 @@ struct Work {
 }
 
 impl Packing {
-    /// Packs for loads of `vector` elements and steps of `bk` along K, behind the `start` bytes of
-    /// others. Without a matrix unit the copy holds weights in f32.
-    pub(super) fn new(
-        side: &Side,
-        loader: &'static OperandDef,
-        unit: Option<&Unit>,
-        vector: u64,
-        bk: u64,
-        start: u64,
-    ) -> Result<Self, Reject> {
-        let entries = if side.operand.is_shared() { 1 } else { side.entries };
-        let format = side.operand.format;
-        let scales = unit.is_some_and(|unit| unit.scales(format));
-        let splits = unit.is_some_and(|unit| unit.splits(format));
-        let k = if splits { 3 * segment(side.k) } else { side.k }.next_multiple_of(bk);
-        let in_slabs = side.along_k && side.many && unit.is_some() && !splits;
-        let (lines, width) = match side.along_k {
-            true => (side.extent, if in_slabs { k.next_multiple_of(SLAB) } else { k }),
-            false => (k, side.extent.next_multiple_of(vector)),
-        };
-        let elements = u128::from(entries) * u128::from(lines) * u128::from(width);
-        let copied = elements * u128::from(VECTOR_BYTES / vector);
-        let powers = copied.next_multiple_of(ALIGNMENT.into());
-        let sharing = if side.in_ranges { side.entries } else { entries };
-        let quads = u128::from(sharing) * u128::from(side.extent.div_ceil(QUAD));
-        let bytes = if scales { powers + quads * u128::from(VECTOR_BYTES) } else { copied };
-        if bytes > u32::MAX.into() {
-            return Err(Reject(format!(
-                "{} packed takes {bytes} bytes, at most {} are addressed",
-                side.name,
-                u32::MAX
-            )));
-        }
-        let (start, bytes) = (start.next_multiple_of(ALIGNMENT), bytes as u64);
-        let powers = scales.then_some(powers as u64);
-        Ok(Packing {
-            loader,
-            vector,
-            entries,
-            lines,
-            width,
-            start,
-            bytes,
-            from: Role::Packed,
-            powers,
-            sharing,
-            in_ranges: scales && side.in_ranges,
-            wanted: side.wanted,
-            splits,
-            in_slabs,
-        })
-    }
-
-    /// Steps along K of its slabs, if it has any.
-    pub(super) fn slab(&self) -> Option<u32> {
-        self.in_slabs.then_some(SLAB as u32)
-    }
-
-    /// This packing, for a copy of A or B that was made beforehand.
-    pub(super) fn made_before(self, role: Role) -> Self {
-        Packing { from: role.copy(), ..self }
-    }
-
-    /// Estimated seconds of reading the operand and writing its copy. 0 if it was packed
-    /// beforehand.
-    pub(super) fn seconds(&self, caps: &Caps) -> f64 {
-        if self.from != Role::Packed {
-            return 0.0;
-        }
-        let rates = caps.rates();
-        // An element of four bytes that becomes six is read twice.
-        let read = if self.splits { 4.0 / 3.0 } else { 1.0 };
-        let bytes = self.wanted.unwrap_or(1.0) * self.bytes as f64;
-        (1.0 + read) * bytes / rates.bandwidth + rates.dispatch
-    }
-
-    /// Whether it holds weights in f32, four of them in [`VECTOR_BYTES`].
-    fn decodes_to_f32(&self) -> bool {
-        self.vector == 4 && !self.loader.loads.contains(&Load::Packing)
-    }
-
-    /// Storage buffers of the pass that packs an operand in a format.
-    pub(super) fn storage_buffers(&self, format: Format) -> u64 {
-        if self.from != Role::Packed {
-            return 0;
-        }
-        let grouped = self.in_ranges || self.wanted.is_some();
-        let others = u64::from(self.powers.is_some()) + u64::from(grouped);
-        format.planes().len() as u64 + 1 + others
-    }
-
-    /// Bytes of the memory for packed operands up to its end.
-    pub(super) fn end(&self) -> u64 {
-        if self.from == Role::Packed { self.start + self.bytes } else { 0 }
-    }
-
-    /// First element, stride of rows or slabs, and batch stride of the packed operand, counted from
-    /// where it is bound.
-    pub(super) fn place(&self) -> [u32; 3] {
-        let batch_stride = if self.entries == 1 { 0 } else { self.lines * self.width };
-        let stride = if self.in_slabs { SLAB * self.lines } else { self.width };
-        [0, stride as u32, batch_stride as u32]
-    }
-
-    /// Bytes without the powers.
-    pub(super) fn elements_bytes(&self) -> u64 {
-        self.entries * self.lines * self.width * VECTOR_BYTES / self.vector
-    }
-
-    /// The powers in the memory for packed operands: their first byte, and how many bytes they
-    /// take.
-    pub(super) fn powers_place(&self) -> Option<[u64; 2]> {
-        self.powers.map(|powers| [self.start + powers, self.bytes - powers])
-    }
-
     /// The file that packs, and how its workgroups share the operand.
     fn work(&self, side: &Side, kit: &Kit, caps: &Caps) -> Result<Work> {
         let none = || Error::NoKernel("nothing packs operands".into());

@@ -1,10 +1,12 @@
 //! Preparing: an operand that serves many products is packed once.
 
-use super::build::params;
 use super::fetch::{aligned, packing};
-use super::pack::{COPY_STEP, Side};
+use super::limits::binding_limit;
+use super::packing::COPY_STEP;
+use super::params::params;
 use super::piece::Step;
 use super::setup::Setup;
+use super::side::Side;
 use super::{Pass, check, ranges, variants};
 use crate::caps::Caps;
 use crate::error::Result;
@@ -94,7 +96,7 @@ pub fn prepare(
     if fits && packing.slab().is_none() {
         return Ok(None);
     }
-    if packing.bytes > ranges::binding_limit(caps).0 {
+    if packing.bytes > binding_limit(caps).0 {
         return Ok(None);
     }
     let packing = packing.made_before(role);

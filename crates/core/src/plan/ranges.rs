@@ -8,6 +8,7 @@
 
 use super::check::{span, title};
 use super::fetch::{Fetches, decoded};
+use super::limits::{binding_limit, scratch_limit};
 use super::piece::{Piece, Step, Window, scratch_bytes, split_length, splits_of, window};
 use super::setup::{direct_buffers, tile_store};
 use super::{Forced, least_splits, variants};
@@ -331,17 +332,6 @@ pub(super) fn unbound(fetches: &Fetches, caps: &Caps) -> Option<(Role, u64, u64)
     let total = fetches.packed_bytes();
     let larger = || fetches.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
     alone.or_else(|| larger().map(|(role, _)| (role, total, most)))
-}
-
-/// Bytes that a binding holds, and by which of the device's limits.
-pub(super) fn binding_limit(caps: &Caps) -> (u64, &'static str) {
-    let binding = (caps.max_binding_bytes, "max_storage_buffer_binding_size");
-    binding.min((caps.max_buffer_bytes, "max_buffer_size"))
-}
-
-/// Bytes that a binding of scratch memory may have, and by which limit.
-pub(super) fn scratch_limit(caps: &Caps) -> (u64, &'static str) {
-    binding_limit(caps).min((caps.max_scratch_bytes, "max_scratch_bytes"))
 }
 
 /// The dimension along which an operand with these strides reaches farthest, of those that can be

@@ -1,8 +1,8 @@
 //! Matrices of one shape, whose elements are taken or quantized, and how they are bound.
 
 use super::check;
+use super::limits::binding_limit;
 use super::piece::{Window, window};
-use super::ranges::binding_limit;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::problem::{Format, Operand};

@@ -5,9 +5,10 @@ use super::built_in::{BUILT_IN, BuiltIn};
 use super::call::{Call, Constant, Edge, Template};
 use super::definition::Kernel;
 use super::functions::{self, Fours, HALVES, Reached};
+use super::limits;
 use super::names::{self, Names};
 use super::output::{Slot, beside_output};
-use super::text::{Text, readable};
+use super::text::Text;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -124,7 +125,7 @@ impl Generated {
 pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Result<Generated> {
     let (header, body) = (Text::new(&kernel.header), Text::new(&kernel.source));
     for (part, text) in [("header", &header), ("body", &body)] {
-        readable(kernel, part, text)?;
+        limits::readable(kernel, part, text)?;
     }
     let (in_body, in_header) = (body.words(), header.words());
     let everywhere: HashSet<&str> = in_body.union(&in_header).copied().collect();

@@ -1,9 +1,11 @@
-//! The limits of a call, checked before a device sees it. Every refusal carries the numbers.
+//! The limits of a text and of a call, checked before a device sees them. A refusal carries the
+//! numbers.
 
 use super::call::Call;
 use super::definition::Kernel;
 use super::generate::{Binding, Generated};
 use super::output::{Output, Slot};
+use super::text::Text;
 use crate::context::Context;
 use crate::tensor::{Tensor, count};
 use std::fmt;
@@ -140,6 +142,31 @@ pub(super) fn host(call: &Call) -> Result<()> {
 
 fn bytes_of(dtype: DType, shape: &[usize]) -> Result<u64> {
     Ok((count(shape)? as u64).saturating_mul(dtype.bytes()))
+}
+
+/// `Kernel` for a text that would reach beyond its end, `Unsupported` for a text that naga takes
+/// but WGSL does not.
+pub(super) fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
+    let at = |(line, column)| format!("{} ({part}):{line}:{column}", kernel.name);
+    if let Some(place) = text.open_comment() {
+        return Err(Error::Kernel(format!("{}: this comment has no end", at(place))));
+    }
+    if let Some(place) = text.stray_brace() {
+        return Err(Error::Kernel(format!("{}: this brace has no counterpart", at(place))));
+    }
+    if let Some(place) = text.mixed_operators() {
+        return Err(Error::Kernel(format!(
+            "{}: WGSL wants parentheses where && meets ||",
+            at(place)
+        )));
+    }
+    if let Some((what, place)) = text.beyond_wgsl() {
+        return Err(Error::Unsupported(format!(
+            "kernel {}: `{what}`: WGSL has no numbers of 64 bits, and no integers of 16",
+            at(place)
+        )));
+    }
+    Ok(())
 }
 
 /// `Kernel` for an output that the text does not mention, unless the call fills it. Call it after

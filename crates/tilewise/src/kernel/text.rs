@@ -1,10 +1,8 @@
 //! The part of WGSL's grammar that is needed to make a module of a body: which words a text
 //! mentions, and which of its statements belong outside a function.
 
-use super::definition::Kernel;
 use std::collections::HashSet;
 use std::ops::Range;
-use tilewise_core::{Error, Result};
 
 /// A text of the user's, cut into tokens.
 pub(super) struct Text<'a> {
@@ -245,31 +243,6 @@ fn comment(text: &str) -> Option<usize> {
         }
     }
     None
-}
-
-/// `Kernel` for a text that would reach beyond its end, `Unsupported` for a text that naga takes
-/// but WGSL does not.
-pub(super) fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
-    let at = |(line, column)| format!("{} ({part}):{line}:{column}", kernel.name);
-    if let Some(place) = text.open_comment() {
-        return Err(Error::Kernel(format!("{}: this comment has no end", at(place))));
-    }
-    if let Some(place) = text.stray_brace() {
-        return Err(Error::Kernel(format!("{}: this brace has no counterpart", at(place))));
-    }
-    if let Some(place) = text.mixed_operators() {
-        return Err(Error::Kernel(format!(
-            "{}: WGSL wants parentheses where && meets ||",
-            at(place)
-        )));
-    }
-    if let Some((what, place)) = text.beyond_wgsl() {
-        return Err(Error::Unsupported(format!(
-            "kernel {}: `{what}`: WGSL has no numbers of 64 bits, and no integers of 16",
-            at(place)
-        )));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
