@@ -1,9 +1,8 @@
 //! Pictures of a report, as SVG: the roofline, and bars for each group of shapes.
 
 use crate::compare::counterpart;
-use crate::report::{Report, Row};
+use crate::report::{Report, Row, figure};
 use crate::shapes;
-use crate::table::figure;
 use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;

@@ -3,7 +3,6 @@
 use crate::ceiling::Ceiling;
 use crate::measure::{Choice, Measured};
 use crate::shapes::{self, Key, Shape};
-use crate::table::figure;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use tilewise_core::kernel::Language;
@@ -325,4 +324,10 @@ impl Report {
             figure(*peak_gbs, 3)
         )
     }
+}
+
+/// A number above 0 with `digits` significant digits. All digits before the point are shown.
+pub(crate) fn figure(number: f64, digits: i32) -> String {
+    let decimals = (digits - 1 - number.log10().floor().max(-9.0) as i32).clamp(0, 9) as usize;
+    format!("{number:.decimals$}")
 }

@@ -1,7 +1,7 @@
 //! A report as tables: the cells, and their text in Markdown.
 
 use crate::compare::{counterpart, missing};
-use crate::report::{Report, Row};
+use crate::report::{Report, Row, figure};
 use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
 
 /// One column: its head, and a row's cell.
@@ -44,12 +44,6 @@ fn columns<'a>(report: &'a Report, others: &'a [Report]) -> Vec<Column<'a>> {
         }));
     }
     columns
-}
-
-/// A number above 0 in so many significant digits, or more where they are before the point.
-pub(crate) fn figure(number: f64, digits: i32) -> String {
-    let decimals = (digits - 1 - number.log10().floor().max(-9.0) as i32).clamp(0, 9) as usize;
-    format!("{number:.decimals$}")
 }
 
 fn percent(fraction: f64, digits: usize) -> String {

@@ -8,8 +8,7 @@ use std::process::Command;
 
 use crate::adapters::{LLVMPIPE, MESA_WITH_F16};
 use crate::debian::Apt;
-use crate::process::{Result, capture, cargo, is_required, run};
-use crate::test::TURN;
+use crate::process::{Result, TURN, capture, cargo, is_required, run};
 
 /// Mesa among the drivers that EGL knows.
 const VENDOR: &str = "/usr/share/glvnd/egl_vendor.d/50_mesa.json";

@@ -10,6 +10,10 @@ use std::thread::{self, JoinHandle};
 /// The result of a command of this crate: the error is the sentence to print.
 pub(crate) type Result<T = ()> = std::result::Result<T, String>;
 
+/// Work that takes too long for every run is done by turns. The commit decides whose turn it is,
+/// through a number in this variable.
+pub(crate) const TURN: &str = "TILEWISE_TURN";
+
 /// The command as one would type it, with the environment it adds.
 pub(crate) fn shown(command: &Command) -> String {
     let environment = command.get_envs().filter_map(|(name, value)| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::adapters::{self, Adapters};
 use crate::check_targets;
-use crate::process::{Result, build_program, capture, cargo, own_path, run, tee};
+use crate::process::{Result, TURN, build_program, capture, cargo, own_path, run, tee};
 use crate::public_api::{self, Outcome};
 use crate::{browser, budget, clang, compilers, opengl, packages, tidy};
 
@@ -103,10 +103,6 @@ pub(crate) fn main(options: &Options) -> Result {
     report.print(&adapters, &results);
     Ok(())
 }
-
-/// Work that takes too long for every run is done by turns. The commit decides whose turn it is,
-/// through a number in this variable.
-pub(crate) const TURN: &str = "TILEWISE_TURN";
 
 fn turn() -> u32 {
     let commit = capture(Command::new("git").args(["rev-parse", "--short=8", "HEAD"]));
