@@ -1,10 +1,10 @@
-//! `cargo xtask adapters`: finds the Vulkan drivers to test with, and installs the software ones
-//! where it may.
+//! `cargo xtask adapters`: finds the Vulkan drivers to test with, and installs the software ones if
+//! it may.
 //!
-//! Two software implementations, because each finds what the other forgives. lavapipe (Mesa) is
-//! what Linux distributions ship: it has shader-f16 and subgroups of 8, here of 2. SwiftShader is
-//! what Chromium ships: it has no f16 and subgroups of 4, so the packed words of 16-bit types run
-//! somewhere.
+//! There are two software drivers, because each finds what the other forgives. lavapipe (Mesa) is
+//! the one that Linux distributions ship: it has shader-f16, and subgroups of 8, here of 2.
+//! SwiftShader is the one that Chromium ships: it has no f16, and subgroups of 4. With it, the
+//! kernels that pack 16-bit types into words run somewhere.
 
 use std::env;
 use std::fs;
@@ -15,21 +15,21 @@ use crate::clang;
 use crate::debian::{self, Apt};
 use crate::process::Result;
 
-/// lavapipe of Mesa 25.0 offers shader-f16, that of 22.3 (Debian bookworm) does not.
+/// lavapipe of Mesa 25.0 offers shader-f16; lavapipe of 22.3 (Debian bookworm) does not.
 pub(crate) const MESA_WITH_F16: &str = "25";
 
-/// Mesa's software drivers with their narrowest vectors, two invocations each: a kernel compiles in
-/// little more than half the time that it takes with four, and the suite is mostly compiling.
-/// Without optimisation another eighth is saved.
+/// Settings of Mesa's software drivers. Vectors are as narrow as possible, two invocations each:
+/// the suite mostly compiles, and a kernel then compiles in little more than half the time that it
+/// takes with four. Leaving out optimisation saves another eighth.
 pub(crate) const LLVMPIPE: [(&str, &str); 2] =
     [("LP_NATIVE_VECTOR_WIDTH", "64"), ("GALLIVM_PERF", "nopt")];
 
-/// Where the Vulkan loader itself looks for drivers.
+/// Folders in which the Vulkan loader itself looks for drivers.
 const MANIFEST_FOLDERS: [&str; 3] =
     ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 
-/// Paths by which a Linux kernel shows a real GPU: the common interface, NVIDIA's own, and that of
-/// Windows' Linux subsystem.
+/// Paths by which a Linux kernel shows a real GPU: the common interface, NVIDIA's own, and the one
+/// of Windows' Linux subsystem.
 const GPU_DEVICES: [&str; 3] = ["/dev/dri", "/dev/nvidia0", "/dev/dxg"];
 
 /// Browsers keep their SwiftShader beside their program, where the loader does not look. The
@@ -43,9 +43,9 @@ const SWIFTSHADER_MANIFESTS: [&str; 3] = [
 /// The drivers to show to the tests, and what the tests must then find.
 #[derive(Debug, Default)]
 pub(crate) struct Adapters {
-    /// Manifests of Vulkan drivers, software first; empty where the platform's own API is used.
+    /// Manifests of Vulkan drivers, software first; empty if the platform's own API is used.
     pub(crate) drivers: Vec<PathBuf>,
-    /// Words of `TILEWISE_REQUIRE`: what is required and missing fails instead of being skipped.
+    /// Words of `TILEWISE_REQUIRE`: a required adapter that is missing is a failure and not a skip.
     pub(crate) require: Vec<String>,
 }
 
@@ -93,8 +93,8 @@ pub(crate) fn main() -> Result {
     Ok(())
 }
 
-/// Finds the adapters of this machine; on Linux, software ones are installed when missing. What the
-/// user's own `TILEWISE_REQUIRE` names is required as well.
+/// Finds the adapters of this machine; on Linux, missing software ones are installed. The words of
+/// the user's own `TILEWISE_REQUIRE` are required as well.
 pub(crate) fn prepare() -> Result<Adapters> {
     let mut adapters = of_this_system()?;
     if clang::prepare() {
@@ -156,8 +156,8 @@ fn prepare_linux() -> Result<Adapters> {
             "no SwiftShader (Debian has it in chromium-common, and Chrome brings it): not required"
         ),
     }
-    // Naming drivers hides all others, and a real GPU is worth testing: where there is one, name
-    // every driver.
+    // The loader hides all drivers that are not named. A real GPU is worth testing, so if there is
+    // one, every driver is named.
     if GPU_DEVICES.iter().any(|device| Path::new(device).exists()) {
         let named = env::var_os("VK_DRIVER_FILES").unwrap_or_default();
         for manifest in env::split_paths(&named).chain(system_manifests()) {
@@ -169,7 +169,7 @@ fn prepare_linux() -> Result<Adapters> {
     Ok(found)
 }
 
-/// Installs what is missing; `old`: lavapipe is there, but one without shader-f16.
+/// Installs what is missing; `old` says that lavapipe is there, but without shader-f16.
 fn install(apt: &Apt, old: bool) -> Result {
     if old || lavapipe().is_none() {
         eprintln!(
@@ -201,9 +201,9 @@ fn swiftshader() -> Option<PathBuf> {
     SWIFTSHADER_MANIFESTS.iter().map(PathBuf::from).find(|path| path.is_file())
 }
 
-/// The manifests that the loader would find by itself, in a stable order, without those of foreign
-/// architectures: `lvp_icd.i686.json` may lie beside `lvp_icd.x86_64.json`; newer packages leave
-/// the architecture out.
+/// The manifests that the loader would find by itself, in a stable order. Those of foreign
+/// architectures are left out: `lvp_icd.i686.json` may lie beside `lvp_icd.x86_64.json`. Newer
+/// packages do not name the architecture.
 fn system_manifests() -> Vec<PathBuf> {
     let entries =
         MANIFEST_FOLDERS.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();

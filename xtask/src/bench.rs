@@ -13,7 +13,7 @@ pub(crate) fn main(args: &[String]) -> Result {
     run(command.args(args).args(added(args, &commit)))
 }
 
-/// Arguments beside the ones given: the commit that is measured, and where the reports go.
+/// Arguments to add to the given ones: the commit that is measured, and where the reports go.
 fn added<'a>(args: &[String], commit: &'a str) -> Vec<&'a str> {
     let named = |option: &str| args.iter().any(|arg| arg.split('=').next() == Some(option));
     let first_hour = named("--first-hour");
@@ -22,7 +22,7 @@ fn added<'a>(args: &[String], commit: &'a str) -> Vec<&'a str> {
     for (option, value) in
         [("--commit", commit), ("--json", json), ("--html", "target/bench/report.html")]
     {
-        // A report that is only shown has its commit and its JSON already; the first hour writes
+        // A report that `--from` shows has its commit and its JSON already. The first hour writes
         // one file.
         let wanted = if option == "--html" { !first_hour } else { !named("--from") };
         if !named(option) && wanted {

@@ -1,5 +1,5 @@
-//! `cargo xtask browser`: the suite for browsers (`tests/src/browser.rs`) in one of them, and the
-//! example for a page.
+//! `cargo xtask browser`: runs the suite for browsers (`tests/src/browser.rs`) in one browser, and
+//! builds the example for a page.
 
 mod place;
 mod server;
@@ -21,7 +21,7 @@ const FOLDER: &str = "target/browser";
 /// The longest that a case takes, with room for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A section that has no case without numbers.
+/// A section in which every case has numbers.
 const WITH_NUMBERS: &str = "types";
 
 #[derive(clap::Args)]
@@ -37,9 +37,9 @@ pub(crate) struct Options {
     only: String,
 }
 
-/// The command. What is missing is installed where packages may be installed; elsewhere there is
-/// nothing to run, and it says so, or fails where `TILEWISE_REQUIRE` has `browser`. Where
-/// `TILEWISE_TURN` is set, a part of each section.
+/// The command. It installs what is missing if packages may be installed. Otherwise there is
+/// nothing to run: it says so, or fails if `TILEWISE_REQUIRE` has `browser`. If `TILEWISE_TURN` is
+/// set, it runs a part of each section.
 pub(crate) fn main(options: &Options) -> Result {
     let place = if options.build { None } else { Some(options.place) };
     let builder = match prepare(place)? {
@@ -53,8 +53,8 @@ pub(crate) fn main(options: &Options) -> Result {
     if options.build { Ok(()) } else { test(options.place, &options.only) }
 }
 
-/// Begins to build the page on the processors that other steps leave idle; the inner error says
-/// why nothing can be run in Chromium here.
+/// Begins to build the page on the processors that other steps leave idle. The inner error says why
+/// nothing can be run in Chromium here.
 pub(crate) fn start() -> Result<std::result::Result<Beside, String>> {
     if let Err(why) = prepare(Some(Place::Chromium))? {
         return Ok(Err(why));
@@ -74,7 +74,7 @@ fn prepare(place: Option<Place>) -> Result<std::result::Result<Builder, String>>
     }
 }
 
-/// Runs the suite, and then a section of it with nothing submitted: all of its cases must fail.
+/// Runs the suite. Then runs one section with nothing submitted: all of its cases must fail.
 fn test(place: Place, only: &str) -> Result {
     println!("-- {}", place.version()?);
     let start = Instant::now();
@@ -109,7 +109,7 @@ fn run(place: Place, only: &str, idle: bool) -> Result<Tally> {
         if let Some(event) = server.event(Duration::from_secs(1)) {
             heard = Instant::now();
             if let Some(line) = tally.hear(&event)? {
-                // The idle GPU's failures are what is wanted.
+                // Failures on the idle GPU are expected.
                 if !idle {
                     println!("{line}");
                 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::process::{Result, capture, cargo};
 
-/// Features of the library, and how many crates they may bring, with the library itself and build
-/// dependencies.
+/// Features of the library, and how many crates they may bring. The count includes the library
+/// itself and build dependencies.
 struct Budget {
     what: &'static str,
     features: &'static [&'static str],
@@ -20,8 +20,8 @@ const PRODUCTS: Budget = Budget {
     most: 67,
 };
 
-/// The command: prints the counts, fails over a budget. The check of other platforms compiles
-/// without custom kernels.
+/// The command: prints the counts, and fails if one is over its budget. (`check-targets` compiles
+/// the library without custom kernels.)
 pub(crate) fn main() -> Result {
     for budget in [DEFAULT, PRODUCTS] {
         budget.keep()?;
@@ -47,7 +47,8 @@ impl Budget {
     }
 }
 
-/// cargo tree repeats a crate wherever it is needed; two versions of one crate are two.
+/// Counts crates once, although cargo tree repeats a crate wherever it is needed; two versions of
+/// one crate count as two.
 fn distinct_crates(tree: &str) -> usize {
     tree.lines().filter_map(crate_and_version).collect::<BTreeSet<_>>().len()
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask check-targets`: type-checks the library and the program for the platforms that this
-//! one is not. All features are on, MSL's among them; for iOS, which has no program, custom kernels
-//! are off.
+//! `cargo xtask check-targets`: type-checks the library and the program for platforms other than
+//! this one. All features are on, MSL's among them. Only for iOS, which has no program, custom
+//! kernels are off.
 
 use std::env;
 use std::process::Command;
@@ -83,8 +83,8 @@ pub(crate) struct Options {
     some: bool,
 }
 
-/// The command: a skip is printed, and is an error where CI or `TILEWISE_REQUIRE=targets` asks for
-/// the check.
+/// The command. A skip is printed; it is an error if CI or `TILEWISE_REQUIRE=targets` asks for the
+/// check.
 pub(crate) fn main(options: &Options) -> Result {
     match find_toolchain()? {
         Ok(toolchain) => check(toolchain, options),
@@ -95,8 +95,8 @@ pub(crate) fn main(options: &Options) -> Result {
     }
 }
 
-/// Starts the check of all targets or some, beside other steps, once there is a toolchain. The
-/// inner error says why there is none.
+/// Finds a toolchain, and starts the check of all targets, or of some, beside other steps. The inner
+/// error says why there is no toolchain.
 pub(crate) fn start(all: bool) -> Result<std::result::Result<Beside, String>> {
     if let Err(why) = find_toolchain()? {
         return Ok(Err(why));
@@ -105,7 +105,7 @@ pub(crate) fn start(all: bool) -> Result<std::result::Result<Beside, String>> {
     Beside::start(args).map(Ok)
 }
 
-/// The toolchain, or why there is none, which is an error where the check is required.
+/// The toolchain, or why there is none; that is an error if the check is required.
 fn find_toolchain() -> Result<std::result::Result<Toolchain, String>> {
     match Toolchain::find(&TARGETS.map(|target| target.triple))? {
         Err(why) if env::var_os("CI").is_some() || is_required("targets") => {
@@ -124,7 +124,7 @@ fn check(toolchain: Toolchain, options: &Options) -> Result {
     Ok(())
 }
 
-/// Fails where a change of features has lost the backend that the target is checked for.
+/// Fails if a change of features has lost the backend that the target is checked for.
 fn confirm_backend(target: &Target) -> Result {
     let Backend { package, feature } = target.backend;
     let mut tree = cargo(["tree", "--prefix", "none", "--format", "{p}|{f}", "--edges", "no-dev"]);
@@ -154,8 +154,8 @@ fn has_feature(listing: &str, package: &str, feature: &str) -> bool {
     })
 }
 
-/// The check of one target, in a folder of its own: two toolchains sharing one would keep
-/// invalidating it.
+/// The command that checks one target. Its target folder is its own: two toolchains that share one
+/// would keep invalidating it.
 fn command(toolchain: Toolchain, target: &Target) -> Command {
     let mut command = toolchain.cargo("check", target.std);
     if let Toolchain::Debian = toolchain {
@@ -166,8 +166,8 @@ fn command(toolchain: Toolchain, target: &Target) -> Command {
     command
         .args(["--target", target.triple, "--target-dir", "target/check-targets"])
         .args(target.features);
-    // The standard library is compiled, not only checked: for this, without optimisation or
-    // debug information.
+    // The standard library is compiled, not only checked. That needs no optimisation and no debug
+    // information.
     command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     for package in LIBRARIES.iter().chain(target.programs) {
         command.args(["--package", package]);

@@ -1,9 +1,9 @@
-//! Files that import each other in a circle: those of a crate, where a file and the folder of its
-//! name count as one, and those of each folder.
+//! Finds files that import each other in a circle: in each crate, in which a file and the folder of
+//! its name count as one, and in each folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Folders that have circles still. None may join them.
+/// Folders that still have circles. No other folder may have any.
 const KNOWN: [&str; 9] = [
     "crates/cli/src/",
     "crates/files/src/",
@@ -53,14 +53,14 @@ impl Folders {
     }
 }
 
-/// Who imports whom.
+/// For each file, the files that it imports.
 #[derive(Default)]
 struct Imports(BTreeMap<String, BTreeSet<String>>);
 
 impl Imports {
-    /// Adds a file: `before` stands before the names of the files beside it.
+    /// Adds a file. `before` is the path that precedes the names of the files beside it.
     fn add(&mut self, owner: &str, before: &str, text: &str) {
-        // Re-exports are for users.
+        // The imports of these files do not count: they are re-exports for users.
         if ["lib", "main", "mod"].contains(&owner) {
             return;
         }
@@ -72,8 +72,8 @@ impl Imports {
         self.0.entry(owner.to_owned()).or_default().extend(imported.filter(|name| name != owner));
     }
 
-    /// The files in circles, and between them: those that are left once all are taken away, again
-    /// and again, that import none of the others or are imported by none.
+    /// The files in circles, and those between circles. Files that import none of the others, or
+    /// are imported by none, are taken away again and again; the rest is returned.
     fn circles(mut self) -> Vec<String> {
         loop {
             let all: BTreeSet<String> = self.0.keys().cloned().collect();
@@ -88,7 +88,7 @@ impl Imports {
     }
 }
 
-/// The files that stand behind `crate::`: one, or those in braces.
+/// The files named behind `crate::`: one, or those in braces.
 fn first_names(rest: &str) -> Vec<String> {
     let word = |text: &str| {
         text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()

@@ -1,13 +1,13 @@
-//! clang with its sanitizers, which the harness of MSL kernels compiles with: found, or installed
-//! where it may.
+//! clang with its sanitizers, with which the harness of MSL kernels compiles: found, or installed
+//! if that is possible.
 
 use std::process::{Command, Stdio};
 
 use crate::debian::Apt;
 use crate::process::{Result, build_program};
 
-/// Whether MSL kernels can be run on this machine's CPU, with sanitizers too. That has been tried
-/// on Linux only, but for a compiler that `TILEWISE_CLANG` names.
+/// Whether MSL kernels can be run on this machine's CPU, with sanitizers too. This was tried on
+/// Linux only; elsewhere it needs a compiler that `TILEWISE_CLANG` names.
 pub(crate) fn prepare() -> bool {
     if named().is_none() && !cfg!(target_os = "linux") {
         return false;
@@ -28,11 +28,11 @@ pub(crate) fn prepare() -> bool {
     }
 }
 
-/// Builds a program that runs MSL kernels, and makes it fail where it cannot run them although
-/// there is a clang. Without one it says what it leaves out, and fails where `TILEWISE_REQUIRE` has
-/// `msl`.
+/// Builds a program that runs MSL kernels. If there is a clang, the program must fail when it
+/// cannot run them. Without a clang the program says what it leaves out, and fails if
+/// `TILEWISE_REQUIRE` has `msl`.
 pub(crate) fn program(name: &str) -> Result<Command> {
-    // Before the program: the harness in it is built with clang.
+    // This comes before the build, because the harness in the program is built with clang.
     let required = prepare();
     let mut command = Command::new(build_program(name)?);
     if required {
@@ -45,8 +45,8 @@ fn named() -> Option<String> {
     std::env::var("TILEWISE_CLANG").ok().filter(|name| !name.is_empty())
 }
 
-/// Debian's clang leaves the sanitizers' runtimes and what names lines in their reports to other
-/// packages, by version.
+/// Installs clang, and what Debian keeps in packages of their own: the sanitizers' runtimes, by
+/// clang's version, and the program that names lines in their reports.
 fn install(apt: &Apt) -> Result {
     eprintln!("clang, which compiles the MSL kernels for the CPU, is missing");
     apt.install(&["clang", "llvm"], None)?;

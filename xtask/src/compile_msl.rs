@@ -1,4 +1,4 @@
-//! `cargo xtask compile-msl`: every MSL text of the suite through Apple's compiler, in every
+//! `cargo xtask compile-msl`: compiles every MSL text of the suite with Apple's compiler, in every
 //! version of the language. It needs Xcode on a Mac, and no GPU.
 
 use std::fs;
@@ -22,11 +22,11 @@ const VERSIONS: [(&str, bool); 5] = [
 /// Where the texts are written.
 const FOLDER: &str = "target/msl";
 
-/// Complaints that are told of one version.
+/// Most complaints to show for each version.
 const TOLD: usize = 20;
 
-/// The command: all versions are tried, and then a text that one of them refuses is an error. A
-/// version that the compiler does not know is said; with `every_version` it is an error.
+/// The command: tries all versions; afterwards it is an error if one of them refused a text. A
+/// version that the compiler does not know is printed; with `every_version` it is an error.
 pub(crate) fn main(every_version: bool) -> Result {
     let folder = Path::new(FOLDER);
     // Texts of an earlier run have other names.
@@ -74,7 +74,7 @@ fn is_bf16(text: &Path) -> bool {
     text.file_stem().is_some_and(|name| name.to_string_lossy().ends_with("-bf16"))
 }
 
-/// Compiles texts side by side, and gives the complaints.
+/// Compiles texts side by side, and returns the complaints.
 fn refused(version: &str, texts: &[&PathBuf]) -> Vec<String> {
     let (next, complaints) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {

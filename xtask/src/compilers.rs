@@ -1,5 +1,5 @@
-//! `cargo xtask compilers`: the compilers of platforms that this one is not, over the library's
-//! texts. They are found, or installed where that may be done.
+//! `cargo xtask compilers`: compiles the library's texts with the compilers of other platforms.
+//! These are found, or installed if that is possible.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::debian::Apt;
 use crate::process::{Result, build_program, find_program, is_required, run};
 
-/// Where they are put, under the workspace's root.
+/// The folder for the compilers, under the workspace's root.
 const FOLDER: &str = "target/compilers";
 
 /// Sources and lists of packages, with checksums.
@@ -40,7 +40,7 @@ const MICROSOFT: &[Need] = &[
     need("unzip", "unzip"),
 ];
 
-/// Debian does not put it on the PATH.
+/// The path of Wine: Debian does not put it on the PATH.
 const WINE: &str = "/usr/lib/wine/wine64";
 
 const COMPILERS: [Compiler; 4] = [
@@ -61,7 +61,7 @@ pub(crate) struct Found {
     pub(crate) missing: Vec<(&'static str, String)>,
 }
 
-/// The command, with the program's arguments: every text, unless they name some.
+/// The command, with the program's arguments: checks every text, unless they name some.
 pub(crate) fn main(args: &[String]) -> Result {
     let found = prepare()?;
     for (name, why) in &found.missing {
@@ -70,8 +70,8 @@ pub(crate) fn main(args: &[String]) -> Result {
     check(&found, args, None)
 }
 
-/// Finds the compilers, and installs those that are missing. One that cannot be had is an error
-/// where `TILEWISE_REQUIRE` has `compilers`.
+/// Finds the compilers, and installs those that are missing. If one cannot be had and
+/// `TILEWISE_REQUIRE` has `compilers`, that is an error.
 pub(crate) fn prepare() -> Result<Found> {
     let mut found = Found::default();
     for compiler in &COMPILERS {
@@ -86,7 +86,7 @@ pub(crate) fn prepare() -> Result<Found> {
     Ok(found)
 }
 
-/// Runs the program of the tests over every text, or those whose turn it is.
+/// Runs the program of the tests over every text, or over the texts whose turn it is.
 pub(crate) fn check(found: &Found, args: &[String], turn: Option<(&str, String)>) -> Result {
     let mut program = Command::new(build_program("compilers")?);
     program.args(["--folder", FOLDER, "--wine", WINE]).envs(turn);
@@ -114,7 +114,7 @@ impl Compiler {
     }
 }
 
-/// The package `webgpu`, which is Dawn for Node: the lock has the checksums.
+/// Installs the package `webgpu`, which is Dawn for Node. The lock has the checksums.
 fn install_tint() -> Result {
     if Path::new(FOLDER).join("node_modules/.package-lock.json").exists()
         && same(&in_folder("package-lock.json"), &Path::new(SOURCES).join("package-lock.json"))
@@ -129,7 +129,7 @@ fn install_tint() -> Result {
     run(Command::new("npm").args(arguments))
 }
 
-/// The libraries of both, and the program that calls them.
+/// Installs the libraries of both compilers, and builds the program that calls them.
 fn install_microsoft() -> Result {
     let (source, list) = (Path::new(SOURCES).join("hlsl.c"), "requirements.txt");
     let libraries = ["dxcompiler.dll", "dxil.dll", "d3dcompiler_47.dll"];

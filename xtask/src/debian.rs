@@ -34,7 +34,7 @@ impl Apt {
         Ok(apt)
     }
 
-    /// Installs `packages`, from `suite` where one is named.
+    /// Installs `packages`, from `suite` if one is given.
     pub(crate) fn install(&self, packages: &[&str], suite: Option<&str>) -> Result {
         eprintln!("installing {} with apt-get", packages.join(", "));
         let mut command = Command::new("apt-get");
@@ -58,9 +58,9 @@ impl Apt {
         Ok(offer(package, least)?.is_some())
     }
 
-    /// The suite that offers `package` in version `least` or later: none named where the usual ones
-    /// do, else backports, which are added to apt's sources on the way. Debian gives backports a
-    /// low priority, so adding them upgrades nothing that is not asked for with `-t`.
+    /// The suite that offers `package` in version `least` or later: none if the usual sources offer
+    /// it, else backports, which are then added to apt's sources. Debian gives backports a low
+    /// priority, so adding them upgrades nothing that is not asked for with `-t`.
     pub(crate) fn suite_with(&self, package: &str, least: &str) -> Result<Option<String>> {
         let backports = format!("{}-backports", self.codename);
         if let Some(line) = offer(package, least)? {
@@ -116,7 +116,7 @@ fn offer(package: &str, least: &str) -> Result<Option<String>> {
     Ok(table.lines().find(offered).map(str::to_owned))
 }
 
-/// The version of an installed package; none where it is not installed or there is no dpkg.
+/// The version of an installed package; none if it is not installed or there is no dpkg.
 pub(crate) fn installed_version(package: &str) -> Option<String> {
     let output = Command::new("dpkg-query")
         .args(["-W", "-f", "${db:Status-Status} ${Version}", package])

@@ -1,5 +1,5 @@
-//! `cargo xtask dx12`: the device tests as a program for Windows, in a folder from which `cargo
-//! xtask suite` runs them under Wine, on DX12. docs/dx12.md says where the DLLs come from.
+//! `cargo xtask dx12`: builds the device tests as a program for Windows, in a folder from which
+//! `cargo xtask suite` runs them under Wine, on DX12. docs/dx12.md says where the DLLs come from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ const TRIPLE: &str = "x86_64-pc-windows-gnu";
 /// D3D12 on Vulkan (vkd3d-proton), and Microsoft's compiler.
 const DLLS: [&str; 4] = ["d3d12.dll", "d3d12core.dll", "dxcompiler.dll", "dxil.dll"];
 
-/// A linker, Wine, and a display, without which Wine has no DXGI; programs and Debian's packages.
+/// Programs and Debian's packages of them: a linker, Wine, and a display, without which Wine has no
+/// DXGI.
 const PROGRAMS: [(&str, &str); 3] = [
     ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
     ("/usr/lib/wine/wine64", "wine64"),
@@ -59,7 +60,7 @@ pub(crate) fn main(options: &Options) -> Result {
         copy(&options.dlls.join(name), name)?;
     }
     copy(Path::new(&place("test", "device")?), "device.exe")?;
-    // Tests start it by its name without an ending.
+    // Tests start this program by its name without an ending.
     copy(Path::new(&place("bin", "product")?), "product")?;
     write("bcryptprimitives.c", include_str!("dx12/bcryptprimitives.c"))?;
     let mut gcc = Command::new("x86_64-w64-mingw32-gcc");

@@ -13,7 +13,7 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 /// Longest input in bytes: headers are small, and short ones run fast.
 const LONGEST: usize = 2048;
-/// Inputs of a target that are kept, at most.
+/// Most inputs to keep for each target.
 const MOST: usize = 60;
 const TARGETS: [&str; 3] = ["safetensors", "gguf", "config"];
 
@@ -67,7 +67,7 @@ fn fuzz(target: &str, host: &str, options: &Options) -> Result {
 /// Replaces the seeds by the inputs that together reach the most places.
 fn minimise(program: &str, found: &str, seeds: &str) -> Result {
     let (control, merged) = (format!("{found}-control"), format!("{found}-merged"));
-    // They may be left from a run before.
+    // Both may be left from an earlier run.
     let _ = fs::remove_file(&control);
     let _ = fs::remove_dir_all(&merged);
     let failed = |error: std::io::Error| format!("cannot replace {seeds}: {error}");
@@ -86,11 +86,11 @@ fn minimise(program: &str, found: &str, seeds: &str) -> Result {
     Ok(())
 }
 
-/// The files of libFuzzer's list that reach the most, each more than those before it.
+/// Chooses the files of libFuzzer's list that reach the most, each more than those before it.
 ///
-/// The list begins with the number of all files, that of old ones, and their names. After that, `FT
-/// 3 80 81` says that file 3 reaches the features 80 and 81; eight are one place, by how often it
-/// was passed.
+/// The list begins with the number of all files, the number of old files, and the names of all.
+/// After that, `FT 3 80 81` says that file 3 reaches the features 80 and 81. Eight features are one
+/// place: they differ by how often it was passed.
 fn choose(control: &str) -> Vec<PathBuf> {
     let mut lines = control.lines();
     let count = lines.next().and_then(|line| line.parse().ok()).unwrap_or(0);
@@ -111,7 +111,7 @@ fn choose(control: &str) -> Vec<PathBuf> {
     let (mut chosen, mut all) = (Vec::new(), BTreeSet::new());
     while chosen.len() < MOST {
         let gain = |(_, places): &&(usize, BTreeSet<u32>)| places.difference(&all).count();
-        // The first of several that gain equally is the smallest.
+        // If several files gain equally, the first of them is the smallest.
         let Some((file, places)) =
             reached.iter().rev().max_by_key(gain).filter(|best| gain(best) > 0)
         else {

@@ -1,7 +1,7 @@
-//! `cargo xtask mutate`: plants one mistake at a time in the library's WGSL and MSL, and fails when
-//! the suite notices any of them too little.
+//! `cargo xtask mutate`: plants one mistake at a time in the library's WGSL and MSL, and fails if
+//! the suite notices one of them too little.
 //!
-//! The work is done by the program `mutants` of tests/.
+//! The program `mutants` of tests/ does the work.
 
 use crate::clang;
 use crate::process::{Result, run};

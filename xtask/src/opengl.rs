@@ -1,7 +1,7 @@
-//! `cargo xtask opengl`: the device tests through OpenGL, on Mesa's software driver.
+//! `cargo xtask opengl`: runs the device tests through OpenGL, on Mesa's software driver.
 //!
-//! They run one after the other, because wgpu gives OpenGL to one thread at a time. Vulkan's
-//! drivers are hidden, as where OpenGL is all that a machine has.
+//! The tests run one after the other, because wgpu gives OpenGL to one thread at a time. Vulkan's
+//! drivers are hidden, as on a machine that has only OpenGL.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,13 +10,13 @@ use crate::adapters::{LLVMPIPE, MESA_WITH_F16};
 use crate::debian::Apt;
 use crate::process::{Result, TURN, capture, cargo, is_required, run};
 
-/// Mesa among the drivers that EGL knows.
+/// The file that names Mesa to EGL.
 const VENDOR: &str = "/usr/share/glvnd/egl_vendor.d/50_mesa.json";
 
-/// EGL, and Mesa's side of it.
+/// Packages of EGL, and of Mesa's part of it.
 const PACKAGES: [&str; 3] = ["libegl1", "libegl-mesa0", "libgl1-mesa-dri"];
 
-/// A commit runs one test of so many.
+/// A commit runs one test of this many.
 const TURNS: usize = 16;
 
 #[derive(clap::Args)]
@@ -31,8 +31,8 @@ pub(crate) fn main(options: &Options) -> Result {
     test(None, &options.args)?
 }
 
-/// Runs the tests, or of all those whose turn it is. Returns why not where there is no driver and
-/// none can be installed; with `gl` in `TILEWISE_REQUIRE` that is an error.
+/// Runs all tests, or those whose turn it is. If there is no driver and none can be installed, the
+/// inner error says why; if `TILEWISE_REQUIRE` has `gl`, that is an outer error.
 pub(crate) fn test(turn: Option<u32>, args: &[String]) -> Result<Result> {
     if let Err(why) = install() {
         return if is_required("gl") { Err(why) } else { Ok(Err(why)) };
@@ -48,18 +48,18 @@ pub(crate) fn test(turn: Option<u32>, args: &[String]) -> Result<Result> {
     run(program.args(args)).map(Ok)
 }
 
-/// Installs the driver where it is missing and may be installed.
+/// Installs the driver if it is missing.
 fn install() -> Result {
     if Path::new(VENDOR).exists() {
         return Ok(());
     }
     let apt = Apt::open().map_err(|why| format!("there is no {VENDOR}, and {why}"))?;
-    // Nothing older was tried, but the release's own may do.
+    // No older Mesa was tried. If there is no newer one, the release's own may do.
     let suite = apt.suite_with("libegl-mesa0", MESA_WITH_F16).unwrap_or_default();
     apt.install(&PACKAGES, suite.as_deref())
 }
 
-/// The test program, which finds no adapter but that of OpenGL.
+/// The test program, which finds OpenGL's adapter only.
 fn device() -> Command {
     let mut command = cargo(["test", "--workspace", "--all-features", "--test", "device"]);
     command.args(["--", "--test-threads", "1"]).envs(LLVMPIPE);

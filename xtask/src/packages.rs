@@ -1,4 +1,4 @@
-//! `cargo xtask packages`: whether the crates that are to be published can be.
+//! `cargo xtask packages`: checks that the crates to be published can be published.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))
 }
 
-/// The workspace, by `cargo metadata`.
+/// The workspace as `cargo metadata` describes it.
 struct Workspace(Value);
 
 impl Workspace {
@@ -50,7 +50,7 @@ impl Workspace {
         self.0["packages"].as_array().into_iter().flatten()
     }
 
-    /// The oldest Rust that the library is for.
+    /// The oldest Rust that compiles the library.
     fn rust_version(&self) -> Result<&str> {
         self.packages()
             .find(|package| package["name"] == "tilewise")
@@ -70,7 +70,7 @@ impl Workspace {
                 }
             };
             expect(package["rust_version"] == rust_version, "it has another rust-version");
-            // cargo has null for "anywhere", and a list of registries else.
+            // cargo writes null for "anywhere", and otherwise a list of registries.
             let published = package["publish"].is_null();
             let is_default = self.0["workspace_default_members"]
                 .as_array()
@@ -124,7 +124,7 @@ fn missing(package: &Value) -> impl Iterator<Item = String> {
     let docs = package["metadata"]["docs"]["rs"]["all-features"] != true;
     let docs = docs.then_some("all-features in package.metadata.docs.rs");
     let folder = folder(package);
-    // Through a link, if it is one.
+    // `is_file` follows a link.
     let files = FILES.into_iter().filter(move |file| !folder.join(file).is_file());
     fields.chain(docs).chain(files).map(str::to_owned)
 }

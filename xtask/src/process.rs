@@ -1,4 +1,5 @@
-//! Running other programs: announced, streamed, and with failures that name the command.
+//! Runs other programs: their commands are shown, their output is streamed, and failures name the
+//! command.
 
 use std::env;
 use std::ffi::OsStr;
@@ -72,8 +73,8 @@ pub(crate) fn tee(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-/// A command that runs beside others, on the processors that these leave idle. Its output is kept
-/// until its end; whoever drops it breaks the pipe, which ends it at its next line.
+/// A command that runs beside others, on processors that are idle otherwise. Its output is kept
+/// until its end. Dropping it breaks the pipe, and the command ends at its next line.
 pub(crate) struct Beside {
     command: Command,
     child: Child,
@@ -81,7 +82,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Starts a command of this program's.
+    /// Starts a command of this program.
     pub(crate) fn start(args: &[&str]) -> Result<Self> {
         let program = own_path()?;
         let mut command = match find_program("nice") {
@@ -101,13 +102,14 @@ impl Beside {
             .stderr(writer)
             .spawn()
             .map_err(|error| cannot_start(&command, &error))?;
-        // The pipe ends when the child has the last of its writers.
+        // This drops the command's copies of the pipe's writing end: now the pipe ends with the
+        // child.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let output = thread::spawn(move || copy_lines(reader, io::sink()));
         Ok(Beside { command, child, output })
     }
 
-    /// Waits, and returns what it wrote.
+    /// Waits for the end of the command, and returns its output.
     pub(crate) fn finish(mut self) -> Result<String> {
         let status = self.child.wait().map_err(|error| cannot_start(&self.command, &error))?;
         let output = self.output.join().unwrap_or_default();
@@ -137,9 +139,10 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> String {
     format!("`{}` cannot be started: {error}", shown(command))
 }
 
-/// Builds a program of the workspace and returns its path. With a test beside it, which the tests'
-/// own build has made as well: without any, cargo would leave the features that tests need out of
-/// dependencies, and build those and all that stands on them once more.
+/// Builds a program of the workspace and returns its path. A test is built with it; the build of
+/// the tests has made that one as well. Without a test, cargo would leave out those features of
+/// dependencies that only tests need: it would build these crates, and all that use them, once
+/// more.
 pub(crate) fn build_program(name: &str) -> Result<String> {
     let mut build =
         cargo(["build", "--workspace", "--all-features", "--bin", name, "--test", "vectors"]);
@@ -148,7 +151,7 @@ pub(crate) fn build_program(name: &str) -> Result<String> {
         .ok_or(format!("cargo build names no executable for the program {name}"))
 }
 
-/// Where a program is, by cargo's messages.
+/// The path of a program, by cargo's messages.
 pub(crate) fn executable(messages: &str, kind: &str, name: &str) -> Option<String> {
     messages.lines().find_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -158,7 +161,7 @@ pub(crate) fn executable(messages: &str, kind: &str, name: &str) -> Option<Strin
     })
 }
 
-/// Whether `TILEWISE_REQUIRE` has a word: what it names must not be skipped.
+/// Whether `TILEWISE_REQUIRE` has a word: what the word names must not be skipped.
 pub(crate) fn is_required(word: &str) -> bool {
     let required = env::var("TILEWISE_REQUIRE").unwrap_or_default();
     required.split(',').any(|required| required.trim() == word)

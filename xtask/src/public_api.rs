@@ -1,10 +1,10 @@
-//! `cargo xtask public-api`: what users of the libraries can name, against the lists that are kept,
-//! so that it changes only on purpose.
+//! `cargo xtask public-api`: compares what users of the libraries can name with the lists that are
+//! kept. The public API then changes only on purpose.
 //!
-//! rustdoc writes its JSON on request of unstable options, which a stable one takes with
-//! `RUSTC_BOOTSTRAP`. Set for all of cargo, that variable would build half the dependencies once
-//! more, whose build scripts look at it. Therefore cargo is given this program in rustdoc's place,
-//! and it sets the variable for rustdoc alone.
+//! rustdoc writes its JSON only with unstable options, and a stable rustdoc takes these only with
+//! `RUSTC_BOOTSTRAP`. Some build scripts look at that variable: if it were set for all of cargo,
+//! half of the dependencies would be built once more. Therefore cargo is given this program in
+//! rustdoc's place, and this program sets the variable for rustdoc alone.
 
 use std::collections::{BTreeSet, HashSet};
 use std::env;
@@ -17,13 +17,14 @@ use public_api::PublicItem;
 
 use crate::process::{Result, capture, cargo, run};
 
-/// The library, and those whose items it re-exports.
+/// The library, and the crates whose items it re-exports.
 const LIBRARIES: [&str; 4] = [FACE, VOCABULARY, "tilewise_files", "tilewise_sanitizer"];
 const FACE: &str = "tilewise";
-/// Only the items that [`FACE`] re-exports by name count here: the planner is free to change.
+/// Only the items of this crate that [`FACE`] re-exports by name count: the planner is free to
+/// change.
 const VOCABULARY: &str = "tilewise_core";
 
-/// Where the lists are.
+/// The folder of the lists.
 const KEPT: &str = "tests/goldens/public-api";
 
 /// The version of rustdoc's JSON that the reader knows. Rust 1.93 to 1.95 write it, and a job of
@@ -48,7 +49,7 @@ pub(crate) fn main(bless: bool) -> Result {
     }
 }
 
-/// Lists the items and compares them with the lists that are kept, or replaces these.
+/// Lists the items and compares them with the lists that are kept, or replaces those lists.
 pub(crate) fn check(bless: bool) -> Result<Outcome> {
     document()?;
     let folder = documentation()?;
@@ -89,7 +90,7 @@ fn keep(path: &Path, items: &BTreeSet<String>) -> Result {
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// Prints where a list differs from the items, and returns in how many lines.
+/// Prints the lines in which a list differs from the items, and returns how many there are.
 fn compare(path: &Path, items: &BTreeSet<String>) -> Result<usize> {
     let text = fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -101,7 +102,7 @@ fn compare(path: &Path, items: &BTreeSet<String>) -> Result<usize> {
     Ok(lines.len())
 }
 
-/// Has rustdoc write its JSON.
+/// Makes rustdoc write its JSON.
 fn document() -> Result {
     let this = env::current_exe().map_err(|error| format!("cannot name this program: {error}"))?;
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
@@ -118,7 +119,7 @@ pub(crate) fn called_as_rustdoc() -> Option<Command> {
     Some(rustdoc)
 }
 
-/// Runs rustdoc, but not for a crate whose items nobody asks for.
+/// Runs rustdoc, except for a crate whose items are not listed.
 pub(crate) fn as_rustdoc(mut rustdoc: Command) -> Result {
     match crate_name(rustdoc.get_args().map(OsString::from)) {
         Some(name) if !LIBRARIES.contains(&name.as_str()) => Ok(()),
@@ -129,7 +130,7 @@ pub(crate) fn as_rustdoc(mut rustdoc: Command) -> Result {
     }
 }
 
-/// The crate that rustdoc is to document; none where cargo asks rustdoc about itself.
+/// The crate that rustdoc is to document; none if cargo asks rustdoc about itself.
 fn crate_name(args: impl IntoIterator<Item = OsString>) -> Option<String> {
     let mut args = args.into_iter().skip_while(|arg| arg != "--crate-name");
     args.nth(1)?.into_string().ok()
@@ -144,7 +145,7 @@ fn documentation() -> Result<PathBuf> {
     Ok(Path::new(target).join("doc"))
 }
 
-/// The version of rustdoc's JSON in this file, unless the reader knows it.
+/// The version of rustdoc's JSON in this file, if it is not the one that the reader knows.
 fn other_format(json: &Path) -> Result<Option<u64>> {
     let text = fs::read_to_string(json)
         .map_err(|error| format!("cannot read {}: {error}", json.display()))?;
@@ -162,7 +163,7 @@ fn items(json: &Path) -> Result<BTreeSet<String>> {
         .map_err(|error| format!("cannot list the items of {}: {error}", json.display()))?;
     let of_traits = api.items().filter(|item| implemented(&item.to_string()).is_some());
     let of_traits: HashSet<_> = of_traits.map(PublicItem::id).collect();
-    // The trait says what they are.
+    // Items of trait implementations are left out: the trait lists them.
     let is_own = |item: &&PublicItem| item.parent_id().is_none_or(|id| !of_traits.contains(&id));
     let items = api.items().filter(is_own).map(ToString::to_string);
     Ok(items.filter(|item| says_something(item)).collect())
@@ -173,8 +174,8 @@ fn implemented(item: &str) -> Option<(&str, &str)> {
     item.strip_prefix("impl")?.split_once(" for ")
 }
 
-/// Whether a line is more than a heading of methods, or a trait that the compiler gives to almost
-/// every type and nobody misses.
+/// Whether a line is worth listing. Headings of methods are not, nor are traits that the compiler
+/// gives to almost every type and nobody misses.
 fn says_something(item: &str) -> bool {
     const UNMISSED: [&str; 6] =
         ["Freeze", "RefUnwindSafe", "StructuralPartialEq", "Unpin", "UnsafeUnpin", "UnwindSafe"];
@@ -192,8 +193,9 @@ fn reexports(items: &BTreeSet<String>) -> BTreeSet<String> {
     items.iter().filter_map(|item| item.strip_prefix(&prefix)).map(str::to_owned).collect()
 }
 
-/// Whether a line is about one of these types. The names of what a line is about are those of the
-/// type that gets a trait, or of the first path of this library.
+/// Whether a line is about one of these types: one of the names must occur in a path. For an
+/// implementation that is the path of the type that gets the trait, else the first path of this
+/// library.
 fn is_about(item: &str, library: &str, names: &BTreeSet<String>) -> bool {
     let about = implemented(item).map_or(item, |(_, implementor)| implementor);
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
@@ -202,7 +204,7 @@ fn is_about(item: &str, library: &str, names: &BTreeSet<String>) -> bool {
     path.split("::").any(|name| names.contains(name))
 }
 
-/// The lines that are gone, with `-`, and those that came, with `+`.
+/// The lines that are gone, with `-`, and the new lines, with `+`.
 fn difference(kept: &str, items: &BTreeSet<String>) -> Vec<String> {
     let kept: BTreeSet<String> = kept.lines().map(str::to_owned).collect();
     let gone = kept.difference(items).map(|item| format!("- {item}"));

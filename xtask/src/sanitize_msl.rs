@@ -1,6 +1,6 @@
-//! `cargo xtask sanitize-msl`: the MSL kernels on CPUs with sanitizers looking on.
+//! `cargo xtask sanitize-msl`: runs the MSL kernels on the CPU under sanitizers.
 //!
-//! The work is done by the program `sanitize_msl` of tests/.
+//! The program `sanitize_msl` of tests/ does the work.
 
 use crate::clang;
 use crate::process::{Result, run};

@@ -1,7 +1,7 @@
-//! `cargo xtask suite`: the tests that need a device, on the hardware of this machine, with an
+//! `cargo xtask suite`: runs the tests that need a device, on the hardware of this machine, with an
 //! outcome that can be recorded.
 //!
-//! Software adapters have no matrix units, so the kernels that use them run nowhere else. A machine
+//! Software adapters have no matrix units, so kernels for these run on hardware only. A machine
 //! with a good GPU often has no Rust: `--pack` makes a folder of programs that need nothing but the
 //! driver.
 
@@ -21,20 +21,20 @@ use outcome::Outcome;
 const PACKAGE: &str = "tilewise-tests";
 /// Its test binaries that touch a device.
 const ON_DEVICE: [&str; 3] = ["device", "overheads", "waiting"];
-/// The others, and what they do instead.
+/// The other test binaries, and what each of them does.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("first_step", "measures what a software driver compiles"),
     ("host", "runs on the CPU"),
     ("msl_fallback", "needs a device that refuses MSL, as software adapters do"),
 ];
-/// The program of that package that tests start as processes of their own, and where they look for
-/// it before their own build.
+/// The program of that package that tests start as a process of its own, and the variable that
+/// tells tests where it lies.
 const PROGRAM: (&str, &str) = ("product", "CARGO_BIN_EXE_product");
 /// The test that lists the adapters; it runs first.
 const LISTING: &str = "adapters::listed";
-/// Where glvnd looks for OpenGL's drivers. Where a process has initialised OpenGL, NVIDIA's driver
-/// was seen to hang as threads ended (benches/record/NOTES.md); the suite does without it, unless
-/// the variable is set already.
+/// The variable that tells glvnd where OpenGL's drivers are. If a process had initialised OpenGL,
+/// NVIDIA's driver was seen to hang when threads ended (benches/record/NOTES.md). Therefore the
+/// suite hides OpenGL, unless the variable is set already.
 const GL_DRIVERS: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
 
 #[derive(clap::Args)]
@@ -66,12 +66,12 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Whether the tests come from a folder, so that there may be no checkout.
+    /// Whether the tests come from a folder; then there may be no checkout.
     pub(crate) fn is_packed(&self) -> bool {
         self.from.is_some()
     }
 
-    /// The variables under which the tests find the adapters that they should.
+    /// The variables that tell the tests which adapters to use and to require.
     fn environment(&self) -> Vec<(&'static str, String)> {
         let mut required = if self.software {
             std::env::var("TILEWISE_REQUIRE").into_iter().collect()
@@ -90,7 +90,7 @@ impl Options {
     }
 }
 
-/// The command: fails unless every test passed, and where none has run.
+/// The command: fails unless every test passed and at least one ran.
 pub(crate) fn main(options: &Options) -> Result {
     let suite = match &options.from {
         Some(folder) => Suite::unpack(folder)?,
@@ -142,12 +142,12 @@ impl Suite {
         Ok(Suite { commit: commit(), binaries, program })
     }
 
-    /// Copies everything into `folder`, without symbols; a folder that holds tests already is
+    /// Copies everything into `folder`, without symbols. A folder that already holds tests is
     /// refused.
     fn pack(&self, folder: &Path) -> Result {
         let failed = |error| format!("cannot write to {}: {error}", folder.display());
         let tests = folder.join("tests");
-        // Tests that an earlier pack left there would run as well.
+        // `create_dir` fails if tests are there: those of an earlier pack would run as well.
         fs::create_dir_all(folder).and_then(|()| fs::create_dir(&tests)).map_err(failed)?;
         let own = std::env::current_exe().map_err(failed)?;
         let place = |path: &Path| tests.join(binary_name(path) + std::env::consts::EXE_SUFFIX);
@@ -255,7 +255,7 @@ struct Group<'a> {
     tests: Vec<String>,
 }
 
-/// The tests that a binary lists, by their file: a module's, or the binary's own.
+/// The tests that a binary lists, grouped by file: a module's, or the binary's own.
 fn grouped<'a>(binary: &'a Path, listing: &str) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for test in listing.lines().filter_map(|line| line.strip_suffix(": test")) {
@@ -296,7 +296,7 @@ struct Record {
 }
 
 impl Record {
-    /// An error unless every group is well and some test has run.
+    /// An error unless every group is well and at least one test has run.
     fn verdict(&self) -> Result {
         let failed = self.outcomes.iter().filter(|(_, outcome)| !outcome.is_ok()).count();
         if failed > 0 {

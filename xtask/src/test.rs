@@ -1,8 +1,8 @@
-//! `cargo xtask test`: everything that must hold before a change is good, in one command, on any
-//! machine.
+//! `cargo xtask test`: checks everything that must hold before a change is good, in one command, on
+//! any machine.
 //!
-//! Every cargo step names the whole workspace with all features: another selection of either would
-//! unify the dependencies' features differently and so build wgpu once more.
+//! Every cargo step names the whole workspace with all features. Another selection would unify the
+//! dependencies' features differently, and so build wgpu once more.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,9 +16,9 @@ use crate::{browser, budget, clang, compilers, opengl, packages, tidy};
 /// Arguments that select one build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
-/// Test programs whose tests share what is compiled: devices, pipelines, texts in the sanitizer and
-/// in clang's hands. nextest, which starts a process for each test, takes twice the CPU time for
-/// them.
+/// Test programs whose tests share compiled things: devices, pipelines, and texts in the sanitizer
+/// and in clang. nextest starts a process for each test and takes twice the CPU time for these
+/// programs.
 const IN_ONE_PROCESS: [&str; 2] = ["device", "host"];
 
 #[derive(clap::Args)]
@@ -42,8 +42,8 @@ pub(crate) struct Options {
 pub(crate) fn main(options: &Options) -> Result {
     let mut report = Report::default();
     let adapters = report.step("adapters", adapters::prepare)?;
-    // Compilers wait for each other on the way through a chain of crates: beside other steps they
-    // cost little time. Its packages are installed after the adapters', and before any other step.
+    // Compilers of a chain of crates wait for each other: beside other steps they cost little time.
+    // The packages for this step are installed after the adapters', and before any other step.
     let platforms = match options.quick || options.skip_targets {
         true => None,
         false => {
@@ -71,7 +71,7 @@ pub(crate) fn main(options: &Options) -> Result {
             report.skip("OpenGL", &why);
         }
         report.step("MSL, sanitized", || a_part("sanitize_msl", &[], options))?;
-        // One language at a time: to prepare its cases takes as long as to plant the mutants.
+        // Only one language is tested: preparing its cases takes as long as planting the mutants.
         let mutants: &[_] = match turn() % 5 {
             ..2 => &["--language", "msl", "--every", "2"],
             _ => &["--language", "wgsl", "--every", "3"],
@@ -109,7 +109,7 @@ fn turn() -> u32 {
     commit.ok().and_then(|hash| u32::from_str_radix(hash.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Runs a program of the tests: all of it, or the part whose turn it is.
+/// Runs a program of the tests, or the part of it whose turn it is.
 fn a_part(program: &str, args: &[&str], options: &Options) -> Result {
     let mut program = clang::program(program)?;
     if !options.whole {
@@ -118,7 +118,7 @@ fn a_part(program: &str, args: &[&str], options: &Options) -> Result {
     run(&mut program)
 }
 
-/// Runs the suite for browsers: all of it, or the part whose turn it is.
+/// Runs the suite for browsers, or the part of it whose turn it is.
 fn in_browser(options: &Options) -> Result {
     let mut command = Command::new(own_path()?);
     command.arg("browser");
@@ -145,7 +145,7 @@ fn docs() -> Result {
 fn tests(adapters: &Adapters, options: &Options) -> Result<Vec<String>> {
     let args = &options.args;
     let test = |command: &mut Command| {
-        // Who names tests wants all of their cases.
+        // A run of named tests has all of their cases.
         if !options.whole && args.is_empty() {
             command.env(TURN, turn().to_string());
         }
@@ -157,8 +157,8 @@ fn tests(adapters: &Adapters, options: &Options) -> Result<Vec<String>> {
         output += &test(cargo(["test"]).args(EVERYTHING).args(named))?;
         let others = IN_ONE_PROCESS.map(|name| format!("not binary({name})")).join(" and ");
         output += &test(cargo(["nextest", "run"]).args(EVERYTHING).args(["-E", &others]))?;
-        // nextest runs no doctests. By themselves they would take the CPU, and leave out what needs
-        // a GPU.
+        // nextest runs no doctests. Without this variable they would run on the CPU, and leave out
+        // whatever needs a GPU.
         let mut doctests = cargo(["test", "--doc"]);
         if adapters.has_lavapipe() {
             doctests.env("TILEWISE_ADAPTER", "llvmpipe");
@@ -186,7 +186,7 @@ fn tee_with(adapters: &Adapters, command: &mut Command) -> Result<String> {
     tee(command)
 }
 
-/// nextest's one line, and those of cargo test that report any test at all.
+/// nextest's one line, and the lines of cargo test that report at least one test.
 fn summaries(output: &str) -> Vec<String> {
     let is_summary = |line: &&str| {
         line.starts_with("Summary [")
@@ -195,8 +195,8 @@ fn summaries(output: &str) -> Vec<String> {
     output.lines().map(str::trim).filter(is_summary).map(str::to_owned).collect()
 }
 
-/// The program's main job: once on a GPU's driver, once with none, where it must turn to the CPU by
-/// itself.
+/// Runs the program's main job twice: on a GPU's driver, and without any driver, when it must turn
+/// to the CPU by itself.
 fn demos(report: &mut Report, adapters: &Adapters) -> Result {
     let program = report.step("program", || build_program("tilewise"))?;
     let demo = || {
@@ -225,7 +225,7 @@ fn demos(report: &mut Report, adapters: &Adapters) -> Result {
     }
 }
 
-/// A demo that ran elsewhere than asked would prove nothing.
+/// Fails if the demo ran on another adapter than the one asked for: it would prove nothing.
 fn expect_in(output: &str, adapter: &str) -> Result {
     if output.to_lowercase().contains(adapter) {
         Ok(())
@@ -256,7 +256,7 @@ impl Report {
         Ok(value)
     }
 
-    /// Takes note of a step that was not done; `step` may have counted the attempt.
+    /// Records a step that was not done; `step` may have counted the attempt already.
     fn skip(&mut self, name: &str, why: &str) {
         if self.lines.last().is_some_and(|line| line.starts_with(name)) {
             self.lines.pop();

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: checks of the text that neither the compiler nor clippy makes.
+//! `cargo xtask tidy`: checks of texts that neither the compiler nor clippy makes.
 
 mod columns;
 mod openers;
@@ -15,7 +15,7 @@ use references::Checkout;
 /// Kinds of files that are read.
 const TEXTS: [&str; 8] = ["rs", "wgsl", "metal", "h", "cpp", "py", "toml", "md"];
 
-/// A file longer than this is several files.
+/// The most lines of a file: a longer one is several files.
 const MOST_LINES: usize = 500;
 
 // Joined from halves, so that this file does not accuse itself.
@@ -97,7 +97,7 @@ fn examine(path: &str, text: &str) -> Vec<String> {
             ),
         );
     }
-    // A test shows best what it runs.
+    // Shader text may stand in tests: a test shows best what it runs.
     let tests_begin =
         lines.iter().position(|line| line.trim() == "#[cfg(test)]").unwrap_or(lines.len());
     let in_tests = path.split('/').any(|part| part == "tests" || part == "tests.rs")
@@ -143,8 +143,8 @@ fn is_comment(line: &str) -> bool {
 }
 
 /// Whether a SAFETY comment stands above the statement that holds line `number`. The statement may
-/// have begun on lines before it; a line that ends another statement or opens a block ends the
-/// search.
+/// have begun on earlier lines; the search ends at a line that ends another statement or opens a
+/// block.
 fn is_justified(lines: &[&str], number: usize) -> bool {
     for line in lines[..number].iter().rev() {
         if is_comment(line) {
@@ -162,7 +162,7 @@ fn is_justified(lines: &[&str], number: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The lines of `text` that are complained about, as a file of that path.
+    /// The lines of `text` that are complained about, if its file has that path.
     fn lines_of(path: &str, text: &str) -> Vec<usize> {
         let complaints = examine(path, text);
         let line = |complaint: &String| complaint[path.len() + 1..].split(':').next()?.parse().ok();

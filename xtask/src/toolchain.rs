@@ -8,20 +8,21 @@ use crate::process::{Result, cargo, find_program};
 /// The least version that compiles the workspace.
 const RUST_VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// Debian's rustc, cargo and, for building it for any target, the standard library's source.
+/// Debian's rustc, cargo, and the source of the standard library, to build it for any target.
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
 /// A compiler for several targets.
 #[derive(Clone, Copy)]
 pub(crate) enum Toolchain {
-    /// The running one, which has the targets' standard libraries from rustup.
+    /// The toolchain that runs this program; rustup has given it the targets' standard libraries.
     Rustup,
     /// Debian's, which builds the standard library from source.
     Debian,
 }
 
 impl Toolchain {
-    /// The inner error says why there is none; the outer one, why installing it failed.
+    /// Finds a toolchain, or installs it. The inner error says why there is none; the outer error
+    /// says why installing it failed.
     pub(crate) fn find(triples: &[&str]) -> Result<std::result::Result<Self, String>> {
         if rustup_has(triples) {
             return Ok(Ok(Self::Rustup));
@@ -50,20 +51,20 @@ impl Toolchain {
         Ok(Ok(Self::Debian))
     }
 
-    /// A command of cargo; `std` is what `-Zbuild-std` builds where no compiled standard library is
-    /// at hand.
+    /// A command of cargo; `std` is what `-Zbuild-std` builds if no compiled standard library is at
+    /// hand.
     pub(crate) fn cargo(self, subcommand: &str, std: &str) -> Command {
         if let Self::Rustup = self {
             return cargo([subcommand]);
         }
         let mut command = Command::new("/usr/bin/cargo");
-        // Another toolchain must not see what cargo and rustup have told this process about their
-        // own.
+        // cargo and rustup have set variables about their own toolchain; the other one must not see
+        // them.
         for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTDOC", "LD_LIBRARY_PATH"] {
             command.env_remove(name);
         }
-        // -Z needs a nightly compiler, or a stable one told to act as one; ours builds nothing that
-        // is shipped.
+        // -Z needs a nightly compiler, or a stable one told to act as one. Nothing built here is
+        // shipped.
         command.env("RUSTC_BOOTSTRAP", "1").env("RUSTC", "/usr/bin/rustc");
         command.args([subcommand, &format!("-Zbuild-std={std}"), "-Zbuild-std-features="]);
         command

@@ -1,4 +1,4 @@
-//! `cargo xtask tune`: the tuning program in release mode, with the given arguments.
+//! `cargo xtask tune`: runs the tuning program in release mode, with the given arguments.
 
 use crate::process::{Result, cargo, run};
 

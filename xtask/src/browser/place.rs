@@ -24,7 +24,7 @@ pub(crate) enum Place {
     Other,
 }
 
-/// Chromium takes SwiftShader, and talks to nobody.
+/// Options of Chromium: it takes SwiftShader, and talks to nobody.
 const CHROMIUM: [&str; 10] = [
     "--headless=new",
     "--no-sandbox",
@@ -38,7 +38,7 @@ const CHROMIUM: [&str; 10] = [
     "--disable-sync",
 ];
 
-/// Firefox takes a GPU in software, and asks nothing.
+/// Preferences of Firefox: it takes a software GPU, and asks nothing.
 const FIREFOX: &str = r#"
 user_pref("dom.webgpu.enabled", true);
 user_pref("gfx.webgpu.force-enabled", true);
@@ -49,11 +49,11 @@ user_pref("datareporting.policy.dataSubmissionEnabled", false);
 user_pref("toolkit.telemetry.enabled", false);
 "#;
 
-/// Chromium's WebGPU as npm has it.
+/// Chromium's WebGPU as a package of npm.
 const DAWN: &str = "webgpu@0.6.2";
 
 impl Place {
-    /// The packages that hold it, by the programs that they bring.
+    /// The programs that it needs, and the packages that bring them.
     fn packages(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Place::Chromium => &[("chromium", "chromium")],
@@ -144,17 +144,17 @@ impl Place {
     }
 }
 
-/// A browser, which is ended when this is dropped.
+/// A browser. Dropping it ends the browser.
 pub(super) struct Running {
     child: Option<Child>,
     log: PathBuf,
-    /// Removed after the browser's end.
+    /// The browser's profile; its folder is removed after the browser's end.
     #[expect(dead_code, reason = "its removal is its use")]
     profile: TempDir,
 }
 
 impl Running {
-    /// Why it has ended, if it has.
+    /// Why the browser has ended, if it has.
     pub(super) fn ended(&mut self) -> Option<String> {
         let status = self.child.as_mut()?.try_wait().ok()??;
         let log = fs::read_to_string(&self.log).unwrap_or_default();
@@ -167,7 +167,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may have ended by itself.
+            // The browser may have ended by itself.
             let _ = child.kill();
             let _ = child.wait();
         }

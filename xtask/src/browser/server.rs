@@ -1,4 +1,4 @@
-//! Gives a page its files, and hears what it says.
+//! Gives a page its files, and receives the page's events.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Serves the files of a folder at a free port of this machine alone, until the process ends.
+    /// Serves the files of a folder at a free port, to this machine alone, until the process ends.
     pub(super) fn start(folder: &Path) -> Result<Self> {
         let cannot = |error| format!("no server for the page: {error}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(cannot)?;
@@ -33,7 +33,7 @@ impl Server {
         Ok(Server { port, events })
     }
 
-    /// The next of the page's events, if there is one in time.
+    /// The page's next event, if one comes in time.
     pub(super) fn event(&self, patience: Duration) -> Option<String> {
         self.events.recv_timeout(patience).ok()
     }

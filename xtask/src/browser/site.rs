@@ -25,7 +25,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// The inner error says why nothing can be built here.
+    /// Finds a toolchain and a linker. The inner error says why nothing can be built here.
     pub(super) fn find() -> Result<std::result::Result<Self, String>> {
         let toolchain = match Toolchain::find(&[TARGET])? {
             Ok(toolchain) => toolchain,
@@ -49,8 +49,8 @@ impl Builder {
         build.args(["--target", TARGET, "--target-dir", FOLDER]);
         build.args(["--package", "tilewise-tests", "--bin", "browser"]);
         build.args(["--package", "tilewise", "--example", "web"]);
-        // naga and the sanitizer, which are optimised where they run every kernel, have little to
-        // do here.
+        // Debug builds optimise naga and the sanitizer because other tests run every kernel through
+        // them. Here they have little to do.
         for package in ["naga", "tilewise-sanitizer"] {
             build.args(["--config", &format!("profile.dev.package.{package}.opt-level=1")]);
             build.args(["--config", &format!("profile.dev.package.{package}.codegen-units=16")]);
@@ -70,7 +70,7 @@ impl Builder {
     }
 }
 
-/// Writes the module as browsers take it, and the script that loads it.
+/// Writes the module in the form that browsers take, and the script that loads it.
 fn bind(module: &Path, folder: &Path) -> Result {
     let mut bindgen = Bindgen::new();
     bindgen.input_path(module).typescript(false).omit_default_module_path(false);

@@ -1,4 +1,4 @@
-//! Counts the cases of which a page tells.
+//! Counts the cases that a page reports.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ pub(super) struct Tally {
     case: String,
     ran: usize,
     failed: Vec<String>,
-    /// Cases by what the sections say of themselves.
+    /// Passed cases, summed from what the sections report.
     passed: usize,
     has_ended: bool,
 }
 
 impl Tally {
-    /// Takes note of an event, whose words are those of `tests/src/browser.rs`; a line to show, if
-    /// there is one.
+    /// Takes note of an event in the words of `tests/src/browser.rs`. Returns a line to show, if
+    /// the event has one.
     ///
     /// # Errors
-    /// When the page has died, or says what is not known.
+    /// The page has died, or says something unknown.
     pub(super) fn hear(&mut self, event: &str) -> Result<Option<String>> {
         let (word, text) = event.split_once(' ').unwrap_or((event, ""));
         match word {
@@ -56,7 +56,7 @@ impl Tally {
         }
     }
 
-    /// An error unless there was a case, and all passed.
+    /// An error unless at least one case ran and all passed.
     pub(super) fn all_passed(&self) -> Result {
         match (self.ran, self.failed.len()) {
             (0, _) => Err("no case was run".to_owned()),
@@ -66,7 +66,7 @@ impl Tally {
         }
     }
 
-    /// An error unless there was a case, and all failed.
+    /// An error unless at least one case ran and all failed.
     pub(super) fn all_failed(&self) -> Result {
         match self.ran {
             0 => Err("no case was run".to_owned()),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::process::Result;
 
-/// Lines shown of a group that failed without saying why.
+/// Lines to show of a group that failed without saying why.
 const SHOWN: usize = 60;
 
 /// The outcome of one group.
@@ -19,16 +19,16 @@ pub(super) struct Outcome {
     /// Lines that say what the tests left out, and why, each once.
     pub(super) skipped: BTreeSet<String>,
     pub(super) time: Duration,
-    /// How the process ended, unless well.
+    /// How the process ended, unless it ended well.
     pub(super) trouble: Option<String>,
 }
 
 impl Outcome {
-    /// Runs a group, at most for `limit`; also returns what it printed.
+    /// Runs a group for at most `limit`. Also returns what the group printed.
     pub(super) fn of(command: &mut Command, limit: Duration) -> Result<(Outcome, String)> {
         let program = command.get_program().to_string_lossy().into_owned();
         let failed = |error: std::io::Error| format!("cannot run {program}: {error}");
-        // A file takes any amount of output without anybody reading it meanwhile.
+        // The output goes to a file, which takes any amount although nobody reads it meanwhile.
         let mut file = tempfile::tempfile().map_err(failed)?;
         let (stdout, stderr) =
             (file.try_clone().map_err(failed)?, file.try_clone().map_err(failed)?);
@@ -39,7 +39,7 @@ impl Outcome {
             match child.try_wait().map_err(failed)? {
                 Some(status) => break Some(status),
                 None if start.elapsed() > limit => {
-                    // It may have ended by itself just now.
+                    // The process may have ended by itself just now.
                     let _ = child.kill();
                     let _ = child.wait();
                     break None;

@@ -26,9 +26,9 @@ pub(super) fn too_long<'a>(
     })
 }
 
-/// Rows of tables; keys of manifests, whose values stand in one line; lines that have no blank to
-/// break at; and macros of MSL in one line, as the mutation check takes those of several lines for
-/// declarations.
+/// Whether a long line may stay: rows of tables; keys of manifests, whose values are one line;
+/// macros of MSL, because the mutation check takes macros of several lines for declarations; and
+/// lines that have no blank to break at.
 fn may_stay(kind: &str, line: &str) -> bool {
     let line = line.trim_start();
     match kind {

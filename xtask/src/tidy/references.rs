@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// Kinds of files whose names are held against the checkout.
+/// Kinds of files whose names are looked up in the checkout.
 const NAMED: [&str; 7] = ["rs", "wgsl", "metal", "h", "cpp", "py", "md"];
 
-/// Files of the user's, of other projects, and of running kernels.
+/// Files that belong to the user, to other projects, and to running kernels.
 const ELSEWHERE: [&str; 5] =
     ["mine.wgsl", "file.wgsl", "kernel.metal", "mlx/backend/cpu/quantized.cpp", "metal/device.rs"];
 
@@ -26,7 +26,7 @@ pub(super) struct Checkout {
 }
 
 impl Checkout {
-    /// Adds a file that is not read.
+    /// Adds a file without its contents.
     pub(super) fn add_path(&mut self, path: &str) {
         let slashes = || path.match_indices('/').map(|(at, _)| at);
         self.ends.insert(path.to_owned());
@@ -49,7 +49,8 @@ impl Checkout {
         }
     }
 
-    /// The places of a file that refer to nothing, by lines from 0. Records tell of their own time.
+    /// The references of a file that lead nowhere, by lines from 0. Records may refer to what is
+    /// gone.
     pub(super) fn complaints(&self, path: &str, text: &str) -> Vec<(usize, String)> {
         if path.starts_with("benches/record/") {
             return Vec::new();
@@ -106,7 +107,7 @@ impl Checkout {
         gone.into_iter()
     }
 
-    /// `name()` and `Type::name`, of which the last word occurs in no code.
+    /// `name()` and `Type::name` whose last word occurs in no code.
     fn names(&self, prose: &str) -> impl Iterator<Item = String> {
         let quoted = prose.split('`').skip(1).step_by(2);
         let gone = quoted.filter(|quoted| {
@@ -147,7 +148,7 @@ struct Line<'a> {
     prose: &'a str,
 }
 
-/// Code and prose. Examples in Markdown are code.
+/// Splits a text into code and prose. Examples in Markdown are code.
 fn lines<'a>(path: &str, text: &'a str) -> Vec<Line<'a>> {
     let mark = if path.ends_with(".py") || path.ends_with(".toml") { "#" } else { "//" };
     let mut is_example = false;
@@ -176,7 +177,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The path that a file of this path means by another, relative one.
+/// The path that a relative path means in the file `path`.
 fn beside(path: &str, relative: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();
