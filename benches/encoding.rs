@@ -1,6 +1,6 @@
-//! Measures what one warm product costs on the CPU, beside the calls of wgpu that it ends in and
-//! the planning that it is spared. The adapter is the one that `TILEWISE_ADAPTER` names, else the
-//! first that opens. No measured product is submitted.
+//! Measures what one warm product costs on the CPU. Beside it, it measures the calls of wgpu that
+//! the product ends in, and the planning that it is spared. The adapter is the one that
+//! `TILEWISE_ADAPTER` names, else the first that opens. No measured product is submitted.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -25,8 +25,8 @@ fn context() -> Context {
         .expect("an adapter: encoding needs one, even if it is a software one")
 }
 
-/// Time of `count` calls of `encode`, so many to an encoder; making and dropping encoders is left
-/// out.
+/// Time of `count` calls of `encode`, [`PRODUCTS`] of them to an encoder. Making and dropping
+/// encoders is not counted.
 fn encoding(
     context: &Context,
     count: u64,
@@ -40,7 +40,7 @@ fn encoding(
         encode(&mut encoder, PRODUCTS.min(count - first));
         time += start.elapsed();
         drop(encoder);
-        // The next submission fills new uniform buffers. Until then wgpu holds their contents.
+        // An empty submission fills the new uniform buffers. Until then wgpu holds their contents.
         context.queue().expect("a GPU").submit([]);
         context.wait_blocking().expect("the device");
     }
@@ -71,7 +71,7 @@ fn products(criterion: &mut Criterion) {
     let tensor =
         |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).expect("a small tensor");
     let (a, b, bias) = (tensor(&[64, 2048]), tensor(&[2048, 64]), tensor(&[64]));
-    // Two outputs in turn, because wgpu skips what is set already.
+    // Two outputs take turns, because wgpu skips what is set already.
     let outputs = [tensor(&[64, 64]), tensor(&[64, 64])];
     let gemm = Gemm::new(&a, &b).bias(&bias).activation(Activation::Gelu).kernel("naive");
     let split = Gemm::new(&a, &b).kernel("gemv/4x4+k2");
@@ -85,7 +85,7 @@ fn products(criterion: &mut Criterion) {
     };
     let output = |i: u64| &outputs[(i % 2) as usize];
 
-    // Each alpha is met once.
+    // Each alpha is used once.
     let mut alpha = 1f32;
     for (name, product) in
         [("one GEMM", &gemm), ("one GEMM of two passes", &split), ("the planner's", &planned)]

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A process for each shape, one after the other.
+/// Starts a process for each shape, one after the other.
 fn all(mut names: Vec<String>) -> Result<(), String> {
     if names.is_empty() {
         names = SHAPES.map(str::to_owned).to_vec();

@@ -1,4 +1,4 @@
-// Ceiling of bandwidth: every invocation copies vectors, a grid apart.
+// Measures the ceiling of bandwidth: every invocation copies vectors that lie a grid apart.
 
 @group(0) @binding(0) var<storage, read> source: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> target_data: array<vec4<f32>>;

@@ -1,5 +1,5 @@
-// Ceiling of f32 arithmetic: sixteen independent chains of fused multiply-adds in each invocation,
-// two operations each, four steps to a round so that the loop costs little.
+// Measures the ceiling of f32 arithmetic: each invocation has sixteen independent chains of fused
+// multiply-adds, which count as two operations. A round has four steps, so the loop costs little.
 
 const STEPS: u32 = 512u;
 

@@ -1,4 +1,4 @@
-// The least that a dispatch can run: what is measured is the calls around it.
+// The least that a dispatch can run: only the calls around it are measured.
 
 @compute @workgroup_size(1)
 fn main() {}

@@ -104,7 +104,7 @@ pub(crate) struct Args {
     pub(crate) commit: String,
 }
 
-/// Options that the first hour sets itself, or whose output it does not write.
+/// Options that the first hour sets itself, and options whose output it does not write.
 const NOT_ASKED: [&str; 14] = [
     "shapes",
     "quick",
@@ -122,7 +122,7 @@ const NOT_ASKED: [&str; 14] = [
     "peak_gbs",
 ];
 
-/// Options of a measurement, which a report that is only shown cannot use.
+/// Options of a measurement; with `--from` there is none.
 const MEASURING: [&str; 9] = [
     "shapes",
     "quick",
@@ -136,7 +136,7 @@ const MEASURING: [&str; 9] = [
 ];
 
 impl Args {
-    /// The languages to measure each shape in; none where the planner, or --kernel, chooses.
+    /// The languages to measure each shape in; none if the planner, or `--kernel`, chooses.
     pub(crate) fn languages(&self, metal: bool) -> Vec<Language> {
         let chosen =
             !self.languages.is_empty() || !self.kernel.is_empty() || self.choices.is_some();

@@ -1,5 +1,5 @@
-//! A device's ceilings: given, looked up by the chip's name, or measured: bandwidth by a copy, f32
-//! arithmetic by chains of fused multiply-adds.
+//! A device's ceilings. They are given, looked up by the chip's name, or measured: bandwidth by a
+//! copy, f32 arithmetic by chains of fused multiply-adds.
 
 use crate::chips::{self, Chip};
 use crate::measure::{WARM_UP, is_software, median};
@@ -16,7 +16,7 @@ pub struct Ceiling {
     pub peak_tflops_f16: Option<f64>,
     /// 10^9 bytes per second, read and written; 0 when unknown.
     pub peak_gbs: f64,
-    /// Where they are from, for people. Records from before the field hold measured ones.
+    /// The source of the ceilings, in words. Records older than this field hold measured ceilings.
     #[serde(default = "measured", skip_serializing_if = "String::is_empty")]
     pub peaks_from: String,
 }
@@ -46,11 +46,11 @@ fn positive(text: &str) -> std::result::Result<f64, String> {
 }
 
 impl Given {
-    /// Replaces those of `ceiling` that are given here.
+    /// Replaces the ceilings of `ceiling` that are given here.
     pub fn replace(&self, ceiling: &mut Ceiling) {
         let mut named = Vec::new();
         if let Some(peak) = self.peak_tflops {
-            // Where f16 runs at f32's rate it goes on doing so.
+            // If f16 runs at f32's rate, it gets f32's new ceiling.
             if ceiling.peak_tflops_f16 == Some(ceiling.peak_tflops) {
                 ceiling.peak_tflops_f16 = Some(peak);
             }
@@ -73,11 +73,11 @@ impl Given {
 }
 
 impl Ceiling {
-    /// The ceilings of a device: those given, else those of its name, else measured. The CPU
-    /// executor has none that are not given.
+    /// The ceilings of a device: the given ones, else those of its name, else measured ones. The
+    /// CPU executor has given ones only.
     ///
     /// # Errors
-    /// Those of the device; `Unsupported` when it is too fast for the host's clock and has no
+    /// The errors of the device; `Unsupported` when it is too fast for the host's clock and has no
     /// timestamps.
     pub fn of(ctx: &Context, given: &Given) -> Result<Ceiling> {
         let all_given = given.peak_tflops.is_some() && given.peak_gbs.is_some();
@@ -110,19 +110,18 @@ impl Ceiling {
         measure(ctx)
     }
 
-    /// Whether there is a roofline.
+    /// Whether the ceilings are known, so that there is a roofline.
     pub fn is_known(&self) -> bool {
         self.peak_tflops > 0.0 && self.peak_gbs > 0.0
     }
 
-    /// The ceiling of arithmetic for a dtype, 10^12 operations per second: f32's where another is
-    /// not known.
+    /// The ceiling of arithmetic for a dtype, 10^12 operations per second. It is f32's if the
+    /// dtype's own is not known.
     pub fn peak(&self, dtype: &str) -> f64 {
         self.peak_tflops_f16.filter(|_| dtype != "f32").unwrap_or(self.peak_tflops)
     }
 
-    /// Operations per byte from which a dtype's products are bound by arithmetic; 0 when that is
-    /// unknown.
+    /// Operations per byte from which a dtype's products are bound by arithmetic; 0 when unknown.
     pub fn ridge(&self, dtype: &str) -> f64 {
         if self.is_known() { 1e3 * self.peak(dtype) / self.peak_gbs } else { 0.0 }
     }
@@ -133,7 +132,7 @@ fn measure(ctx: &Context) -> Result<Ceiling> {
     let device = ctx
         .device()
         .ok_or_else(|| Error::WrongContext("the CPU executor has no measured ceilings".into()))?;
-    // Several times any cache.
+    // The buffer is several times as large as any cache.
     let bytes =
         (1u64 << 29).min(ctx.caps().max_binding_bytes / 16 * 16).min(ctx.caps().max_buffer_bytes);
     let software = is_software(ctx);
@@ -148,8 +147,8 @@ fn measure(ctx: &Context) -> Result<Ceiling> {
         })
     };
     let (source, target) = (buffer(), buffer());
-    // Neither zeros, which some chips move and multiply faster, nor anything that grows out of
-    // range.
+    // The data are not zeros, which some chips move and multiply faster, and they do not grow out
+    // of range.
     let noise: Vec<f32> = (0u32..1 << 20)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 25) as f32)
         .collect();

@@ -11,8 +11,8 @@ pub struct Chip {
     pub gbs: f64,
 }
 
-/// Apple's chips by generation: the plain one, Pro, Max, each (TFLOP/s, GB/s). Those of M4 are not
-/// Apple's own figures, and rounded.
+/// Apple's chips by generation: the plain chip, Pro and Max, each (TFLOP/s, GB/s). The numbers of
+/// M4 are not Apple's own, and are rounded.
 const APPLE: [(&str, [(f64, f64); 3]); 4] = [
     ("M1", [(2.6, 68.0), (5.3, 200.0), (10.6, 400.0)]),
     ("M2", [(3.6, 100.0), (6.8, 200.0), (13.6, 400.0)]),
@@ -20,7 +20,7 @@ const APPLE: [(&str, [(f64, f64); 3]); 4] = [
     ("M4", [(4.0, 120.0), (8.0, 273.0), (17.0, 546.0)]),
 ];
 
-/// The chip that an adapter's name names. An Ultra is two of Max.
+/// The chip that an adapter's name names. An Ultra counts as two of Max.
 pub fn find(adapter: &str) -> Option<Chip> {
     let mut words = adapter.split_whitespace();
     words.find(|word| *word == "Apple")?;

@@ -22,26 +22,26 @@ impl std::fmt::Display for Regression {
     }
 }
 
-/// The row of the same shape in another report: the fastest, if it was measured more than once.
+/// The row of the same shape in another report; the fastest if the shape was measured more than
+/// once.
 pub fn counterpart<'a>(row: &Row, other: &'a Report) -> Option<&'a Row> {
     let same = other.rows.iter().filter(|candidate| candidate.key() == row.key());
     same.min_by(|a, b| a.ms.total_cmp(&b.ms))
 }
 
-/// Whether `other` is an earlier run of the same library, and no peer: the names before the version
-/// are equal.
+/// Whether `other` is an earlier run of the same library, and not a peer: then the names before the
+/// version are equal.
 pub fn is_earlier_run(report: &Report, other: &Report) -> bool {
     let name = |report: &Report| report.library.split_whitespace().next().map(str::to_owned);
     name(report) == name(other)
 }
 
-/// Shapes that take more than `percent` longer than in an earlier run. Peers are no measure of
-/// that.
+/// Shapes that take more than `percent` longer than in an earlier run. Peers do not count.
 pub fn regressions(report: &Report, others: &[Report], percent: f64) -> Vec<Regression> {
     let mut found: Vec<Regression> = Vec::new();
     for other in others.iter().filter(|other| is_earlier_run(report, other)) {
         for row in &report.rows {
-            // With several kernels forced for one shape, the fastest speaks for it.
+            // If several kernels were forced for one shape, the fastest of them counts.
             let fastest = counterpart(row, report).unwrap_or(row);
             let Some(before) = counterpart(row, other) else { continue };
             if fastest.ms > before.ms * (1.0 + percent / 100.0) {
@@ -50,7 +50,7 @@ pub fn regressions(report: &Report, others: &[Report], percent: f64) -> Vec<Regr
                     earlier: other.label(),
                     ms: [fastest.ms, before.ms],
                 };
-                // A shape may stand in two groups.
+                // A shape may be in two groups.
                 if !found.contains(&regression) {
                     found.push(regression);
                 }
@@ -60,8 +60,8 @@ pub fn regressions(report: &Report, others: &[Report], percent: f64) -> Vec<Regr
     found
 }
 
-/// How many shapes have no counterpart in `other` but with another precision, that has none here.
-/// With them the precisions of the first, here and there.
+/// How many shapes `other` has with another precision only, which `report` in turn lacks. Also
+/// returns both precisions of the first such shape, in `report` and in `other`.
 pub fn other_precisions(report: &Report, other: &Report) -> Option<(usize, [String; 2])> {
     let named = |row: &Row| match row.precision.as_str() {
         "" => Precision::F32.name().to_owned(),

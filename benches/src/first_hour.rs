@@ -1,5 +1,5 @@
-//! `cargo xtask bench --first-hour`: what is not known of the kernels in MSL until they have run on
-//! a Mac, asked as seven questions in some ten minutes, and answered in one file.
+//! `cargo xtask bench --first-hour`: asks seven questions about the kernels in MSL that only a Mac
+//! can answer, in some ten minutes, and writes the answers to one file.
 
 pub mod compiler;
 mod mlx;
@@ -25,7 +25,7 @@ use std::time::Instant;
 use tilewise::{Context, DType, Error, Result};
 use tilewise_core::kernel::Language;
 
-/// The file.
+/// The file of a first hour.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hour {
     /// A line for readers: what the file is.
@@ -50,25 +50,25 @@ pub struct Hour {
     pub sizes: String,
     /// How long it took so far.
     pub seconds: f64,
-    /// The questions, in their order.
+    /// The questions, in the order of their numbers.
     pub questions: Vec<Question>,
 }
 
 /// A question and its answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Question {
-    /// From 1 on.
+    /// Its number, from 1 on.
     pub number: usize,
-    /// In words.
+    /// The question in words.
     pub question: String,
-    /// An answer for each case, in their order.
+    /// An answer for each case, in the order of the cases.
     pub answers: Vec<Answer>,
 }
 
 /// The outcome of a case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answer {
-    /// Its name.
+    /// The case's name.
     pub case: String,
     /// The answer.
     #[serde(flatten)]
@@ -79,18 +79,18 @@ pub struct Answer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// How long a product takes, after it was found right.
+    /// The time of a product that was found right.
     Measured(Figures),
     /// The compiler's words on many texts.
     Compiled(Compiled),
     /// How many threads the pipelines may have.
     Pipelines(Pipelines),
-    /// The rates against which the others are held.
+    /// The rates with which the others are compared.
     Peaks(Ceiling),
-    /// That all elements are right.
+    /// All elements are right.
     Right(String),
-    /// Why there is no answer. It begins with `refused: ` where a compiler or the planner takes the
-    /// kernel not, with `wrong: ` where a product was.
+    /// Why there is no answer. It begins with `refused: ` if a compiler or the planner does not
+    /// take the kernel, and with `wrong: ` if a product was wrong.
     Reason(String),
 }
 
@@ -106,7 +106,7 @@ pub struct Figures {
     /// 10^9 bytes per second, A, B and C counted once; absent for groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbs: Option<f64>,
-    /// The kernel that ran, or another library.
+    /// The kernel that ran, or the name of another library.
     pub kernel: String,
     /// The kernel's language.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -121,17 +121,17 @@ pub struct Figures {
 /// The compiler's words on many texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Compiled {
-    /// How many there are.
+    /// How many texts there are.
     pub texts: usize,
-    /// How many it was given: fewer where it is slow.
+    /// How many texts the compiler was given: fewer if it is slow.
     pub asked: usize,
-    /// How many it refuses.
+    /// How many texts it refuses.
     pub refused: usize,
-    /// The first of those, with its words.
+    /// The first refusals, with the compiler's words.
     pub errors: Vec<Complaint>,
-    /// How many it takes with a warning.
+    /// How many texts it takes with a warning.
     pub warned: usize,
-    /// The first of those, with its words.
+    /// The first warnings, with the compiler's words.
     pub warnings: Vec<Complaint>,
 }
 
@@ -149,18 +149,18 @@ pub struct Pipelines {
 pub struct Threads {
     /// Label of the text.
     pub text: String,
-    /// How many are launched.
+    /// How many threads are launched.
     pub launched: u32,
-    /// With the thread limit. Absent if the compiler refuses the text.
+    /// The most threads with the thread limit; absent if the compiler refuses the text.
     pub with_limit: Option<u64>,
-    /// Without it.
+    /// The most threads without the limit.
     pub without_limit: Option<u64>,
-    /// The compiler's words of what it refuses.
+    /// The compiler's words if it refuses a text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
 }
 
-/// Complaints that the file holds, of each sort.
+/// Most complaints of each sort to keep in the file.
 const TOLD: usize = 20;
 
 impl Hour {
@@ -190,11 +190,11 @@ impl Hour {
         }
     }
 
-    /// Asks all questions, of a device that `open` opens again where it is lost; `save` is called
-    /// after each.
+    /// Asks all questions. If the device is lost, `open` opens it again; `save` is called after
+    /// each question.
     ///
     /// # Errors
-    /// Those of `save`. A case that fails has its reason for an answer.
+    /// The errors of `save`. If a case fails, its answer is the reason.
     pub fn ask(
         &mut self,
         context: &Context,
@@ -204,7 +204,7 @@ impl Hour {
         mut save: impl FnMut(&Hour) -> Result<(), String>,
     ) -> Result<(), String> {
         let start = Instant::now();
-        // A path that cannot be written is told before minutes are spent.
+        // A path that cannot be written is reported before minutes are spent.
         save(self)?;
         let software = is_software(context);
         let samples = if software { 1 } else { samples };
@@ -237,7 +237,7 @@ impl Hour {
         Ok(())
     }
 
-    /// Answers that are reasons which begin with this word.
+    /// Counts the answers that are reasons and begin with this word.
     pub fn reasons(&self, word: &str) -> usize {
         let answers = self.questions.iter().flat_map(|question| &question.answers);
         answers
@@ -248,7 +248,7 @@ impl Hour {
     }
 }
 
-/// 310 as `3.1`.
+/// Writes 310 as `3.1`.
 fn language_version(version: u32) -> String {
     format!("{}.{}", version / 100, version / 10 % 10)
 }
@@ -334,7 +334,7 @@ fn pipelines(context: &Context) -> Result<Outcome, String> {
     Ok(Outcome::Pipelines(Pipelines { texts, threads: found.collect() }))
 }
 
-/// A product by the library.
+/// Times a product by the library.
 fn timed(bench: &mut Bench, shape: &str, ends: &[u32], by: By, samples: usize) -> Result<Outcome> {
     let shape = parsed(shape)?;
     let operands = bench.operands(&shape, ends)?;
@@ -355,7 +355,7 @@ fn timed(bench: &mut Bench, shape: &str, ends: &[u32], by: By, samples: usize) -
     Ok(Outcome::Measured(Figures { gbs, ..figures }))
 }
 
-/// A product by texts that the library would not assemble.
+/// Times a product by texts that the library would not assemble.
 fn changed(
     bench: &mut Bench,
     shape: &str,

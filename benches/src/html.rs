@@ -9,7 +9,7 @@ use std::path::Path;
 /// The page.
 ///
 /// # Errors
-/// What the plotting library says.
+/// The errors of the plotting library.
 pub fn page(report: &Report, others: &[Report]) -> Result<String, String> {
     let mut sections = Vec::new();
     for (group, rows) in report.groups() {
@@ -48,11 +48,11 @@ pub fn page(report: &Report, others: &[Report]) -> Result<String, String> {
     Ok(page.into_string())
 }
 
-/// Writes the roofline and each group's bars into a folder, as `roofline-light.svg` and
-/// `roofline-dark.svg` and so on, and gives their number.
+/// Writes the roofline and each group's bars into a folder, as `roofline-light.svg`,
+/// `roofline-dark.svg` and so on, and returns how many files there are.
 ///
 /// # Errors
-/// A text that names the file; what the plotting library says.
+/// A text that names the file; the errors of the plotting library.
 pub fn write_pictures(report: &Report, others: &[Report], folder: &Path) -> Result<usize, String> {
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut written = 0;
@@ -71,7 +71,7 @@ pub fn write_pictures(report: &Report, others: &[Report], folder: &Path) -> Resu
     Ok(written)
 }
 
-/// A picture for light pages and one for dark ones; the style sheet shows the fitting one.
+/// A picture for light pages and one for dark pages; the style sheet shows the one that fits.
 fn both(draw: impl Fn(&Theme) -> Result<String, String>) -> Result<Markup, String> {
     let drawn: Vec<(&str, String)> =
         THEMES.iter().map(|theme| Ok((theme.name, draw(theme)?))).collect::<Result<_, String>>()?;
@@ -117,7 +117,7 @@ fn section(
     }
 }
 
-/// How the figures came about.
+/// How the figures were measured.
 fn method(report: &Report) -> Markup {
     let mut methods: Vec<&str> = report.rows.iter().map(|row| row.method.as_str()).collect();
     methods.sort_unstable();

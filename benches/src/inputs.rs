@@ -28,7 +28,8 @@ pub struct Inputs {
     pools: [Option<Pool>; 3],
 }
 
-/// The operands of one shape, and what some elements of the first set's product must be.
+/// The operands of one shape, and the values that some elements of the first set's product must
+/// have.
 #[derive(Debug)]
 pub struct Operands {
     sets: Vec<(A, B, Option<Tensor>)>,
@@ -47,7 +48,7 @@ enum Groups {
     Rows(GroupOffsets),
     /// The group of each row.
     Indexed(Tensor),
-    /// Counts, and how many rows they are expected to be.
+    /// Counts of rows, and the expected number of rows.
     Masked(Tensor, Option<usize>),
     AlongK(GroupOffsets),
     List(ProductList),
@@ -74,7 +75,7 @@ enum B {
     Prepared(PreparedTensor),
     Quantized(QuantizedTensor),
     PreparedQuantized(PreparedQuantizedTensor),
-    /// A stack that one buffer does not hold.
+    /// A stack that does not fit one buffer.
     Shards(Shards),
 }
 
@@ -121,7 +122,7 @@ impl Inputs {
         let strides = sizes.map(|size| size.iter().product::<usize>().next_multiple_of(ALIGNMENT));
         let largest = strides.into_iter().max().unwrap_or(1);
         let most = ctx.caps().max_buffer_bytes / shape.dtype.bytes() / largest as u64;
-        // Experts without rows are not read.
+        // Experts without rows are not read, so their weights do not count.
         let bytes = match shape.experts {
             Some(_) => shape.bytes(),
             None => {
@@ -137,7 +138,7 @@ impl Inputs {
             .transpose()?;
         let pooled = [true, quantized.is_none() && shards.is_none(), shape.gated];
         let needed = [0, 1, 2].map(|at| if pooled[at] { strides[at] * sets } else { 0 });
-        // Pools that are too small are given back before more memory is asked for.
+        // Pools that are too small are dropped before more memory is asked for.
         for (pool, needed) in self.pools.iter_mut().zip(needed) {
             pool.take_if(|pool| needed > 0 && !pool.serves(shape.dtype, needed));
         }
@@ -149,7 +150,7 @@ impl Inputs {
         let pool = |at: usize| self.pools[at].as_ref().expect("it was made");
         let [a_turned, b_turned] = shape.transposed();
         let turned = [a_turned, b_turned, false];
-        // Products of a list lie one after the other, each stored as the layout has it.
+        // Products of a list follow each other, and the layout says how each is stored.
         let listed = shape.experts.is_some_and(|experts| experts.sharing == Sharing::Halves);
         let view = |at: usize, set: usize| {
             pool(at).view(set * strides[at], sizes[at], turned[at] && !listed)
@@ -238,7 +239,7 @@ impl Groups {
     }
 }
 
-/// A product of a list.
+/// The sizes and places of a product of a list.
 fn listed(Part { mnk, places }: &Part) -> ProductShape {
     let [m, n, k] = mnk.map(|size| size as u32);
     let [[a, lda], [b, ldb], [c, ldc]] =
@@ -247,7 +248,7 @@ fn listed(Part { mnk, places }: &Part) -> ProductShape {
 }
 
 impl Operands {
-    /// The product of one of the sets, by the kernel of this name, or by the planner's choice.
+    /// The product of one of the sets, by the kernel of this name, else by the planner's choice.
     pub fn product(&self, set: usize, kernel: Option<&str>) -> Gemm {
         let (a, b, gate) = &self.sets[set % self.sets.len()];
         let a = a.tensor();
@@ -288,7 +289,7 @@ impl Operands {
     /// The plan of the first set's product, or of its first shard.
     ///
     /// # Errors
-    /// Those of the product.
+    /// The errors of the product.
     pub fn plan(&self, kernel: Option<&str>) -> Result<Plan> {
         let plans = self.product(0, kernel).plans()?;
         plans.into_iter().next().ok_or_else(|| Error::Unsupported("nothing to multiply".into()))
@@ -299,7 +300,7 @@ impl Operands {
         self.sets.len()
     }
 
-    /// A and B of one of the sets. A quantized B is not there.
+    /// A and B of one of the sets; none if B is quantized.
     pub fn dense(&self, set: usize) -> Option<[&Tensor; 2]> {
         match &self.sets[set % self.sets.len()] {
             (a, B::Dense(b), _) => Some([a.tensor(), b]),
@@ -307,7 +308,7 @@ impl Operands {
         }
     }
 
-    /// The output of every set's product.
+    /// The output, which the products of all sets share.
     pub fn output(&self) -> &Tensor {
         &self.c
     }
@@ -316,11 +317,11 @@ impl Operands {
     /// elements with sums in f64.
     ///
     /// # Errors
-    /// `Data` when one is wrong; those of the product and of reading.
+    /// `Data` when an element is wrong; the errors of the product and of reading.
     pub fn check(&self, kernel: Option<&str>) -> Result<()> {
         self.clear();
         self.product(0, kernel).run_into(&self.c)?;
-        // Only now: what a device does not compile has been replaced.
+        // The plan is made only now, after kernels that do not compile have been replaced.
         let plan = self.plan(kernel)?;
         self.compare(plan.passes.iter().any(|pass| pass.language == Language::Msl || pass.coop))
     }
@@ -328,14 +329,14 @@ impl Operands {
     /// Has `run` compute the first set's product, and compares elements with sums in f64.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and those of `run`.
+    /// The errors of [`check`](Self::check), and those of `run`.
     pub fn check_after(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
         self.clear();
         run()?;
         self.compare(true)
     }
 
-    /// A kernel that writes nothing must not pass by what another left.
+    /// Clears the output: a kernel that writes nothing must not pass with what another left.
     fn clear(&self) {
         let context = self.c.context();
         if let (Some(device), Some(queue), Some((c, _))) =
@@ -348,8 +349,8 @@ impl Operands {
         }
     }
 
-    /// `Data` unless the output holds the first set's product, of weights that the kernel `rounds`
-    /// or does not.
+    /// `Data` unless the output holds the first set's product. `rounds` says whether the kernel
+    /// rounds weights.
     fn compare(&self, rounds: bool) -> Result<()> {
         let shape = self.c.shape();
         let n = shape[shape.len() - 1];

@@ -31,11 +31,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures or reads a report, shows it, and says whether all is well: nothing wrong was computed,
-/// and nothing is slower than before.
+/// Measures or reads a report, and shows it. Returns whether all is well: nothing wrong was
+/// computed, and nothing is slower than before.
 ///
 /// # Errors
-/// A text: nothing was measured, a name means nothing, there is no such device, or a file cannot be
+/// A text: nothing was measured, a name is unknown, there is no such device, or a file cannot be
 /// read or written.
 fn run(args: &Args) -> Result<bool, String> {
     if args.first_hour {
@@ -125,14 +125,14 @@ fn list(args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes a file, its folder too, and says so.
+/// Writes a file and its folder, and prints the path.
 fn write_and_say(path: &Path, text: &str) -> Result<(), String> {
     write(path, text)?;
     eprintln!("written: {}", path.display());
     Ok(())
 }
 
-/// Writes a file, its folder too.
+/// Writes a file and its folder.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     let failed = |error| format!("{}: {error}", path.display());
     if let Some(folder) = path.parent() {
@@ -141,8 +141,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(failed)
 }
 
-/// Runs the bench. Returns the report and whether every product was right, or nothing where
-/// `--skip-missing` lets a missing adapter pass. If no shape is named, the device decides.
+/// Runs the bench. Returns the report and whether every product was right. Returns nothing if the
+/// adapter is missing and `--skip-missing` permits that. If no shape is named, the device decides.
 fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)>, String> {
     let options = args.options()?;
     let said = |error: Error| error.to_string();
@@ -165,7 +165,7 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
         ..Report::default()
     };
     let languages = args.languages(ctx.backend_name() == "metal" && options.msl != Switch::Off);
-    // WGSL is measured where nothing else can be chosen.
+    // If there is no choice of language, WGSL is measured.
     let in_language = |&language: &Language| {
         let msl = if language == Language::Msl { Switch::On } else { Switch::Off };
         let options = options.clone().msl(msl);
@@ -183,8 +183,7 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
     Ok(Some((report, right)))
 }
 
-/// The device that is asked for. Without such an adapter it is an error, or with --skip-missing
-/// nothing.
+/// The device that is asked for. A missing adapter is an error, or nothing with `--skip-missing`.
 fn opened(args: &Args, options: &ContextOptions) -> Result<Option<Context>, String> {
     match Context::request_blocking(options) {
         Err(error @ Error::NoAdapter(_)) if args.skip_missing => {
@@ -195,8 +194,7 @@ fn opened(args: &Args, options: &ContextOptions) -> Result<Option<Context>, Stri
     }
 }
 
-/// Asks the questions of the first hour on a Mac, and writes their answers, after each question
-/// those there are.
+/// Asks the questions of the first hour on a Mac. Writes all answers so far after each question.
 fn first_hour(args: &Args) -> Result<(), String> {
     let options = args.options()?;
     let Some(ctx) = opened(args, &options)? else { return Ok(()) };
@@ -221,7 +219,7 @@ fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 
-/// A bar of so many steps.
+/// A bar of `steps` steps.
 fn progress(args: &Args, steps: u64) -> Result<ProgressBar, String> {
     let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(steps) };
     bar.set_style(ProgressStyle::with_template(PROGRESS).map_err(|error| error.to_string())?);
@@ -236,8 +234,8 @@ enum By<'a> {
     Language(Language),
 }
 
-/// Adds a row for each shape and way to compute it, or the reason why there is none. A shape of two
-/// groups is measured once.
+/// Adds a row for each shape and each way to compute it, or the reason why there is none. A shape
+/// that is in two groups is measured once.
 fn measure_all(
     args: &Args,
     ways: &[(Context, Vec<By<'_>>)],
@@ -285,7 +283,7 @@ fn measure_all(
             bar.inc(1);
             match measured {
                 Ok(measured) => report.rows.push(Row::new(shape, &measured)),
-                // No shape is at fault, and none would fare better.
+                // No shape is at fault, and all others would fail alike.
                 Err(error @ (Error::UnknownKernel { .. } | Error::InvalidValue(_))) => {
                     return Err(error.to_string());
                 }

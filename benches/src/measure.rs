@@ -10,27 +10,27 @@ use tilewise_core::kernel::Language;
 use tilewise_core::plan::Plan;
 
 /// Seconds of GPU time before the first sample, and after pauses. An idle chip lowers its clock,
-/// and some take long to raise it: an H200 was seen to run at half speed when the pauses between
-/// measurements were longer than the measurements.
+/// and some chips take long to raise it. An H200 was seen to run at half speed when the pauses
+/// between measurements were longer than the measurements.
 pub(crate) const WARM_UP: f64 = 0.5;
 /// A pause after which the clock may have fallen.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Seconds of GPU time before the samples of a shape where there was no pause but to compile and to
-/// check.
+/// Seconds of GPU time before the samples of a shape, if the device has paused for compiling and
+/// checking only.
 const SETTLING: f64 = 0.15;
-/// Seconds of one sample: many products where one is shorter.
+/// Seconds of one sample: if a product is shorter, a sample has many.
 const SAMPLE: f64 = 5e-3;
-/// Seconds of GPU time after which a shape of long products has samples enough, if there are
+/// Seconds of GPU time after which a shape of long products has enough samples, if it has at least
 /// [`FEWEST`].
 const LONGEST: f64 = 1.0;
 const FEWEST: usize = 3;
 
-/// How a kernel fared, of those that the planner might have chosen.
+/// The time of a kernel that the planner might have chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// Its name, as `--kernel` takes it.
     pub kernel: String,
-    /// Median time of one product in milliseconds; of one sample, where that was twice the best.
+    /// Median time of one product in milliseconds; of one sample only, if that took twice the best.
     pub ms: f64,
     /// The planner's estimate, in milliseconds.
     pub estimate_ms: f64,
@@ -43,15 +43,15 @@ pub struct Measured {
     pub kernel: String,
     /// That kernel's language; none on the CPU executor.
     pub language: Option<Language>,
-    /// The kernels of the edges, where they are products of their own.
+    /// The kernels of the edges, if these are products of their own.
     pub edges: Vec<String>,
-    /// Whether rows by index are copied before.
+    /// Whether rows by index are copied before the product.
     pub copies_rows: bool,
     /// Seconds of one product: median, least, greatest.
     pub seconds: [f64; 3],
-    /// How they were measured.
+    /// How the times were measured.
     pub method: timing::Method,
-    /// Every other kernel within reach, where that was asked for.
+    /// All other kernels within reach, if they were asked for.
     pub choices: Vec<Choice>,
 }
 
@@ -61,12 +61,12 @@ pub(crate) fn median(samples: &mut [f64]) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// Whether a context computes on a CPU, where there is no clock to wake and no cache to pass by.
+/// Whether a context computes on a CPU. A CPU has no clock to wake, and no caches are avoided.
 pub fn is_software(ctx: &Context) -> bool {
     ctx.caps().class == DeviceClass::Cpu
 }
 
-/// Records the product of a set, or computes it where there is no pass to record into.
+/// Records the product of a set, or computes it if there is no pass to record into.
 type Record<'a> = dyn Fn(usize, Option<&mut wgpu::ComputePass<'_>>) -> Result<()> + 'a;
 
 /// Measures shape after shape on one device.
@@ -74,14 +74,14 @@ type Record<'a> = dyn Fn(usize, Option<&mut wgpu::ComputePass<'_>>) -> Result<()
 pub struct Bench {
     ctx: Context,
     inputs: Inputs,
-    /// When the device was last seen to work.
+    /// The last time that the device was known to be working.
     busy: Option<Instant>,
-    /// Whether it has paused since it was last kept busy for long.
+    /// Whether the device has paused since it was last kept busy for long.
     paused: bool,
 }
 
 impl Bench {
-    /// Nothing is measured yet, and the device is taken to be cold.
+    /// A bench that has measured nothing: the device counts as cold.
     pub fn new(ctx: &Context) -> Self {
         Bench { ctx: ctx.clone(), inputs: Inputs::default(), busy: None, paused: false }
     }
@@ -94,7 +94,7 @@ impl Bench {
     /// Operands of a shape with these numbers of groups ([`Inputs::ragged`]).
     ///
     /// # Errors
-    /// Those of [`Inputs::ragged`].
+    /// The errors of [`Inputs::ragged`].
     pub fn operands(&mut self, shape: &Shape, numbers: &[u32]) -> Result<Operands> {
         self.inputs.ragged(&self.ctx, shape, numbers, is_software(&self.ctx))
     }
@@ -104,8 +104,8 @@ impl Bench {
     /// milliseconds. Long products are content with fewer samples, three at least.
     ///
     /// # Errors
-    /// Those of the product; `Data` when a checked element is wrong, `Unsupported` when the product
-    /// is too short for the host's clock.
+    /// The errors of the product; `Data` when a checked element is wrong; `Unsupported` when the
+    /// product is too short for the host's clock.
     pub fn measure(
         &mut self,
         shape: &Shape,
@@ -145,7 +145,7 @@ impl Bench {
         let planned = operands.product(0, None);
         if written_in(&operands.plan(None)?, language) {
             operands.check(None)?;
-            // A kernel that does not compile has been replaced by now.
+            // By now a kernel that does not compile has been replaced.
             if written_in(&operands.plan(None)?, language) {
                 return self.measured(operands, None, samples);
             }
@@ -172,7 +172,7 @@ impl Bench {
     /// first takes twice the best so far.
     ///
     /// # Errors
-    /// As [`measure`](Self::measure).
+    /// The errors of [`measure`](Self::measure).
     pub fn measure_choices(
         &mut self,
         shape: &Shape,
@@ -189,8 +189,8 @@ impl Bench {
         for choice in choices.iter().filter(|choice| choice.cost <= factor * cheapest) {
             let kernel =
                 if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
-            // Without "+k1" the planner would split K. With edges peeled off the planner's
-            // own is another product than the kernel alone.
+            // Without "+k1" the planner would split K. If edges are peeled off, the planner's own
+            // product differs from the kernel alone, so it is timed too.
             if choice.to_string() == measured.kernel && plan.edges.is_empty() {
                 continue;
             }
@@ -211,7 +211,7 @@ impl Bench {
         Ok(measured)
     }
 
-    /// Median seconds of another kernel, the device kept as busy as for the planner's.
+    /// Median seconds of another kernel. The device is kept as busy as for the planner's.
     fn contender(&mut self, operands: &Operands, kernel: &str, best: f64) -> Result<f64> {
         operands.check(Some(kernel))?;
         let record = recorded(operands, Some(kernel));
@@ -238,7 +238,7 @@ impl Bench {
         samples: usize,
     ) -> Result<Measured> {
         operands.check(kernel)?;
-        // Only now: what a device does not compile has been replaced.
+        // The plan is made only now, after kernels that do not compile have been replaced.
         let plan = operands.plan(kernel)?;
         let choice =
             plan.choice.as_ref().map_or_else(|| "matrixmultiply".to_owned(), ToString::to_string);
@@ -252,7 +252,7 @@ impl Bench {
     /// Seconds of one product, median, least and greatest, after warm-up; nothing is checked.
     ///
     /// # Errors
-    /// Those of `record`; `Unsupported` when the product is too short for the host's clock.
+    /// The errors of `record`; `Unsupported` when the product is too short for the host's clock.
     pub fn timed(
         &mut self,
         record: &Record<'_>,
@@ -266,8 +266,8 @@ impl Bench {
         Ok(([middle, seconds[0], seconds[seconds.len() - 1]], once.method))
     }
 
-    /// Seconds of a product in each of `count` samples, after the device has been busy for as long
-    /// as its clock takes to come up.
+    /// Seconds of a product in each of `count` samples. Before them the device is kept busy for as
+    /// long as its clock takes to rise.
     fn samples(
         &mut self,
         record: &Record<'_>,
@@ -278,15 +278,16 @@ impl Bench {
         if !is_software(&self.ctx) {
             let once = self.series(record, repetitions, 1)?[0].seconds;
             let paused = std::mem::take(&mut self.paused);
-            // A clock that is still down makes this too few, and the first series the more.
+            // While the clock is low, `once` is too long: there are fewer passes, and each takes
+            // longer.
             warm = ((if paused { WARM_UP } else { SETTLING }) / once.max(1e-4)) as usize;
         }
         let timings = self.series(record, repetitions, warm + count)?;
         Ok(timings[warm..].iter().map(|timing| timing.seconds / repetitions as f64).collect())
     }
 
-    /// Times of `count` compute passes with that many products, the sets in turn, without pauses
-    /// between the passes.
+    /// Times of `count` compute passes with `repetitions` products each. The sets take turns, and
+    /// there are no pauses between the passes.
     fn series(
         &mut self,
         record: &Record<'_>,
@@ -303,7 +304,8 @@ impl Bench {
     }
 }
 
-/// The product of a set, by the kernel of this name or by the planner's choice.
+/// A function that records the product of a set, by the kernel of this name or by the planner's
+/// choice.
 fn recorded<'a>(
     operands: &'a Operands,
     kernel: Option<&'a str>,
@@ -317,12 +319,12 @@ fn recorded<'a>(
     }
 }
 
-/// Whether all of it is in one language, and that is this.
+/// Whether all passes of a plan are in this language.
 fn written_in(plan: &Plan, language: Language) -> bool {
     !plan.passes.is_empty() && plan.passes.iter().all(|pass| pass.language == language)
 }
 
-/// `Unsupported` for a time that no clock has seen.
+/// `Unsupported` if a time is too short for the clock.
 fn measurable(seconds: f64) -> Result<f64> {
     if seconds > 0.0 {
         return Ok(seconds);

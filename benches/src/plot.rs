@@ -18,7 +18,7 @@ pub struct Theme {
     ink: RGBColor,
     muted: RGBColor,
     grid: RGBColor,
-    /// On a bar.
+    /// The colour of text on a bar.
     inside: RGBColor,
     series: [RGBColor; 8],
 }
@@ -27,7 +27,7 @@ const fn rgb(hex: u32) -> RGBColor {
     RGBColor((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
 }
 
-/// For light and for dark pages.
+/// Themes for light and for dark pages.
 pub const THEMES: [Theme; 2] = [
     Theme {
         name: "light",
@@ -81,7 +81,7 @@ impl Theme {
         self.series[at % self.series.len()]
     }
 
-    /// The colour of a group of shapes, the same in every report.
+    /// The colour of a group of shapes, which is the same in every report.
     fn group(&self, name: &str) -> RGBColor {
         self.series(
             shapes::DEFAULT
@@ -92,7 +92,7 @@ impl Theme {
     }
 }
 
-/// Draws on a picture of this height and gives its text.
+/// Draws on a picture of this height and returns its text.
 fn picture(height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String, String> {
     let mut text = String::new();
     {
@@ -117,7 +117,7 @@ fn mark(area: &Area<'_>, at: (i32, i32), dtype: &str, color: RGBColor, filled: b
     }
 }
 
-/// A power of ten, or anything between, in as few digits as tell it.
+/// Writes a power of ten, or a number between, in few digits.
 fn short(number: &f64) -> String {
     match *number {
         n if n >= 1e4 => format!("{:.0}k", n / 1e3),
@@ -127,11 +127,11 @@ fn short(number: &f64) -> String {
     }
 }
 
-/// Operations per byte against TFLOP/s, both logarithmic, under the ceilings: `report` filled,
-/// `others` hollow.
+/// Draws operations per byte against TFLOP/s, both logarithmic, under the ceilings: `report`
+/// filled, `others` hollow.
 ///
 /// # Errors
-/// What the plotting library says.
+/// The errors of the plotting library.
 pub fn roofline(report: &Report, others: &[Report], theme: &Theme) -> Result<String, String> {
     let ours = report.rows.iter().map(|row| (row, row.group.as_str(), true));
     let theirs = others.iter().flat_map(|other| {
@@ -193,7 +193,7 @@ pub fn roofline(report: &Report, others: &[Report], theme: &Theme) -> Result<Str
             }
             for (peak, dtype) in &peaks {
                 let from = (peak / slope).max(left);
-                // Two roofs of one height are one.
+                // Two roofs of the same height are drawn as one.
                 let same = peaks.len() > 1 && peaks.iter().all(|(other, _)| other == peak);
                 let name =
                     format!("{} TFLOP/s {}", figure(*peak, 3), if same { "" } else { dtype });
@@ -237,7 +237,7 @@ fn roofline_legend(area: &Area<'_>, report: &Report, others: &[Report], theme: &
     Ok(())
 }
 
-/// Rows of one group that are measured by one yardstick.
+/// Rows of one group that have the same yardstick.
 struct Panel<'a> {
     title: String,
     /// Ceiling in the panel's unit.
@@ -246,7 +246,7 @@ struct Panel<'a> {
     value: fn(&Row) -> f64,
 }
 
-/// The name of a shape, and by report, the shape's row where the report has it.
+/// The name of a shape, and its row in each report that has it.
 struct Bars<'a> {
     name: &'a str,
     found: Vec<(usize, &'a Row)>,
@@ -266,7 +266,7 @@ impl Panel<'_> {
 
 const BAR: i32 = 14;
 const GAP: i32 = 8;
-/// Above the bars of a panel, and below them.
+/// Heights above and below the bars of a panel.
 const HEAD: i32 = 30;
 const FOOT: i32 = 14;
 /// Left and right ends of the bars.
@@ -302,10 +302,10 @@ fn panels<'a>(report: &Report, others: &'a [Report], rows: &[&'a Row]) -> Vec<Pa
     panels
 }
 
-/// Bars of one group: each shape in `report`, and beside it in `others`.
+/// Draws the bars of one group: each shape in `report`, and beside it in `others`.
 ///
 /// # Errors
-/// What the plotting library says.
+/// The errors of the plotting library.
 pub fn bars(
     report: &Report,
     others: &[Report],
@@ -325,7 +325,7 @@ pub fn bars(
         let mut x = 14;
         for (at, reported) in [report].into_iter().chain(others).enumerate() {
             let name = reported.label();
-            // Letters of this size are some 7.5 pixels wide.
+            // Letters of this size are about 7.5 pixels wide.
             let next = x + 44 + name.len() as i32 * 15 / 2;
             area.draw(&Rectangle::new([(x, 39), (x + 12, 51)], theme.series(at).filled()))?;
             area.draw(&Text::new(name, (x + 18, 45), theme.label(HPos::Left)))?;
@@ -346,7 +346,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel<'_>, theme: &Theme) -> Drawn {
     let values =
         panel.rows.iter().flat_map(|bars| bars.found.iter().map(|(_, row)| (panel.value)(row)));
     let most = values.fold(0.0, f64::max);
-    // A ceiling far above everything would only press the bars together.
+    // A ceiling far above all bars would only make them short.
     let ceiling = Some(panel.peak).filter(|peak| *peak > 0.0 && *peak <= 2.5 * most);
     let scale = f64::from(RIGHT - LEFT) / most.max(ceiling.unwrap_or(0.0));
     let end = |value: f64| LEFT + ((value * scale) as i32).max(1);
@@ -366,7 +366,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel<'_>, theme: &Theme) -> Drawn {
             let (value, y) = ((panel.value)(row), y + BAR * bar as i32);
             let x = end(value);
             area.draw(&Rectangle::new([(LEFT, y), (x, y + BAR - 1)], theme.series(*at).filled()))?;
-            // Inside where there is room, so that figures do not lie on the ceiling's line.
+            // Figures are inside a bar if it has room, to keep them off the ceiling's line.
             let (x, color, anchor) = if x > LEFT + 44 {
                 (x - 5, theme.inside, HPos::Right)
             } else {

@@ -26,7 +26,7 @@ pub struct Report {
     pub commit: String,
     /// Day of the run, UTC.
     pub date: String,
-    /// The ceilings of the device; in a peer's report 0 where it measured none.
+    /// The ceilings of the device; 0 in the report of a peer that measured none.
     #[serde(flatten)]
     pub ceiling: Ceiling,
     /// The share of shapes on which the planner's choice takes at most 10% longer than the best
@@ -70,20 +70,21 @@ pub struct Row {
     pub layout: String,
     /// Type of all three matrices; of A and C where B is quantized.
     pub dtype: String,
-    /// Format of B, where it is quantized; else empty.
+    /// Format of B if B is quantized; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub weights: String,
-    /// How it is shared among groups, by the name of [`Experts`](crate::shapes::Experts); else
-    /// empty.
+    /// How the product is shared among groups, by the name of [`Experts`](crate::shapes::Experts);
+    /// else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub experts: String,
     /// Which operands are prepared, as in [`PREPARED`](crate::shapes::PREPARED); else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prepared: String,
-    /// Whether it takes rows by index, and has a gate: [`Shape::extras`]; else empty.
+    /// Whether the product takes rows by index, and whether it has a gate: [`Shape::extras`]; else
+    /// empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub extras: String,
-    /// The precision that it was permitted, by its name or for the whole run; empty for f32.
+    /// The precision that the row was permitted, by its name or for the whole run; empty for f32.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub precision: String,
     /// The kernel that ran.
@@ -91,10 +92,10 @@ pub struct Row {
     /// The kernel's language, `WGSL` or `MSL`; empty if it is unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub language: String,
-    /// The kernels of the edges, where they are products of their own.
+    /// The kernels of the edges, if these are products of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<String>,
-    /// Whether rows by index are copied before, because the kernel cannot take them.
+    /// Whether rows by index are copied before the product, because the kernel cannot take them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copies_rows: bool,
     /// Median time of one product in milliseconds.
@@ -105,13 +106,13 @@ pub struct Row {
     pub tflops: f64,
     /// 10^9 bytes per second, A, B and C counted once.
     pub gbs: f64,
-    /// Fraction of what the ceilings allow, the larger of the two times; 0 when they are unknown.
-    /// Above 1 where matrix units beat the f32 ceiling.
+    /// Fraction of the speed that the ceilings allow, by the larger of the two times; 0 when they
+    /// are unknown. It is above 1 if matrix units beat the f32 ceiling.
     pub roofline: f64,
     /// How the time was measured.
     pub method: String,
     /// How much longer the planner's choice takes than the best kernel: time / best time − 1.
-    /// Absent where no other was timed.
+    /// Absent if no other kernel was timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regret: Option<f64>,
     /// The other kernels and their times.
@@ -185,15 +186,15 @@ impl Row {
         1e3 * self.tflops / self.gbs
     }
 
-    /// The kernel that ran, for people. A word tells of separate products for edges, and of rows
-    /// that were copied before.
+    /// The kernel that ran, for people. It says if edges are separate products, and if rows were
+    /// copied before.
     pub fn ran(&self) -> String {
         let edges = if self.edges.is_empty() { "" } else { " and edges" };
         let copied = if self.copies_rows { " of copied rows" } else { "" };
         format!("{}{edges}{copied}", self.kernel)
     }
 
-    /// The fastest of what was timed.
+    /// The fastest kernel that was timed, with its time.
     pub fn best(&self) -> String {
         let fastest = self.choices.iter().min_by(|a, b| a.ms.total_cmp(&b.ms));
         fastest
@@ -225,7 +226,7 @@ impl Report {
         Ok(report)
     }
 
-    /// Rows of no group go to the first default group that has their shape.
+    /// Puts rows without a group into the first default group that has their shape.
     pub fn name_groups(&mut self) {
         let known = shapes::parse(&shapes::DEFAULT).unwrap_or_default();
         for row in self.rows.iter_mut().filter(|row| row.group.is_empty()) {
@@ -237,8 +238,8 @@ impl Report {
         }
     }
 
-    /// Says of each row what fraction of the ceilings it reaches, and of all how often the
-    /// planner's choice is near the best.
+    /// Computes what fraction of the ceilings each row reaches, and how often the planner's choice
+    /// is near the best.
     pub fn conclude(&mut self) {
         for row in self.rows.iter_mut().filter(|_| self.ceiling.is_known()) {
             row.roofline =
@@ -249,8 +250,8 @@ impl Report {
         self.near_best = (!regrets.is_empty()).then(|| near as f64 / regrets.len() as f64);
     }
 
-    /// Where shapes were measured in two languages, the report without what they took in WGSL, and
-    /// that as a report to compare it with.
+    /// Splits a report if shapes were measured in two languages. Returns the report without its
+    /// rows in WGSL, and those rows as a report to compare it with.
     pub fn side_by_side(&self) -> (Report, Option<Report>) {
         let in_msl = |row: &Row| row.language == language_name(Language::Msl);
         let same = |one: &Row, other: &Row| one.key() == other.key() && one.group == other.group;
@@ -302,7 +303,7 @@ impl Report {
         format!("{} on {adapter} ({}), {date}", self.label(), interface.join(", "))
     }
 
-    /// The ceilings and where they are from.
+    /// The ceilings and their source, in words.
     pub fn ceilings(&self) -> String {
         let Ceiling { peak_tflops, peak_tflops_f16, peak_gbs, peaks_from } = &self.ceiling;
         if !self.ceiling.is_known() {

@@ -26,20 +26,20 @@ pub struct Shape {
     pub layout: &'static str,
     /// Type of all three matrices; of A and C where B is quantized.
     pub dtype: DType,
-    /// Format of B, where it is quantized.
+    /// Format of B, if B is quantized.
     pub quantized: Option<QuantFormat>,
     /// Products of these sizes, one beside the other.
     pub batch: usize,
-    /// How it is shared among groups; none if it is no grouped product.
+    /// How the product is shared among groups; none if it is not grouped.
     pub experts: Option<Experts>,
     /// Whether the rows of A are taken by index.
     pub gathered: bool,
-    /// Whether it is multiplied by silu of a gate.
+    /// Whether the product is multiplied by silu of a gate.
     pub gated: bool,
     /// Which operands are prepared: a name of [`PREPARED`], or none.
     pub prepared: &'static str,
-    /// How exact it must be; none if its name does not say it, and then it is f32 unless the run
-    /// permits less.
+    /// How exact the product must be. If its name does not say it, there is none: the product is
+    /// f32 unless the run permits less.
     pub precision: Option<Precision>,
 }
 
@@ -50,7 +50,7 @@ pub const PREPARED: [&str; 2] = ["prepared", "prepared-b"];
 pub const GRAMMAR: &str = "MxNxK[:layout][:dtype][:format][:xBATCH][:experts][:gathered][:gated]\
                            [:prepared][:precision]";
 
-/// Rows of A by index, and a gate.
+/// Names for rows of A by index, and for a gate.
 const EXTRAS: [&str; 2] = ["gathered", "gated"];
 
 /// Names of layouts.
@@ -59,7 +59,7 @@ const LAYOUTS: [&str; 4] = ["NN", "NT", "TN", "TT"];
 /// Types of elements.
 const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-/// The precision f32 as a field of a shape's name, where `f32` is a type.
+/// The name of the precision f32 in a shape's name, in which `f32` is a type.
 const F32_SUMS: &str = "f32-sums";
 
 impl std::str::FromStr for Shape {
@@ -96,7 +96,7 @@ impl std::str::FromStr for Shape {
                 F32_SUMS => Some(Precision::F32),
                 _ => field.parse().ok(),
             };
-            // A type's name stands for the type: f32.
+            // Here `f32` always stands for the type.
             let before = match (layout, dtype, format, batch, prepared, precision) {
                 (Some(layout), ..) => layouts.replace(layout).map(|_| "layout"),
                 (_, Some(dtype), ..) => dtypes.replace(dtype).map(|_| "dtype"),
@@ -153,10 +153,10 @@ impl std::str::FromStr for Shape {
     }
 }
 
-/// An error: a part of a shape's name is not known. It lists the names of the kind that has the
-/// nearest.
+/// The error for an unknown part of a shape's name. It lists the names of the kind in which the
+/// nearest name is.
 fn unknown_field(field: &str) -> String {
-    /// Formats in the message.
+    /// Most formats to list in the message.
     const SHOWN: usize = 4;
     let mut formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
     formats.sort_by(|a, b| distance(field, a).total_cmp(&distance(field, b)));
@@ -182,7 +182,8 @@ fn unknown_field(field: &str) -> String {
     format!("{field:?} is no field of a shape; the nearest {kind} are {}{more}", shown.join(", "))
 }
 
-/// How far two names are apart: letters to change, add or leave out, as a share of the longer.
+/// How far two names are apart: the letters to change, add or leave out, divided by the longer
+/// length.
 fn distance(one: &str, other: &str) -> f64 {
     let (one, other) = (one.to_lowercase(), other.to_lowercase());
     let other: Vec<char> = other.chars().collect();
@@ -248,7 +249,7 @@ impl Shape {
         ([self.batch, m, n, k], words, self.experts())
     }
 
-    /// Why there is no such product, or none that this program measures.
+    /// Why there is no such product, or why this program does not measure it.
     fn misfit(&self) -> Option<String> {
         let Shape { experts, batch, prepared, quantized, gathered, gated, .. } = *self;
         let sharing = experts.map(|experts| experts.sharing);
@@ -272,7 +273,7 @@ impl Shape {
         Some(why.to_owned())
     }
 
-    /// Rows of A by index, and a gate, as its name says them; empty without.
+    /// Rows of A by index, and a gate, as its name says them; empty without either.
     pub fn extras(&self) -> &'static str {
         match (self.gathered, self.gated) {
             (true, true) => "gathered:gated",
@@ -282,17 +283,17 @@ impl Shape {
         }
     }
 
-    /// How it is shared among groups, as its name says it; empty for one that is not grouped.
+    /// How the product is shared among groups, as its name says it; empty if it is not grouped.
     pub fn experts(&self) -> String {
         self.experts.map_or(String::new(), |experts| experts.to_string())
     }
 
-    /// The numbers of its groups; empty for one that is not grouped, and for a list.
+    /// The numbers of its groups; empty if it is not grouped, and for a list.
     pub fn numbers(&self) -> Vec<u32> {
         self.experts.map_or(Vec::new(), |experts| experts.numbers(self.mnk))
     }
 
-    /// The sizes of the products of all groups, or of one entry of the batch.
+    /// The sizes of the products of all groups; without groups, those of one entry of the batch.
     fn sizes(&self) -> Vec<[usize; 3]> {
         match self.experts {
             Some(_) => self.parts(&self.numbers()).iter().map(|part| part.mnk).collect(),
@@ -300,7 +301,7 @@ impl Shape {
         }
     }
 
-    /// Groups, or entries of the batch.
+    /// The number of groups, or of entries of the batch.
     fn entries(&self) -> usize {
         self.experts.map_or(self.batch, |experts| experts.count)
     }
@@ -310,7 +311,7 @@ impl Shape {
         self.precision.filter(|&own| own != Precision::F32).map_or("", Precision::name)
     }
 
-    /// The format's name of quantized weights; empty for dense ones.
+    /// The name of the format of quantized weights; empty for dense ones.
     pub fn weights(&self) -> &'static str {
         self.quantized.map_or("", QuantFormat::name)
     }
@@ -320,19 +321,19 @@ impl Shape {
         self.quantized.map_or(Format::Dense(self.dtype), Format::Quantized)
     }
 
-    /// Floating-point operations, of rows that count.
+    /// Floating-point operations. Only rows that count are included.
     pub fn flops(&self) -> f64 {
         let sizes = self.sizes().into_iter();
         let each = sizes.map(|mnk| mnk.map(|size| size as f64).iter().product::<f64>());
         2.0 * self.batch as f64 * each.sum::<f64>()
     }
 
-    /// Bytes that must move: the rows of A that count, their indices, B, the gate and C once, of a
-    /// quantized B all planes, of experts those of the experts that have rows.
+    /// Bytes that must move: the rows of A that count, their indices, B, the gate, and C once. A
+    /// quantized B counts with all planes; experts count if they have rows.
     pub fn bytes(&self) -> f64 {
         let element = self.dtype.bytes() as f64;
         let (indices, outputs) = (f64::from(self.gathered) * 4.0, 1.0 + f64::from(self.gated));
-        // After so many rows, all experts have been named.
+        // After this many rows, all experts have been named.
         let named = match self.experts {
             Some(Experts { count, sharing: Sharing::Indexed }) => count,
             _ => usize::MAX,
@@ -409,7 +410,7 @@ mod tests {
         }
     }
 
-    /// The work of rows that count, in whatever form.
+    /// The work is that of the rows that count, in every form.
     #[test]
     fn work_is_that_of_rows_that_count() {
         let [m, n, k] = [10.0, 4.0, 6.0];
@@ -422,7 +423,7 @@ mod tests {
             ("masked3", 3.0 * m * n * k, 3.0 * (m * k + k * n + m * n)),
             ("masked3-2", 3.0 * 2.0 * n * k, 3.0 * (2.0 * k + k * n + 2.0 * n)),
             ("masked3-0", 0.0, 0.0),
-            // Each writes its entry, that without a range of K zeros.
+            // Each range of K writes its entry; an empty range writes zeros.
             ("TN:ragged-k9", m * n * k, m * k + k * n + 9.0 * m * n),
             ("list2", m * n * k + 5.0 * 2.0 * 3.0, 124.0 + 15.0 + 6.0 + 10.0),
             ("gated", m * n * k, m * k + k * n + 2.0 * m * n),
@@ -446,7 +447,7 @@ mod tests {
             (shape.layout, shape.weights(), shape.flops()),
             ("NT", "affine-4bit-g64-f16", 3.0 * 1024.0)
         );
-        // Half a byte each, and a scale and a bias for 64 of them.
+        // A weight takes half a byte, and 64 of them share a scale and a bias.
         assert_eq!(shape.bytes(), 3.0 * (2.0 * (64.0 + 8.0) + 8.0 * (32.0 + 4.0)));
         assert_ne!(shape.key(), "1x8x64:NT:f16:x3".parse::<Shape>().unwrap().key());
         for weights in ["f16", "mxfp4"] {
@@ -457,7 +458,7 @@ mod tests {
         let fewer: Shape = "1x8x64:f16:q8_0:int8-activations".parse().unwrap();
         assert_eq!((fewer.precision, fewer.dtype), (Some(Precision::Int8Activations), DType::F16));
         assert_ne!(fewer.key(), "1x8x64:f16:q8_0".parse::<Shape>().unwrap().key());
-        // Where the run permits less.
+        // This name asks for f32 although the run permits less.
         let strict: Shape = "1x8x64:f16:q8_0:f32-sums".parse().unwrap();
         assert_eq!(strict.precision, Some(Precision::F32));
         assert_eq!(strict.key(), "1x8x64:f16:q8_0".parse::<Shape>().unwrap().key());

@@ -50,8 +50,8 @@ fn percent(fraction: f64, digits: usize) -> String {
     format!("{:.digits$}%", 100.0 * fraction)
 }
 
-/// The heads of a report's columns beside the reports compared with it. The first two columns are
-/// text, the others figures.
+/// The heads of a report's columns, with those of the reports compared with it. The first two
+/// columns are text, the others figures.
 pub(crate) fn heads(report: &Report, others: &[Report]) -> Vec<String> {
     columns(report, others).into_iter().map(|column| column.head).collect()
 }
@@ -62,7 +62,8 @@ pub(crate) fn cells(report: &Report, others: &[Report], rows: &[&Row]) -> Vec<Ve
     rows.iter().map(|row| columns.iter().map(|column| (column.cell)(row)).collect()).collect()
 }
 
-/// Notes beside the rows: regret over all, shapes skipped, shapes that only one report has.
+/// Notes below the rows: regret over all shapes, skipped shapes, and shapes that only one report
+/// has.
 pub(crate) fn notes(report: &Report, others: &[Report]) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(near) = report.near_best {
@@ -88,7 +89,7 @@ pub(crate) fn notes(report: &Report, others: &[Report]) -> Vec<String> {
     notes
 }
 
-/// The report as text: a table in Markdown for each group, each row beside the same shape of
+/// The report as text: a table in Markdown for each group. Each row stands beside the same shape of
 /// `others`.
 pub fn markdown(report: &Report, others: &[Report]) -> String {
     let mut out = format!("{}\nceilings: {}\n", report.title(), report.ceilings());

@@ -95,8 +95,8 @@ pub(crate) fn main(options: &Options) -> Result {
     }
 }
 
-/// Finds a toolchain, and starts the check of all targets, or of some, beside other steps. The inner
-/// error says why there is no toolchain.
+/// Finds a toolchain, and starts the check of all targets, or of some, beside other steps. The
+/// inner error says why there is no toolchain.
 pub(crate) fn start(all: bool) -> Result<std::result::Result<Beside, String>> {
     if let Err(why) = find_toolchain()? {
         return Ok(Err(why));

@@ -76,7 +76,7 @@ fn run(args: &Args) -> Result<()> {
 struct Random(u64);
 
 impl Random {
-    /// From 0 to 1, neither of them.
+    /// A number between 0 and 1, without both ends.
     fn uniform(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -84,7 +84,7 @@ impl Random {
         ((self.0 >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }
 
-    /// One of the normal distribution, times a power of two from 2^-spread to 2^spread.
+    /// A normally distributed number, times a power of two from 2^-spread to 2^spread.
     fn number(&mut self, spread: i32) -> f32 {
         let normal =
             (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos();
@@ -114,7 +114,7 @@ impl Exact {
         Exact(elements)
     }
 
-    /// The largest error and the root of the mean square.
+    /// The largest error, and the root of the mean square of all errors.
     fn errors(&self, c: &[f32]) -> [f64; 2] {
         let errors = || self.0.iter().map(|&(at, sum, size)| (f64::from(c[at]) - sum).abs() / size);
         let squares: f64 = errors().map(|error| error * error).sum();

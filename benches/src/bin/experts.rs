@@ -1,5 +1,5 @@
-//! `cargo run --release -p tilewise-benches --bin experts`: how long whole layers of experts take,
-//! and the steps around their products.
+//! `cargo run --release -p tilewise-benches --bin experts`: measures how long whole layers of
+//! experts take, and the steps around their products.
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ struct Args {
     adapter: Option<String>,
 }
 
-/// Name, experts, how many a token has, H and F.
+/// Name, experts, experts of a token, H and F.
 const LAYERS: [(&str, usize, usize, usize, usize); 3] =
     [("mixtral", 8, 2, 4096, 14_336), ("qwen", 64, 8, 2048, 1408), ("tiny", 4, 2, 128, 256)];
 
@@ -108,7 +108,7 @@ fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// How many experts have tokens.
+/// The number of experts that have tokens.
 fn met(routing: &Routing, experts: usize) -> Result<usize> {
     let mut chosen = routing.experts.read_blocking::<u32>()?;
     chosen.sort_unstable();
@@ -116,7 +116,7 @@ fn met(routing: &Routing, experts: usize) -> Result<usize> {
     Ok(chosen.len().min(experts))
 }
 
-/// Seconds of one of the passes.
+/// Median seconds of one call of `record`.
 fn median(
     ctx: &Context,
     samples: usize,
@@ -126,7 +126,7 @@ fn median(
         Some(pass) => (0..REPEATED).try_for_each(|_| record(pass)),
         None => Ok(()),
     };
-    // The first ones compile, and wake the device: its clock falls while numbers are made.
+    // The first passes compile, and wake the device: its clock falls while numbers are made.
     let started = Instant::now();
     while started.elapsed() < WARM_UP {
         pollster::block_on(timing::series(ctx, samples, &mut work))?;
@@ -141,7 +141,7 @@ fn median(
 /// How long the device is kept busy before it is timed.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// Calls of a pass.
+/// Calls in a pass.
 const REPEATED: usize = 4;
 
 /// A step of a layer.
@@ -169,7 +169,7 @@ const ALL: [(&str, &[Step]); 9] = [
     ("combine", &[Step::Combine]),
 ];
 
-/// The place of the steps around the products.
+/// The index in [`ALL`] of the steps around the products.
 const AROUND: usize = 5;
 
 /// A layer, and its steps by themselves.
@@ -178,12 +178,12 @@ struct Layer<'a> {
     weights: &'a [QuantizedTensor; 3],
     router: Router,
     routing: Routing,
-    /// The token of each row and the row of each slot, where rows name their experts and nothing
-    /// sorts them.
+    /// The token of each row and the row of each slot. They are kept here if rows name their
+    /// experts and nothing sorts them.
     unsorted: Option<[Tensor; 2]>,
     x: &'a Tensor,
     logits: &'a Tensor,
-    /// Rows of x in the order of the experts, where a product cannot take them by index.
+    /// Rows of x in the order of the experts, if a product cannot take them by index.
     rows: Option<Tensor>,
     hidden: [Tensor; 2],
     /// The experts' output.
@@ -222,7 +222,7 @@ impl<'a> Layer<'a> {
             out: zeros(tokens * k, h)?,
             y: zeros(tokens, h)?,
         };
-        // Kernels that do not compile are replaced by then.
+        // A kernel that does not compile is replaced in this run.
         layer.run(&[Step::Gate, Step::Up])?;
         if layer.gate()?.plan()?.copies_rows || layer.up()?.plan()?.copies_rows {
             layer.rows = Some(zeros(tokens * k, h)?);
@@ -236,7 +236,7 @@ impl<'a> Layer<'a> {
         self.unsorted.as_ref().map_or_else(sorted, <[_; 2]>::each_ref)
     }
 
-    /// Rows by the weights of their experts.
+    /// Multiplies rows by the weights of their experts.
     fn product(&self, rows: &Tensor, weights: &QuantizedTensor) -> Result<Gemm> {
         let Routing { experts, offsets, .. } = &self.routing;
         Ok(match self.unsorted {
@@ -245,7 +245,7 @@ impl<'a> Layer<'a> {
         })
     }
 
-    /// The rows of the tokens of each expert by its weights, as the layer has them.
+    /// Multiplies the rows of each expert's tokens by its weights, as the layer does.
     fn first(&self, weights: &QuantizedTensor) -> Result<Gemm> {
         match &self.rows {
             Some(rows) => self.product(rows, weights),
@@ -289,7 +289,7 @@ impl<'a> Layer<'a> {
         pollster::block_on(timing::time(self.x.context(), work)).map(drop)
     }
 
-    /// An error unless the steps give what the layer gives, to the bit.
+    /// An error unless the steps and the whole layer give equal bits.
     fn check(&self) -> Result<()> {
         self.run(&[Step::Whole])?;
         let whole = self.y.read_bytes_blocking()?;
@@ -306,7 +306,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Seconds of these steps; none for the copy of rows if there is none.
+    /// Seconds of these steps; none for the copy of rows if no rows are copied.
     fn time(&self, steps: &[Step], samples: usize) -> Result<Option<f64>> {
         if *steps == [Step::Gather] && self.rows.is_none() {
             return Ok(None);

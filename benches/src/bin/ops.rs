@@ -1,6 +1,6 @@
-//! `cargo run --release -p tilewise-benches --bin ops`: how fast the ready kernels of
+//! `cargo run --release -p tilewise-benches --bin ops`: measures how fast the ready kernels of
 //! `tilewise::ops` are, beside a copy of as many bytes. `benches/peers/torch_ops.py` times the same
-//! with PyTorch.
+//! operations with PyTorch.
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ struct Args {
     adapter: Option<String>,
 }
 
-/// Bytes that the tensors among which an operation rotates have together, at least.
+/// The least bytes that all tensors of an operation's rotation have together.
 const ROTATED: usize = 256 << 20;
 
 /// Operands and outputs of one pass; the passes rotate among several.
@@ -50,13 +50,13 @@ struct Shared {
     sorted: [Tensor; 2],
 }
 
-/// Keys of 8 bits that are sorted, with a payload.
+/// The number of keys that are sorted, of 8 bits each, with a payload.
 const KEYS: usize = 1 << 17;
 
 type Record = fn(&mut ComputePass<'_>, &Set, &Shared) -> Result<()>;
 
-/// Name, tensors of the full shape that are read and written, and the operation. Sorting has its
-/// own shape.
+/// The name, how many tensors of the full shape are read and written, and the operation. Sorting
+/// has its own shape.
 const OPERATIONS: [(&str, usize, Record); 12] = [
     ("copy", 2, |pass, set, _| ops::copy(&set.x).record(pass, &set.out)),
     ("softmax", 2, |pass, set, _| ops::softmax(&set.x).record(pass, &set.out)),
@@ -144,7 +144,7 @@ fn run(args: &Args) -> Result<()> {
             Some(pass) => (0..2 * count).try_for_each(|i| record(pass, &sets[i % count], &shared)),
             None => Ok(()),
         };
-        // The first ones compile, and wake the device.
+        // The first passes compile, and wake the device.
         pollster::block_on(timing::series(&ctx, args.samples, &mut work))?;
         let times = pollster::block_on(timing::series(&ctx, args.samples, &mut work))?;
         let mut seconds: Vec<f64> =

@@ -1,5 +1,5 @@
-//! `cargo xtask tune`: times every kernel for named shapes on a device, and keeps the fastest where
-//! later runs find it.
+//! `cargo xtask tune`: times every kernel for named shapes on a device, and keeps the fastest for
+//! later runs.
 
 use clap::Parser;
 use std::process::ExitCode;

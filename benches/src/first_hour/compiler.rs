@@ -1,5 +1,5 @@
-//! Asks Apple's compiler for its words on a text, and for the threads that it leaves a pipeline.
-//! Other systems have no such compiler.
+//! Asks Apple's compiler what it says of a text, and how many threads it leaves a pipeline. Other
+//! systems have no such compiler.
 
 #[cfg(target_vendor = "apple")]
 mod apple;
@@ -10,22 +10,22 @@ use tilewise::{Context, wgpu};
 /// Versions of Metal's language to compile for, 310 for 3.1.
 pub const VERSIONS: [u32; 3] = [240, 310, 400];
 
-/// The compiler's words on a text.
+/// A complaint of the compiler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Complaint {
     /// Label of the text.
     pub text: String,
-    /// In one line.
+    /// The compiler's words, in one line.
     pub words: String,
 }
 
 /// The compiler's words on a text: warnings if it compiles, else the error.
 pub type Verdict = Result<Option<String>, String>;
 
-/// Whether the compiler can be asked, in this version of the language if one is given.
+/// Checks that the compiler can be asked, in this version of the language if one is given.
 ///
 /// # Errors
-/// Why it cannot.
+/// Why the compiler cannot be asked.
 pub fn is_there(version: Option<u32>) -> Result<(), String> {
     #[cfg(target_vendor = "apple")]
     return version.map_or(Ok(()), |version| apple::language(version).map(drop));
@@ -43,7 +43,7 @@ pub const PATIENCE: u64 = 75;
 /// in [`PATIENCE`].
 ///
 /// # Errors
-/// Why it cannot be asked.
+/// Why the compiler cannot be asked.
 pub fn verdicts(context: &Context, version: u32, texts: &[&str]) -> Result<Vec<Verdict>, String> {
     #[cfg(target_vendor = "apple")]
     return apple::verdicts(context, version, texts);
@@ -54,11 +54,12 @@ pub fn verdicts(context: &Context, version: u32, texts: &[&str]) -> Result<Vec<V
     }
 }
 
-/// The most threads of a threadgroup of each text's pipeline, or the error, in the version of the
-/// language that wgpu compiles for, of as many texts as the compiler takes in [`PATIENCE`].
+/// The most threads of a threadgroup of each text's pipeline, or the error. The version of the
+/// language is the one that wgpu compiles for. There are answers for as many texts as the compiler
+/// takes in [`PATIENCE`].
 ///
 /// # Errors
-/// Why it cannot be asked.
+/// Why the compiler cannot be asked.
 pub fn threads(context: &Context, texts: &[&str]) -> Result<Vec<Result<u64, String>>, String> {
     #[cfg(target_vendor = "apple")]
     return apple::threads(context, texts);

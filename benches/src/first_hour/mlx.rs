@@ -1,4 +1,4 @@
-//! MLX on the same machine, where Python has it.
+//! Times MLX on the same machine, if Python has it.
 
 use super::Figures;
 use serde::Deserialize;
@@ -11,14 +11,14 @@ const SCRIPT: &str = include_str!("../../peers/mlx_bench.py");
 struct Printed {
     version: String,
     device: String,
-    /// Median, least, greatest.
+    /// Median, least and greatest seconds.
     seconds: [f64; 3],
 }
 
 /// Times `mlx.core.quantized_matmul` of f16 rows and square 4-bit weights.
 ///
 /// # Errors
-/// That there is no Python, no MLX, or what the script says.
+/// There is no Python or no MLX, or the script says what went wrong.
 pub(super) fn answer(rows: usize, width: usize) -> Result<Figures, String> {
     python(&["-c", "import mlx.core"]).map_err(|why| format!("python3 has no mlx: {why}"))?;
     let [rows_text, width_text] = [rows, width].map(|size| size.to_string());

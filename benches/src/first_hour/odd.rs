@@ -1,18 +1,18 @@
-//! Products of operands at odd places: vector loads would straddle rows there.
+//! Multiplies operands that begin at odd places: vector loads would straddle rows there.
 
 use crate::inputs::random;
 use tilewise::{Context, DType, Error, Gemm, Result, Tensor};
 use tilewise_core::convert;
 use tilewise_core::reference::{Inputs, reference};
 
-/// Rows, columns and K: whole tiles and an edge.
+/// Rows, columns and K: each has whole tiles and an edge.
 const SIZES: [usize; 3] = [77, 101, 83];
 
 /// Computes a product of f16 whose operands begin at element 1 of storage with rows of an odd
 /// length.
 ///
 /// # Errors
-/// `Data` where an element is wrong; those of the product.
+/// `Data` if an element is wrong; the errors of the product.
 pub(super) fn answer(context: &Context, kernel: &str, layout: &str) -> Result<String> {
     let [m, n, k] = SIZES;
     let transposed = [0, 1].map(|at| layout.as_bytes()[at] == b'T');
@@ -39,7 +39,7 @@ pub(super) fn answer(context: &Context, kernel: &str, layout: &str) -> Result<St
     ))
 }
 
-/// A matrix inside wider storage, and the numbers of that.
+/// A matrix inside wider storage, and the numbers of that storage.
 fn operand(
     context: &Context,
     [rows, cols]: [usize; 2],
@@ -47,7 +47,7 @@ fn operand(
     seed: u64,
 ) -> Result<(Tensor, Vec<f64>)> {
     let [lines, length] = if transposed { [cols, rows] } else { [rows, cols] };
-    // Odd, and room for the first element that is left out.
+    // The length of a row is odd, and has room for the first element, which is left out.
     let ld = (length + 1) | 1;
     let bytes = convert::encode(DType::F16, &random(lines * ld, seed));
     let numbers = convert::decode_f64(DType::F16, &bytes)?;

@@ -6,31 +6,31 @@ use tilewise_core::kernel::Language;
 
 /// A question of the table.
 pub struct Asked {
-    /// In words.
+    /// The question in words.
     pub asks: &'static str,
     pub(super) cases: fn(&Sizes) -> Vec<Case>,
 }
 
-/// A part of a question, with one answer, or a reason why there is none.
+/// A part of a question. Its answer may be a reason why there is none.
 pub(super) struct Case {
     pub(super) label: String,
     pub(super) kind: Kind,
 }
 
 pub(super) enum Kind {
-    /// All texts by Apple's compiler, in this version of the language.
+    /// Compiles all texts with Apple's compiler, in this version of the language.
     Compile(u32),
-    /// The threads of all pipelines.
+    /// Asks for the threads of all pipelines.
     Pipelines,
-    /// The rates that the device reaches.
+    /// Measures the rates that the device reaches.
     Peaks,
-    /// A product by the library, in groups of rows where there are ends.
+    /// Times a product by the library; if there are ends, in groups of rows.
     Timed { shape: String, ends: Vec<u32>, by: By },
-    /// A product by texts that the library would not assemble.
+    /// Times a product by texts that the library would not assemble.
     Changed { shape: String, kernel: &'static str, change: Change },
-    /// A product of operands at odd places.
+    /// Checks a product of operands at odd places.
     Odd { kernel: &'static str, layout: &'static str },
-    /// The product of 4-bit weights by MLX.
+    /// Times the product of 4-bit weights by MLX.
     Mlx { rows: usize, width: usize },
 }
 
@@ -45,9 +45,9 @@ pub(super) enum By {
 /// How texts differ from the library's.
 #[derive(Clone, Copy)]
 pub(super) struct Change {
-    /// Whether the limit of threads stays.
+    /// Whether the limit of threads is kept.
     pub(super) limit: bool,
-    /// The type of the elements of simdgroup matrices, where it is not left to the library.
+    /// The type of the elements of simdgroup matrices; the library's choice if none is given.
     pub(super) staged: Option<DType>,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Sizes {
     square: usize,
     /// Rows and columns of quantized weights.
     weights: usize,
-    /// Rows of activations before them.
+    /// Rows of activations that meet the weights.
     rows: [usize; 3],
-    /// Rows that are no whole tiles, and the rows of whole tiles, before `square` columns.
+    /// A number of rows that is not whole tiles, and one that is; both with `square` columns.
     edge: [usize; 2],
     /// Rows of each group.
     groups: &'static [u32],
@@ -173,7 +173,7 @@ fn widened(sizes: &Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in [GEMMS[0], GEMMS[1], DIRECT] {
         for (staged, word) in [(DType::F32, "widened to f32"), (DType::BF16, "as it is")] {
-            // msl-direct takes matrices as they lie in memory.
+            // msl-direct takes matrices from memory as they are: it cannot widen them.
             if kernel != DIRECT || staged == DType::BF16 {
                 let shape = square(sizes, "NN", "bf16");
                 let label = format!("{shape} by {kernel}, bf16 {word}");

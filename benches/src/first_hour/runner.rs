@@ -1,5 +1,5 @@
-//! A product by shaders that the library would not assemble: the passes of a plan with other texts,
-//! in WGSL or in MSL.
+//! Runs a product by shaders that the library would not assemble: the passes of a plan with other
+//! texts, in WGSL or in MSL.
 
 use crate::inputs::Operands;
 use std::num::NonZeroU64;
@@ -9,7 +9,7 @@ use tilewise_core::Params;
 use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::{Binding, Pass, Plan, plan};
 
-/// Dispatches that compute a product: those of each set of operands.
+/// The dispatches that compute a product, for each set of operands.
 pub struct Runner {
     context: Context,
     sets: Vec<Vec<Step>>,
@@ -30,12 +30,12 @@ struct Compiled {
 }
 
 impl Runner {
-    /// Plans the products of dense `operands` by the kernel of this name as for a device with these
-    /// `caps`, and compiles the passes with what `rewrite` makes of their texts.
+    /// Plans the products of dense `operands` by the kernel of this name, for a device with these
+    /// `caps`. Compiles the passes, after `rewrite` has changed their texts.
     ///
     /// # Errors
-    /// Those of planning and of `rewrite`; `NoKernel` with the driver's words for a text that it
-    /// refuses; `Unsupported` for quantized operands, and without a GPU.
+    /// The errors of planning and of `rewrite`; `NoKernel` with the driver's words for a text that
+    /// it refuses; `Unsupported` for quantized operands, and without a GPU.
     pub fn new(
         context: &Context,
         operands: &Operands,
@@ -118,7 +118,7 @@ pub fn assembled(pass: &Pass) -> String {
     }
 }
 
-/// `NoKernel` with the driver's words for a text that it refuses.
+/// Compiles a text; `NoKernel` with the driver's words if the driver refuses it.
 fn compile(
     device: &wgpu::Device,
     pass: &Pass,
@@ -152,9 +152,10 @@ fn compile(
                     msl: Some(text.as_str().into()),
                     ..Default::default()
                 };
-                // SAFETY: the text is one of the library's but for what `rewrite` changes, which
-                // must leave alone what it reads and writes; the library hands over its own in the
-                // same way, with the same layout (crates/tilewise/src/gpu/pipeline.rs).
+                // SAFETY: the text is one of the library's, except for what `rewrite` changes;
+                // `rewrite` must not change what the text reads and writes. The library hands over
+                // its own texts in the same way, with the same layout
+                // (crates/tilewise/src/gpu/pipeline.rs).
                 let module = unsafe { device.create_shader_module_passthrough(descriptor) };
                 (module, tilewise_msl::ENTRY)
             }
@@ -213,7 +214,8 @@ struct Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    /// Tensors that the library has made begin their buffers; offsets of views are in the plan.
+    /// Tensors made by the library begin where their buffers begin; the plan has the offsets of
+    /// views.
     fn new(gpu: Gpu<'_>, plan: &Plan, [a, b, c]: [&'a Tensor; 3]) -> Result<Self> {
         let buffer = |bytes: u64| {
             let (size, usage) = (bytes.max(4), wgpu::BufferUsages::STORAGE);
@@ -291,7 +293,7 @@ impl<'a> Memory<'a> {
 
 type Gpu<'a> = (&'a wgpu::Device, &'a wgpu::Queue);
 
-/// Runs `make`; the driver's words where it had any, in one line.
+/// Runs `make`; if the driver complains, returns its words in one line.
 fn attempt<T>(device: &wgpu::Device, make: impl FnOnce() -> T) -> Result<T> {
     let scopes = [
         wgpu::ErrorFilter::Validation,

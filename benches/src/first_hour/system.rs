@@ -1,4 +1,4 @@
-//! Which operating system and which Mac this is.
+//! Finds out which operating system and which Mac this is.
 
 use std::process::Command;
 

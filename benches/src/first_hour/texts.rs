@@ -1,4 +1,4 @@
-//! Every text in MSL, and texts that differ from the library's.
+//! Every text in MSL, and texts that are changed from the library's.
 
 use super::runner::assembled;
 use crate::shapes::Shape;
@@ -12,21 +12,21 @@ use tilewise_core::plan::{Forced, plan};
 pub struct Text {
     /// Kernel, variant and shape of the first product that wants it.
     pub label: String,
-    /// The whole of it.
+    /// The whole text.
     pub text: String,
     /// Threads of a threadgroup.
     pub threads: u32,
-    /// Whether it is one of those whose pipelines are looked at: of whole tiles, of A along K, and
-    /// of quantized weights before f16.
+    /// Whether its pipeline is looked at: whole tiles, A stored along K, and weights that are dense
+    /// or meet f16.
     pub typical: bool,
 }
 
-/// Chips of the two ways to treat bf16: the first generations widen it.
+/// A chip for each of the two ways to treat bf16: the first generations widen it.
 pub const GENERATIONS: [&str; 2] = ["Apple M1", "Apple M4"];
 
 /// The texts of every kernel in MSL, in every variant, type, layout and format of weights, for
-/// sizes that vectors divide and for others, each text once, as far as this version of Metal's
-/// language has them (310 for 3.1).
+/// sizes that vectors divide and for others. Each text is there once. Texts that this version of
+/// Metal's language (310 for 3.1) lacks are left out.
 pub fn all(version: Option<u32>) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut known = HashSet::new();
@@ -40,7 +40,7 @@ pub fn all(version: Option<u32>) -> Vec<Text> {
                 splits: Some(1),
             };
             for shape in shapes(variant) {
-                // Without bf16 there is no kernel for it.
+                // A version without bf16 has no kernel for it.
                 let Ok(plan) = plan(&shape.problem(), &caps, &tilewise_msl::LIBRARY, Some(&forced))
                 else {
                     continue;
@@ -73,7 +73,7 @@ fn documented() -> Caps {
     caps()
 }
 
-/// A device as if it were that chip.
+/// The device's caps under the name of that chip.
 pub fn as_on(caps: &Caps, chip: &str) -> Caps {
     Caps { name: chip.to_owned(), ..caps.clone() }
 }
@@ -84,8 +84,8 @@ fn variants() -> impl Iterator<Item = (&'static KernelDef, &'static Variant)> {
     msl.flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)))
 }
 
-/// Two tiles along M and N, and as much again that vectors do not divide; every block divides this
-/// K.
+/// Shapes of two tiles along M and N, whose K every block divides; and shapes of one row and column
+/// more, with a K that vectors do not divide.
 fn shapes(variant: &Variant) -> Vec<Shape> {
     let [m, n] = [variant.bm, variant.bn].map(|size| (2 * size).next_multiple_of(8) as usize);
     let mut names = Vec::new();
@@ -107,7 +107,7 @@ const LIMIT: &str = "[[max_total_threads_per_threadgroup(";
 /// A text in MSL without its limit of threads.
 ///
 /// # Errors
-/// `Unsupported` where it has none: then it is not the text that this function was written for.
+/// `Unsupported` if the text has no limit: then it is not one that this function was written for.
 pub fn without_limit(text: String) -> Result<String> {
     let wrong = |why: &str| {
         Error::Unsupported(format!("a text in MSL {why} {LIMIT}...)]]: mend without_limit"))
@@ -139,7 +139,7 @@ mod tests {
                 assert!(texts.iter().any(|text| text.label.starts_with(&name)), "{name}");
             }
         }
-        // Each is there once, and names its limit.
+        // Each text is there once, and names its limit.
         let distinct: HashSet<&str> = new.iter().map(|text| text.text.as_str()).collect();
         assert_eq!(distinct.len(), new.len());
         let typical = new.iter().filter(|text| text.typical).count();
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Plans as on a chip of either generation stage bf16 as f32, and as bf16.
+    /// Plans for chips of either generation stage bf16 as f32, and as bf16.
     #[test]
     fn chips_differ_in_how_bf16_is_staged() {
         let problem = Shape::problem(&"64x64x64:bf16".parse().unwrap());

@@ -9,27 +9,27 @@ use tilewise_core::{Precision, Problem};
 /// Elements of each timed product that are compared with an f64 sum.
 pub(super) const CHECKED: usize = 64;
 
-/// An element of the output as a matrix of all its rows.
+/// An element of the output, which is taken as one matrix of all its rows.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) row: usize,
     pub(super) col: usize,
     pub(super) value: f64,
-    /// For kernels that take weights exactly, and for kernels that round them.
+    /// The bounds for kernels that take weights exactly, and for kernels that round them.
     pub(super) bounds: [f64; 2],
 }
 
-/// Numbers of operands, in the order of storage; they repeat.
+/// Numbers of operands, in the order of storage; each list repeats.
 pub(super) struct Sources<'a> {
     pub(super) a: &'a [f32],
-    /// The row of A for each row of the product, unless it is the same.
+    /// The row of A for each row of the product, if they differ.
     pub(super) rows: Option<&'a [u32]>,
     pub(super) b: &'a Values,
     pub(super) gate: Option<&'a [f32]>,
 }
 
-/// Elements spread over the output, all corners among them, as sums in f64; and rows that do not
-/// count, which are zeros.
+/// Elements spread over the output, all corners among them, as sums in f64. Rows beyond the counts
+/// of a masked product are among them, as zeros.
 pub(super) fn expected(
     shape: &Shape,
     numbers: &[u32],
@@ -59,7 +59,7 @@ pub(super) fn expected(
             expected.push(element(&parts[part], at, storage[2], &problem, sources));
         }
     }
-    // No product has these rows.
+    // Rows beyond the counts of masked entries belong to no product.
     let is_masked =
         shape.experts.is_some_and(|experts| matches!(experts.sharing, Sharing::Masked(_)));
     let parts = parts.iter().enumerate();
@@ -72,8 +72,8 @@ pub(super) fn expected(
     expected
 }
 
-/// An element of a part. The bound is that of a sum of K products in the type of the problem's sums
-/// and one rounding, as in the oracle, and of activations that are taken in bytes.
+/// An element of a part. The bound covers a sum of K products in the type of the problem's sums and
+/// one rounding, as in the oracle. It also covers activations that are taken in bytes.
 fn element(
     part: &Part,
     [row, col]: [usize; 2],
@@ -118,18 +118,19 @@ fn element(
         let off = if gate.is_some() { GATE_ERROR * factor.abs() } else { 0.0 };
         let before = factor.abs() * inner + off * (sum.abs() + inner);
         let reach = value.abs() + before;
-        // A device may take numbers below the normal ones for zero.
+        // A device may flush subnormal numbers to zero.
         let flushed = if gate.is_some() { reach.min(min_normal(output)) } else { 0.0 };
         before + rounded + flushed
     };
     Expected { row: place / columns, col: place % columns, value, bounds: errors.map(bound) }
 }
 
-/// How far silu of a gate up to 1, and the product with it, may be off: WGSL's exponential by five
-/// units in the last place, of which the quotient keeps three quarters, and four and a half more.
+/// The error of silu of a gate up to 1, and of the product with it. WGSL's exponential may be off
+/// by five units in the last place, of which the quotient keeps three quarters. The rest adds four
+/// and a half.
 const GATE_ERROR: f64 = 8.5 * 2.0 * DType::F32.unit_roundoff();
 
-/// The smallest normal number.
+/// The smallest normal number of a type.
 fn min_normal(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 1.0 / f64::from(1 << 14),

@@ -4,10 +4,10 @@ use tilewise::{Context, DType, Error, QuantFormat, Result, Tensor, wgpu};
 use tilewise_core::convert;
 use tilewise_core::quant::{Quantized, dequantize};
 
-/// Words of random data. A prime: no stride of a matrix is a multiple of it, so that no two rows
-/// are equal.
+/// Words of random data. The number is prime, so it does not divide the stride of a matrix, and no
+/// two rows are equal.
 const BLOCK_WORDS: usize = 1_048_573;
-/// Blocks of random quantized weights. A prime, for the same reason.
+/// Blocks of random quantized weights. The number is prime for the same reason.
 const QUANTIZED_BLOCKS: usize = 16_381;
 
 /// Numbers in [−1, 1).
@@ -34,7 +34,7 @@ impl Pool {
         Self::behind(ctx, dtype, elements, seed, 0)
     }
 
-    /// The part of a larger storage behind so many elements.
+    /// The part of a larger storage that follows `before` elements.
     pub(super) fn behind(
         ctx: &Context,
         dtype: DType,
@@ -125,9 +125,9 @@ impl Weights {
 /// The numbers that the storage of B repeats.
 pub(super) struct Values {
     pub(super) numbers: Vec<f32>,
-    /// How far a kernel's weights may be from quantized weights: first if the kernel does not round
-    /// them, then if it rounds them to the type of the activations or to f16, as kernels in MSL and
-    /// on matrix units do.
+    /// How far a kernel's weights may be from the quantized weights. The first errors are for
+    /// kernels that do not round weights. The second are for kernels that round them to the type of
+    /// the activations or to f16, as kernels in MSL and on matrix units do.
     pub(super) errors: Option<[Vec<f64>; 2]>,
 }
 

@@ -35,7 +35,7 @@ fn what_is_wrong_is_found() {
     }
 }
 
-/// Every form of groups; each passes, and not when it is left out or has other numbers.
+/// Every form of groups passes once it is computed, and fails with other numbers.
 #[test]
 fn forms_are_told_apart() {
     let ctx = Context::cpu();
@@ -71,7 +71,7 @@ fn forms_are_told_apart() {
         let end = |problem: &Problem| (problem.epilogue.gated, problem.epilogue.activation);
         assert_eq!(end(&problem), end(&own), "{name}");
         let right = std::mem::replace(&mut operands.groups, wrong);
-        // The CPU executor leaves what is there.
+        // The CPU executor leaves an output as it was, so a new one is made.
         operands.c = Tensor::zeros(&ctx, shape.dtype, operands.c.shape()).unwrap();
         let found = operands.check(None);
         assert!(matches!(found, Err(Error::Malformed(_))), "{name}: {found:?}");
@@ -106,7 +106,7 @@ fn shuffled_rows_are_each_there_once() {
     }
 }
 
-/// A stack in several buffers holds what one buffer would.
+/// A stack in several buffers holds the same numbers as one in one buffer.
 #[test]
 fn shards_are_one_stack() {
     let ctx = Context::cpu();

@@ -15,17 +15,18 @@ pub struct Experts {
 /// The share of each group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Some of the rows, all as many: `e64`.
+    /// An equal share of the rows: `e64`.
     Even,
-    /// Some of the rows, the i-th 1/i of the first's: `zipf64`.
+    /// A share of the rows; the i-th group has 1/i of the first's: `zipf64`.
     Zipf,
-    /// The rows name them, neighbours those far apart, until all are named: `indexed64`.
+    /// Rows that name their groups. Neighbours name groups far apart, and all are named before one
+    /// is named twice: `indexed64`.
     Indexed,
-    /// A matrix of A of which so many rows count: `masked64-32`; all of them in `masked64`.
+    /// A matrix of A of which this many rows count: `masked64-32`; all of them in `masked64`.
     Masked(Option<usize>),
-    /// A range of K, all as long: `ragged-k64`.
+    /// A range of K; all are equally long: `ragged-k64`.
     AlongK,
-    /// A product by itself, the sides half as long as those of the one before, down to a
+    /// A product by itself, with sides half as long as those of the one before, down to a
     /// sixteenth: `list4`.
     Halves,
 }
@@ -33,7 +34,7 @@ pub enum Sharing {
 /// How often the sides of a list are halved.
 pub(super) const HALVINGS: usize = 4;
 
-/// Each with its name. That of one begins with another's nowhere.
+/// Each kind of sharing with its name. No name begins with another.
 const NAMES: [(&str, Sharing); 6] = [
     ("e", Sharing::Even),
     ("zipf", Sharing::Zipf),
@@ -74,8 +75,8 @@ impl fmt::Display for Experts {
 }
 
 impl Experts {
-    /// The numbers of the groups in a product of these sizes: the ends of their rows, or of their
-    /// ranges of K; the group of each row; the counts of their rows; none for products of a list.
+    /// The numbers of the groups in a product of these sizes: the ends of their rows or of their
+    /// ranges of K, the group of each row, or the counts of their rows. A list has none.
     pub fn numbers(self, [m, _, k]: [usize; 3]) -> Vec<u32> {
         let even = |_| 1.0;
         match self.sharing {
@@ -106,7 +107,7 @@ impl Experts {
         ends
     }
 
-    /// Why a product of these sizes has no such groups.
+    /// Why a product of these sizes cannot have these groups.
     pub(super) fn misfit(self, [m, n, k]: [usize; 3]) -> Option<String> {
         match self.sharing {
             Sharing::Masked(Some(rows)) if rows > m => {
@@ -121,7 +122,7 @@ impl Experts {
     }
 }
 
-/// The numbers below `count`, each once, neighbours far apart.
+/// The numbers below `count`, each once; neighbours are far apart.
 pub(crate) fn shuffled(count: usize) -> Vec<u32> {
     let shares = |step: usize| {
         let (mut one, mut other) = (count, step);

@@ -193,7 +193,7 @@ pub(super) fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// Every member of `inner` under every member of `outer`.
+/// Names every member of `inner` with every member of `outer`.
 fn each<A, B, C>(outer: &[A], inner: &[B], name: impl Fn(&A, &B) -> C) -> Vec<C> {
     outer.iter().flat_map(|a| inner.iter().map(|b| name(a, b)).collect::<Vec<_>>()).collect()
 }
@@ -215,9 +215,9 @@ fn experts() -> Vec<String> {
     names
 }
 
-/// Masked entries and ranges of K, small and as slopes of experts' weights; few rows of many beside
-/// as many of as many; rows by index and gates; Triton's cubes, and a thousand; the rows of one
-/// token, which name their experts.
+/// Masked entries and ranges of K: small ones, and the gradients of experts' weights. Masked
+/// entries with few rows of many, beside entries in which all rows count. Rows by index, and gates.
+/// Lists of cubes: Triton's four, and a thousand. The rows of one token, which name their experts.
 fn groups() -> Vec<String> {
     let small = each(&["f32", "f16"], &["TN", "NN"], |dtype, layout| match *layout {
         "TN" => format!("128x128x8192:TN:{dtype}:ragged-k64"),
@@ -246,8 +246,7 @@ fn squares(sides: &[usize]) -> Vec<String> {
     each(&["", ":f16"], sides, |dtype, side| format!("{side}x{side}x{side}{dtype}"))
 }
 
-/// Q, K, V and output projections; gate and up; down. W is stored [N, K], as linear layers store
-/// it.
+/// Q, K, V and output projections; gate and up; down. W is stored [N, K], as in linear layers.
 fn transformer() -> Vec<String> {
     let models = [(4096, 11_008), (4096, 14_336), (5120, 13_824), (8192, 28_672)];
     let mut names = Vec::new();
@@ -271,8 +270,8 @@ fn skinny() -> Vec<String> {
     [rows, columns].concat()
 }
 
-/// Affine weights of 4 bits at every number of rows, prepared for many, and other formats at one
-/// row and a prompt.
+/// Affine weights of 4 bits with every number of rows, and prepared for many rows. Other formats
+/// with few rows and with a prompt.
 fn quantized() -> Vec<String> {
     const WIDE: &str = "128256x4096:f16";
     let rows = each(&["affine-4bit-g64-f16"], &[1, 2, 4, 8, 16, 32, 64, 512, 4096], |format, m| {

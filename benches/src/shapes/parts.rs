@@ -1,4 +1,4 @@
-//! A shape as products that lie in its operands, and as a problem.
+//! A shape as a list of products in its operands, and as a problem.
 
 use super::experts::HALVINGS;
 use super::{Experts, Shape, Sharing};
@@ -6,8 +6,8 @@ use tilewise_core::plan::Table;
 use tilewise_core::problem::ListSizes;
 use tilewise_core::{Activation, Epilogue, Format, Gathered, Grouping, Operand, Problem};
 
-/// A matrix in its storage: the place of its first element, and how far it is from one row, and
-/// from one column, to the next.
+/// A matrix in its storage: the place of its first element, and the distances from one row to the
+/// next and from one column to the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) first: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Place {
     pub(crate) col: usize,
 }
 
-/// A product: of an entry of a batch, or of a group.
+/// The product of one entry of a batch, or of one group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) mnk: [usize; 3],
@@ -36,14 +36,14 @@ impl Place {
         self.first + row * self.row + col * self.col
     }
 
-    /// The place that begins at an element.
+    /// A place that begins at this element.
     fn from(self, row: usize, col: usize) -> Self {
         Place { first: self.at(row, col), ..self }
     }
 }
 
 impl Shape {
-    /// A product whose matrices begin at these places, and are packed.
+    /// A product with packed matrices that begin at these places.
     fn part(&self, mnk: [usize; 3], [a, b, c]: [usize; 3]) -> Part {
         let ([m, n, k], [a_turned, b_turned]) = (mnk, self.transposed());
         let places = [
@@ -54,7 +54,8 @@ impl Shape {
         Part { mnk, places }
     }
 
-    /// All products, with these numbers of groups; with ends alone, groups of rows.
+    /// All products, with these numbers of groups. If the shape has no groups, the numbers are ends
+    /// of groups of rows.
     pub(crate) fn parts(&self, numbers: &[u32]) -> Vec<Part> {
         let [m, n, k] = self.mnk;
         let entry = |i: usize| self.part(self.mnk, [m * k, k * n, m * n].map(|size| i * size));
@@ -107,8 +108,8 @@ impl Shape {
         }
     }
 
-    /// How many matrices of a dense B lie in a buffer of so many bytes, if it does not hold those
-    /// of all experts.
+    /// How many matrices of a dense B fit a buffer of `most` bytes; none if it holds those of all
+    /// experts.
     pub(crate) fn shards(&self, groups: usize, most: u64) -> Option<usize> {
         let [_, [entries, rows, columns], _] = self.storage(groups);
         let by_rows =
@@ -118,7 +119,7 @@ impl Shape {
         (by_rows && self.quantized.is_none() && held < entries).then_some(held.max(1))
     }
 
-    /// The storage of A, B and C for so many groups: entries, rows and columns.
+    /// The storage of A, B and C for `groups` groups: entries, rows and columns.
     pub(crate) fn storage(&self, groups: usize) -> [[usize; 3]; 3] {
         let ([m, n, k], batch) = (self.mnk, self.batch);
         // Indexed rows have a number for each row, not for each group.
@@ -143,7 +144,7 @@ impl Shape {
         }
     }
 
-    /// The product, of packed operands and of weights as the library stores them.
+    /// The product as a problem, with packed operands and with weights as the library stores them.
     pub fn problem(&self) -> Problem {
         let [m, n, k] = self.mnk.map(|size| size as u64);
         let groups = self.experts.map_or(0, |experts| experts.count);
@@ -195,7 +196,7 @@ impl Shape {
         // All groups share one A, and one B.
         let shared = |own: Operand| match sharing {
             Sharing::AlongK => Operand { batch_stride: 0, ..own },
-            // Its products may begin anywhere.
+            // Products of a list may begin anywhere.
             Sharing::Halves => Operand { ld: 1, ..own },
             _ => own,
         };

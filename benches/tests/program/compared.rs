@@ -23,7 +23,7 @@ fn a_slower_shape_fails_the_comparison_with_an_earlier_run() {
         "{said}"
     );
     bench.succeed(&format!("{line} --regression 21"));
-    // A peer may be faster.
+    // A peer that is faster is no regression.
     bench.succeed(&format!("--from now.json --quiet --regression 0 --compare {}", peer.display()));
     // The later of two comparisons counts too.
     bench.fail(

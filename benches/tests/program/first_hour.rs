@@ -1,4 +1,4 @@
-//! `--first-hour`, on software adapters: a file with every question, and honest reasons.
+//! `--first-hour`, on software adapters: the file has every question, and honest reasons.
 
 use crate::workbench::{Workbench, software};
 use tilewise::{Context, ContextOptions};
@@ -8,12 +8,12 @@ use tilewise_benches::inputs::Inputs;
 use tilewise_core::plan::Forced;
 use tilewise_tests::program::text;
 
-/// The word by which `--adapter` finds it: the one adapter here that is quick.
+/// The word by which `--adapter` finds lavapipe, the one adapter here that is quick.
 fn lavapipe() -> Option<&'static str> {
     software().iter().any(|name| name.contains("llvmpipe")).then_some("llvmpipe")
 }
 
-/// The file of a run, with an environment variable.
+/// The file of a run with this environment variable.
 fn hour(bench: &Workbench, line: &str, (name, value): (&str, &str)) -> Hour {
     let output = bench.command(line).env(name, value).output().unwrap();
     let said = text(&output.stderr);
@@ -30,12 +30,12 @@ fn outcomes(hour: &Hour, number: usize) -> Vec<(&str, &Outcome)> {
     question.answers.iter().map(|answer| (answer.case.as_str(), &answer.outcome)).collect()
 }
 
-/// The planner's choices and WGSL are measured; all else says why not.
+/// The planner's choices and WGSL are measured; all other answers say why there is no time.
 #[test]
 fn every_question_is_answered() {
     let bench = Workbench::new();
     let Some(adapter) = lavapipe() else { return };
-    // A module that cannot be imported, whether there is a real one or not.
+    // The folder of a module that cannot be imported, even if there is a real one.
     std::fs::create_dir(bench.path("mlx")).unwrap();
     bench.write_text("mlx/__init__.py", "");
     bench.write_text("mlx/core.py", "raise ImportError('no mlx here')");
@@ -86,7 +86,7 @@ fn every_question_is_answered() {
     }
 }
 
-/// Vulkan compiles no MSL: where that is tried all the same, the driver's words are the answer.
+/// Vulkan compiles no MSL: if it is tried anyway, the driver's words are the answer.
 #[test]
 fn a_refusal_is_an_answer() {
     let bench = Workbench::new();
@@ -128,7 +128,7 @@ fn the_runner_computes_what_the_library_does() {
     let Some(adapter) = lavapipe() else { return };
     let context = Context::request_blocking(&ContextOptions::default().adapter(adapter)).unwrap();
     let mut inputs = Inputs::default();
-    // Two passes; edges; packed f16 in words.
+    // Products with two passes, with edges, and with f16 packed in words.
     for (shape, kernel) in [
         ("70x33x64:NT", "simt/32x32x32+k2"),
         ("33x70x65:TN:f16", "simt/32x32x32+k1"),

@@ -4,7 +4,7 @@ use crate::workbench::{Workbench, records, software};
 use tilewise_benches::report::{Report, Row};
 use tilewise_tests::program::text;
 
-/// Vulkan compiles no MSL: a row by WGSL, and for MSL the reason.
+/// Vulkan compiles no MSL: there is a row for WGSL, and a reason for MSL.
 #[test]
 fn what_is_not_compiled_is_skipped_with_the_reason() {
     let bench = Workbench::new();
@@ -26,7 +26,7 @@ fn what_is_not_compiled_is_skipped_with_the_reason() {
             );
             assert!(table.contains(&format!("skipped {}: in MSL: ", skipped.shape)), "{table}");
         }
-        // Alone it is nothing to report.
+        // MSL alone leaves nothing to report.
         let said = bench.fail(
             1,
             &format!(
@@ -41,14 +41,14 @@ fn what_is_not_compiled_is_skipped_with_the_reason() {
     }
 }
 
-/// A report as from a Mac: half of the rows are there once more, faster and in MSL.
+/// Makes a report as from a Mac: half of the rows are there again, faster and in MSL.
 #[test]
 fn both_are_shown_side_by_side() {
     let bench = Workbench::new();
     let [own, _] = records();
     let mut report = Report::load(&own).unwrap();
     for row in std::mem::take(&mut report.rows) {
-        // Some were measured with several kernels.
+        // Some shapes were measured with several kernels.
         if report.rows.iter().all(|other| other.key() != row.key()) {
             report.rows.push(Row { language: "WGSL".into(), ..row });
         }
@@ -76,17 +76,17 @@ fn both_are_shown_side_by_side() {
         wgsl.len() >= shapes - faster.len() && wgsl.iter().all(|line| !line.contains("2.00×")),
         "{table}"
     );
-    // The file has them all.
+    // The file has all rows.
     assert_eq!(bench.report("copy.json").rows.len(), report.rows.len());
     assert!(bench.text("page.html").contains("WGSL kernels"));
-    // Points of both on the roofline: filled and hollow.
+    // The roofline has points of both languages: filled and hollow.
     let roofline = bench.text("pictures/roofline-light.svg");
     assert!(
         roofline.contains("WGSL kernels")
             && roofline.matches("fill=\"none\"").count() >= faster.len(),
         "{roofline}"
     );
-    // A run of both is compared with an earlier one by the faster of the two.
+    // An earlier run is compared with the faster of the two languages.
     bench.succeed(&format!("--from both.json --quiet --compare {}", own.display()));
 }
 

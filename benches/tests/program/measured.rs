@@ -8,7 +8,7 @@ fn first_word(name: &str) -> &str {
     name.split_whitespace().next().unwrap_or(name)
 }
 
-/// Equal but for the last digits, which JSON may lose.
+/// Whether two numbers are equal except for the last digits, which JSON may lose.
 fn near(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-9 * other.abs()
 }
@@ -41,7 +41,7 @@ fn every_adapter_measures_the_small_shapes() {
     }
 }
 
-/// Every form of groups, rows by index and gates. What is wrong would be skipped.
+/// Every form of groups, rows by index and gates. A wrong product would be skipped.
 #[test]
 fn groups_have_every_form() {
     let bench = Workbench::new();
@@ -157,8 +157,8 @@ fn nothing_measured_is_a_failure() {
             && said.contains("bogus"),
         "{said}"
     );
-    // One shape that does not fit is skipped, which is said once; with nothing beside it, there is
-    // no report.
+    // One shape that does not fit is skipped, which is printed once. If there is no other shape,
+    // there is no report.
     for (quiet, shapes) in [("", "4x4x4,"), ("--quiet", "4x4x4,"), ("", ""), ("--quiet", "")] {
         let output = bench.run(&format!(
             "--adapter cpu --samples 1 {quiet} --shapes {shapes}1000000x1000000x1000000"
@@ -171,7 +171,7 @@ fn nothing_measured_is_a_failure() {
     }
 }
 
-/// In f16, whose sums take twice the memory of the output.
+/// The sums of f16 take twice the memory of the output.
 #[cfg(target_os = "linux")]
 #[test]
 fn sums_for_which_there_is_no_memory_are_skipped() {
@@ -188,7 +188,7 @@ fn sums_for_which_there_is_no_memory_are_skipped() {
 
 #[test]
 fn edges_of_their_own_are_named() {
-    // Software devices compile a kernel for edges only where a product is large.
+    // Software devices compile a kernel for edges only if a product is large.
     let bench = Workbench::new();
     let Some(adapter) = software().into_iter().find(|name| name.contains("llvmpipe")) else {
         return;
@@ -208,7 +208,7 @@ fn edges_of_their_own_are_named() {
 #[test]
 fn bad_arguments_are_named() {
     let bench = Workbench::new();
-    // Shapes before devices.
+    // Errors in shapes come before errors of devices.
     assert!(
         bench
             .fail(1, "--adapter nobody --shapes 4x4x4:NT:NT")

@@ -1,14 +1,14 @@
-//! The peers that are scripts: what they say without the library that they measure.
+//! The peers that are scripts: what they print without the library that they measure.
 
 use crate::workbench::Workbench;
 use std::path::Path;
 use std::process::{Command, Output};
 use tilewise_tests::program::text;
 
-/// Where there is no Python, that is printed.
+/// Runs the script for PyTorch; prints and returns nothing if there is no Python.
 fn torch(bench: &Workbench, arguments: &[&str]) -> Option<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/torch_bench.py");
-    // A module of that name that cannot be imported, whether there is a real one or not.
+    // A module of that name that cannot be imported, even if there is a real one.
     bench.write_text("torch.py", "raise ImportError('no torch here')");
     let mut command = Command::new("python3");
     command

@@ -39,7 +39,7 @@ fn a_record_is_shown_beside_a_peer() {
     for word in ["<script", "href=", "src=", "@import", "url("] {
         assert!(!page.contains(word), "the page asks for more: {word}");
     }
-    // A roofline and the bars of each group, for light and dark pages.
+    // The page has a roofline and the bars of each group, for light and for dark pages.
     assert_eq!(page.matches("<svg").count(), 2 * (1 + groups.len()));
     assert!(
         page.contains("prefers-color-scheme")

@@ -1,4 +1,4 @@
-//! The tuning program: what it times, and where it keeps that.
+//! The tuning program: which kernels it times, and where it keeps the winners.
 
 use crate::workbench::software;
 use std::io::BufRead;
@@ -64,7 +64,7 @@ fn software_adapters_get_small_shapes() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // The first of them is enough.
+    // The first line of results is enough.
     let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
     let first = lines.map_while(Result::ok).filter(|line| !line.is_empty()).nth(1);
     child.kill().unwrap();
@@ -76,6 +76,6 @@ fn software_adapters_get_small_shapes() {
 fn there_must_be_something_to_choose_from() {
     let said = tune().fail(1, "4x4x4 --adapter cpu");
     assert!(said.contains("--adapter"), "{said}");
-    // Shapes before devices.
+    // Errors in shapes come before errors of devices.
     assert!(tune().fail(1, "4x4 --adapter nobody").contains("4x4"));
 }

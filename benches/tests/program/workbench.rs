@@ -57,7 +57,7 @@ pub(crate) fn records() -> [PathBuf; 2] {
     ["2026-11-25-h200-tilewise.json", "2026-11-25-h200-torch.json"].map(record)
 }
 
-/// Names of the software adapters. The absence of all is printed, and is a failure where
+/// Names of the software adapters. If there are none, that is printed; it is a failure if
 /// `TILEWISE_REQUIRE` lists `vulkan`.
 pub(crate) fn software() -> Vec<String> {
     let found = pollster::block_on(tilewise::adapters());

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns how many shapes failed.
+/// Times the shapes, writes the report, and returns how many shapes failed.
 fn run(args: &Args) -> Result<usize, String> {
     let shapes = shapes(&args.shapes)?;
     let vulkan = Device::wgpu_options().graphics_api(WgpuBackend::Vulkan);

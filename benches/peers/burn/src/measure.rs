@@ -10,17 +10,18 @@ const CHECKED: usize = 64;
 /// Inputs are rotated among sets that together exceed any cache by far.
 const ROTATED_BYTES: f64 = 256e6;
 const MOST_SETS: usize = 256;
-/// An idle chip lowers its clock: it is kept busy for so many seconds before the first sample.
+/// Seconds for which the chip is kept busy before the first sample: an idle chip lowers its clock.
 const WARM_UP: f64 = 0.5;
 
-/// A sample is of so many products that they take this many seconds, if the most suffice for that.
+/// Seconds of one sample: the number of products is doubled until they take as long, or until it
+/// reaches [`MOST_REPETITIONS`].
 const SAMPLE: f64 = 5e-3;
 const MOST_REPETITIONS: usize = 256;
 
 /// A and B of one set, [batch, rows, columns], transposed ones as views.
 type Operands = (Tensor<3>, Tensor<3>);
 
-/// The row of one shape: the median of `samples` runs of as many products as fill about five
+/// The row of one shape: the median of `samples` runs, each of as many products as fill about five
 /// milliseconds.
 ///
 /// # Errors
@@ -114,7 +115,7 @@ fn by_device(device: &Device, work: impl FnOnce() + Send) -> Result<f64, String>
 }
 
 /// Compares elements spread over the output, the corners among them, with sums in f64. The bound is
-/// that of the benches: a sum of K products in f32 and one rounding.
+/// the one of the benches: a sum of K products in f32, and one rounding.
 fn check((a, b): &Operands, c: Tensor<3>, shape: &Shape) -> Result<(), String> {
     let [m, n, k] = shape.mnk;
     let host =

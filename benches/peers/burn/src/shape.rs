@@ -2,7 +2,7 @@
 
 use burn::tensor::FloatDType;
 
-/// Types by their names, with the error of rounding to them, relative to the value.
+/// Types by their names, with the relative error of rounding to them.
 const DTYPES: [(&str, FloatDType, f64, usize); 3] = [
     ("f32", FloatDType::F32, 1.0 / (1 << 24) as f64, 4),
     ("f16", FloatDType::F16, 1.0 / (1 << 11) as f64, 2),
@@ -16,7 +16,7 @@ pub struct Shape {
     pub name: String,
     /// Rows, columns and summed dimension.
     pub mnk: [usize; 3],
-    /// How many such products.
+    /// The number of such products.
     pub batch: usize,
     /// `NN`, `NT`, `TN` or `TT`.
     pub layout: &'static str,

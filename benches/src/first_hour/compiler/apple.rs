@@ -17,8 +17,8 @@ use tilewise::{Context, wgpu};
 type Device = ProtocolObject<dyn MTLDevice>;
 type Library = Retained<ProtocolObject<dyn MTLLibrary>>;
 
-/// A version of the language, 310 for 3.1; one that the system does not know is an error, since
-/// asking for it may end the process.
+/// A version of the language, 310 for 3.1. A version that the system does not know is an error,
+/// because asking for it may end the process.
 pub(super) fn language(version: u32) -> Result<MTLLanguageVersion, String> {
     let (language, known, system) = match version {
         240 => (MTLLanguageVersion::Version2_4, available!(macos = 12.0, ios = 15.0), "macOS 12"),
@@ -95,8 +95,8 @@ fn each<T: Send>(texts: &[&str], answer: impl Fn(&str) -> T + Sync) -> Vec<T> {
     found.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// The library of a text with the compiler's warnings, or its error. Without a version, as wgpu
-/// asks.
+/// The library of a text with the compiler's warnings, or its error. Without a version the compiler
+/// gets the options that wgpu gives it.
 fn compile(
     device: &Device,
     text: &str,
@@ -127,7 +127,7 @@ fn compile(
     }
 }
 
-/// In one line.
+/// The words of an error, in one line.
 fn said(error: &NSError) -> String {
     error.localizedDescription().to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
