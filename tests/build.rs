@@ -16,7 +16,8 @@ fn main() {
     let tried = named.is_some() || env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux");
     let clang = named.unwrap_or_else(|| "clang++".into());
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    // Kernels that were compiled with what has changed; they are made anew as they are asked for.
+    // Kernels compiled with the old files are removed; they are compiled again when they are
+    // needed.
     let _ = fs::remove_dir_all(out.join("kernels"));
     set("CLANG", &clang);
     set("OUT", &out.display().to_string());
@@ -40,7 +41,7 @@ fn main() {
         let linked = objects.as_ref().map_err(Clone::clone);
         let linked =
             linked.and_then(|it| link(&clang, &out.join(flavour.to_lowercase()), it, sanitizer));
-        // Empty: it is there.
+        // An empty value says that the flavour is there.
         set(flavour, linked.as_ref().err().map_or("", |it| it.as_str()));
         missing |= linked.is_err();
     }
@@ -53,8 +54,8 @@ fn set(name: &str, value: &str) {
     println!("cargo::rustc-env=TILEWISE_MSL_{name}={value}");
 }
 
-/// Looks again when something is installed where clang or its libraries would be, or when it may be
-/// elsewhere.
+/// Makes cargo look again when something is installed where clang or its libraries would be, or
+/// when the search path changes.
 fn watch(clang: &str) {
     println!("cargo::rerun-if-env-changed=PATH");
     let libraries = Command::new(clang)
@@ -74,7 +75,7 @@ fn first_line(text: &[u8]) -> String {
     String::from_utf8_lossy(text).lines().next().unwrap_or_default().into()
 }
 
-/// The engine itself is never instrumented; a sanitizer is linked to it for the kernels that it
+/// The engine itself is never instrumented. A sanitizer is linked to it for the kernels that it
 /// opens.
 fn compile(clang: &str, out: &Path, races: bool) -> Result<Vec<PathBuf>, String> {
     let mut build = cc::Build::new();
@@ -86,14 +87,15 @@ fn compile(clang: &str, out: &Path, races: bool) -> Result<Vec<PathBuf>, String>
         .cargo_metadata(false)
         .cpp_link_stdlib(None);
     build.out_dir(out.join(if races { "annotated" } else { "bare" }));
-    // No builtins: a loop made into a call of memcpy would be seen by the sanitizers.
+    // No builtins: the sanitizers would see a call of memcpy that clang made of a loop.
     build.flag("-fno-builtin").flag("-fno-exceptions").flag("-fPIE").extra_warnings(true);
     if races {
         build.define("TILEWISE_RACES", None);
     }
     let sources = SOURCES.map(|it| format!("src/harness/engine/{it}.cpp"));
     build.files(&sources);
-    // cc's words are a command line, and the compiler's own are nowhere: it says them again.
+    // cc's error is a command line without the compiler's words, so the compiler is run again for
+    // them.
     let said = |why: cc::Error| {
         let again =
             Command::new(clang).args(["-std=c++20", "-fsyntax-only"]).args(&sources).output();

@@ -20,7 +20,7 @@ fn main() {
     ];
     for mode in [Mode::Plain, Mode::Races, Mode::Memory].into_iter().filter(|&it| available(it)) {
         for (name, threads, operation) in operations {
-            // Never compiled before.
+            // A text that was never compiled before.
             let salt = std::process::id();
             let text = format!(
                 "#include <metal_stdlib>\n\

@@ -1,10 +1,10 @@
-//! Every adapter of this machine, opened once per process. OpenGL's are left out where there are
-//! others, unless `TILEWISE_ONLY` names `gl`: wgpu gives OpenGL to one thread at a time, so that
-//! tests on it run one after the other.
+//! Every adapter of this machine, opened once per process. wgpu gives OpenGL to one thread at a
+//! time, so tests on it run one after the other. Therefore OpenGL's adapters are left out if there
+//! are others, unless `TILEWISE_ONLY` names `gl`.
 //!
-//! The words of `TILEWISE_REQUIRE`, separated by commas, name what must be there; a missing one
-//! fails every test instead of being skipped. Those of `TILEWISE_ONLY` leave out every adapter that
-//! is not all of them, so that none slows down the tests of another.
+//! The words of `TILEWISE_REQUIRE`, separated by commas, name what must be there. If one is
+//! missing, every test fails and none is skipped. `TILEWISE_ONLY` leaves out every adapter that
+//! does not match all of its words, to keep it from slowing down the tests of another.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use tilewise::{AdapterDescription, Context, ContextOptions, Switch, wgpu};
 use tilewise_core::CoopMatrix;
 
-/// Words for what may be required: a backend, hardware rather than software, f16 in shaders, matrix
-/// units, one of the software adapters; that MSL runs on CPUs.
+/// Words for what may be required: a backend, hardware in contrast to software, f16 in shaders,
+/// matrix units, one of the software adapters; and that MSL runs on CPUs.
 const WORDS: [&str; 10] =
     ["vulkan", "metal", "dx12", "gl", "hardware", "f16", "coop", "lavapipe", "swiftshader", "msl"];
 
@@ -27,7 +27,7 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// Its name, for messages.
+    /// The adapter's name, for messages.
     pub fn name(&self) -> &str {
         &self.description.name
     }
@@ -38,8 +38,8 @@ impl Adapter {
         format!("{}:{}", self.description.backend, self.name())
     }
 
-    /// Whether a case of this number is its turn. Software adapters, which take long to compile,
-    /// take turns; hardware has them all.
+    /// Whether it is this adapter's turn to run the case of this number. Software adapters compile
+    /// slowly and take turns; hardware runs all cases.
     pub fn has_turn(&self, number: usize) -> bool {
         let software: Vec<_> =
             adapters().iter().filter(|adapter| !adapter.description.hardware).collect();
@@ -52,16 +52,16 @@ impl Adapter {
         open(&self.address()).unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// A context by [`Context::from_device`] on a device without features, whose limits `change`
-    /// may have lowered.
+    /// A context by [`Context::from_device`] on a device without features. `change` may lower the
+    /// device's limits.
     pub fn with_limits(&self, change: impl FnOnce(&mut wgpu::Limits)) -> Context {
         let (device, queue) = self.device(change);
         Context::from_device(device, queue, &ContextOptions::default())
             .unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// A device without features, as a caller may bring it. On DX12 it has the feature by which a
-    /// device shows that DXC compiles its shaders, if so.
+    /// A device without features, like one that a caller brings. On DX12 it has the feature that
+    /// shows that DXC compiles its shaders, if the adapter has it.
     pub fn device(&self, change: impl FnOnce(&mut wgpu::Limits)) -> (wgpu::Device, wgpu::Queue) {
         let adapter = self.found();
         let mut limits = tilewise::required_limits(&adapter);
@@ -89,7 +89,7 @@ impl Adapter {
     }
 }
 
-/// An adapter stands for its context.
+/// Makes an adapter usable as its context.
 impl Deref for Adapter {
     type Target = Context;
 
@@ -98,7 +98,7 @@ impl Deref for Adapter {
     }
 }
 
-/// One line: name, backend, driver, and those of the words that describe what it can do.
+/// One line: name, backend, driver, and the words that describe what the adapter can do.
 impl fmt::Display for Adapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let AdapterDescription { name, backend, driver, caps, .. } = &self.description;
@@ -143,19 +143,19 @@ pub fn contexts() -> Vec<Context> {
 
 static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();
 
-/// Work that a test has submitted and not waited for: the test's thread waits when it ends.
-/// lavapipe compiles in a thread of its own when a dispatch begins. It was seen to crash if the
-/// process ended before the compilation did.
+/// Waits, when a test's thread ends, for the work that the test has submitted. lavapipe compiles in
+/// a thread of its own when a dispatch begins. It was seen to crash if the process ended before the
+/// compilation did.
 struct Submitted;
 
 impl Drop for Submitted {
     fn drop(&mut self) {
-        // Windows runs this under a lock that a new thread wants, too.
+        // Windows runs this under a lock that a new thread needs, too.
         if cfg!(windows) {
             return;
         }
-        // In a thread whose own variables are still there. Only a lost device has nothing to wait
-        // for.
+        // The wait runs in a new thread, whose thread-local variables still exist. It fails only if
+        // a device is lost, and then there is nothing to wait for.
         let wait = || {
             OPEN.get()
                 .into_iter()
@@ -170,10 +170,10 @@ thread_local! {
     static SUBMITTED: Submitted = const { Submitted };
 }
 
-/// Every adapter that can be opened. Those that cannot are printed with the reason.
+/// Every adapter that can be opened. An adapter that cannot is printed with the reason.
 ///
 /// # Panics
-/// When `TILEWISE_REQUIRE` names something that none of them is, or either variable a word that is
+/// When no adapter has what `TILEWISE_REQUIRE` names, or one of the variables has an unknown word.
 /// not known.
 pub fn adapters() -> &'static [Adapter] {
     SUBMITTED.with(|_| ());
@@ -183,7 +183,7 @@ pub fn adapters() -> &'static [Adapter] {
         let mut all = pollster::block_on(tilewise::adapters());
         all.sort_by_key(|description| description.backend == "gl");
         for mut description in all {
-            // Wine gives a software driver the name and the class of a GPU.
+            // Wine gives a software driver the name and class of a GPU.
             description.hardware &= std::env::var_os("WINEPREFIX").is_none();
             let AdapterDescription { name, backend, .. } = &description;
             let why = if let Some(word) = only.iter().find(|word| !is(&description, word)) {
@@ -227,7 +227,7 @@ fn words(variable: &str) -> Vec<String> {
 }
 
 fn require(found: &[Adapter]) {
-    // No adapter is `msl`: that is for the harness of MSL kernels, which asks for itself.
+    // `msl` is not about adapters: the harness of MSL kernels looks for it.
     for word in words("TILEWISE_REQUIRE").into_iter().filter(|word| word != "msl") {
         let names: Vec<_> =
             found.iter().map(|a| format!("{} ({})", a.name(), a.description.backend)).collect();

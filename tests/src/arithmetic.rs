@@ -10,7 +10,7 @@ pub const FILE: &str = "convert/float.wgsl";
 /// Results of a pair, as [`BODY`] writes them.
 pub const RESULTS: usize = 13;
 
-/// All functions of the pair `x`, `y`, to `out` from `at` on.
+/// Applies all functions to the pair `x`, `y`, and writes the results to `out` from `at` on.
 pub const BODY: &str = include_str!("arithmetic.wgsl");
 
 /// The text of the functions.
@@ -32,7 +32,7 @@ fn edges() -> Vec<u32> {
         0x00ff_ffff,
         0x0100_0000,
     ];
-    // Ties and their neighbours: of f32's integers, and of f16 and bf16, subnormal ones too.
+    // Ties and their neighbours: those of f32's integers, of f16 and of bf16, and subnormal ones.
     let ties = [
         0.5f32, 1.5, 2.5, 62.5, 63.5, 8388607.5, 4194304.5, 8388608.0, 8388609.0, 65520.0, 65504.0,
         0.25, 1.0,
@@ -66,8 +66,8 @@ fn edges() -> Vec<u32> {
     edges.into_iter().chain(negative).collect()
 }
 
-/// Pairs of bits: all edges with each other, and `count` of numbers drawn so that exponents meet:
-/// any bits, near exponents, few digits, subnormal ones.
+/// Pairs of bits: all edges with each other, and `count` pairs of random numbers. Those are drawn
+/// so that their exponents meet: any bits, near exponents, few digits, subnormal numbers.
 pub fn pairs(count: usize) -> Vec<[u32; 2]> {
     let edges = edges();
     let mut pairs: Vec<_> =
@@ -80,17 +80,17 @@ pub fn pairs(count: usize) -> Vec<[u32; 2]> {
         let sign = (rng.bits() as u32) << 31;
         pairs.push(match i % 6 {
             0 => [x, y],
-            // Exponents at most 31 apart.
+            // The exponents are at most 31 apart.
             1 => [
                 x,
                 (y & 0x807f_ffff)
                     | ((x >> 23 & 0xff).wrapping_add(rng.below(32) as u32) & 0xff) << 23,
             ],
-            // Mantissas of few digits: ties.
+            // The mantissas have few digits, so that there are ties.
             2 => [x & 0xffff_e000, (y & 0x807f_f000) | (x & 0x7f80_0000)],
-            // One is subnormal, or both.
+            // One number or both are subnormal.
             3 => [x & 0x80ff_ffff, y & 0x83ff_ffff],
-            // Quotients and products that are subnormal, and integers.
+            // Quotients and products are subnormal, or integers.
             4 => [(x & 0x01ff_ffff) | sign, 0x3f00_0000 | (y & 0x81ff_ffff)],
             _ => [
                 0x3f00_0000 | (x & 0x8fff_ffff),
@@ -104,7 +104,7 @@ pub fn pairs(count: usize) -> Vec<[u32; 2]> {
 /// The results that a pair must have.
 pub fn expected([x, y]: [u32; 2]) -> [u32; RESULTS] {
     let [a, b] = [x, y].map(f32::from_bits);
-    // One NaN stands for all that arithmetic gives.
+    // One NaN stands for all NaN that arithmetic gives.
     let bits = |value: f32| if value.is_nan() { 0x7fc0_0000 } else { value.to_bits() };
     let half = (x >> 16) as u16;
     let key = |bits: u32| if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
@@ -127,12 +127,12 @@ pub fn expected([x, y]: [u32; 2]) -> [u32; RESULTS] {
     ]
 }
 
-/// MinGW's `round` gives 1 for the number before 0.5.
+/// Rounds halves up. MinGW's `round` gives 1 for the number before 0.5.
 fn half_up(a: f32) -> u32 {
     a as u32 + u32::from(a.fract() >= 0.5)
 }
 
-/// The first few results that are not as they must be, in words.
+/// Describes the first few results that are wrong.
 pub fn complaints(pairs: &[[u32; 2]], results: &[u32]) -> Vec<String> {
     let of = |(pair, got): (&[u32; 2], &[u32])| {
         let wanted = expected(*pair);

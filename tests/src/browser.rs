@@ -1,5 +1,5 @@
-//! The suite for browsers: the calls of which none blocks, on one device, each against sums in f64
-//! within their bounds. `cargo xtask browser` runs it in browsers, through `bin/browser.rs`.
+//! The suite for browsers: calls that do not block, on one device, with results that are compared
+//! with sums in f64. `cargo xtask browser` runs it in browsers, through `bin/browser.rs`.
 
 mod custom;
 mod device;
@@ -57,23 +57,24 @@ const SECTIONS: [(&str, Checks); 16] = [
     (PLANTED, errors::planted),
 ];
 
-/// The section in which the browser has to complain.
+/// The section in which a complaint of the browser is expected.
 const PLANTED: &str = "planted";
 
-/// By turns, a section does one check of this many, and at least one.
+/// If checks take turns, a section runs one of this many, and at least one.
 const TURNS: usize = 4;
 
-/// The device to test. Browsers on CPUs have fallback adapters alone, which are taken by name.
+/// The device to test. Browsers on CPUs have fallback adapters only, which are found by name.
 fn options() -> ContextOptions {
     ContextOptions::default().adapter("browser-webgpu").require_gpu()
 }
 
-/// Runs the sections of which the name contains `only`, or a part of each by turns. Tells the page
-/// in words: `adapter`, then for each section `case`s, of which some `failed`, and `section`; last
-/// `end`. `complaints` gives what the browser has complained of since it was last asked.
+/// Runs the sections whose name contains `only`, or a part of each by turns. Tells the page in
+/// words: first `adapter`; then, for each section, `case` before each check, `failed` after each
+/// check that fails, and `section`; last `end`. `complaints` returns what the browser has
+/// complained of since the last call.
 ///
 /// # Errors
-/// When there is no device.
+/// There is no device.
 pub async fn run(
     turn: Option<usize>,
     only: &str,
@@ -89,7 +90,7 @@ pub async fn run(
         for check in all.into_iter().skip(turn.unwrap_or(0) % step).step_by(step) {
             let name = format!("{section}: {}", check.name);
             say(format!("case {name}")).await;
-            // Firefox finds the buffers of a lost device invalid, in the scopes of the library.
+            // Firefox reports invalid buffers of a lost device to scopes of the library.
             let of_lost = check.name.starts_with("lost: ");
             let outcome = (check.run)(context.clone()).await;
             let complaint = complaints();
@@ -104,7 +105,7 @@ pub async fn run(
             };
             let heard = if complaint.is_empty() { "" } else { "\nthe browser says: " };
             say(format!("failed {name}\n{wrong}{heard}{complaint}")).await;
-            // Later checks shall not suffer from a failure.
+            // A new context keeps a failure from harming later checks.
             context = Context::request(&options()).await?;
         }
         say(format!("section {section}: {passed} of {ran} passed, {count} in all")).await;

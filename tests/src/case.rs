@@ -1,4 +1,4 @@
-//! A product as a test names it.
+//! The description of a product in a test.
 
 use crate::runner::problem;
 use crate::{Count, Data, Entries, Place};
@@ -20,14 +20,15 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The numbers of each product of a list, behind which the host puts tables.
+    /// The numbers of each product of a list. The host puts tables behind them, which are left out.
     pub(crate) fn products(&self) -> impl Iterator<Item = &[u32]> {
         let tables = if self.on_device { 0 } else { ListSizes::TABLES };
         let count = self.ends.len() / (LISTED + tables) as usize;
         self.ends.chunks_exact(LISTED as usize).take(count)
     }
 
-    /// The numbers behind three others, so that no binding of some devices begins there.
+    /// Uploads the numbers behind three others, at a place where some devices cannot begin a
+    /// binding.
     pub(crate) fn upload(&self, context: &Context) -> tilewise::Result<Tensor> {
         let all = [&[u32::MAX; 3][..], &self.ends].concat();
         Tensor::upload(context, &all, &[all.len()])?.narrow(0, 3, self.ends.len())
@@ -43,10 +44,10 @@ impl Groups {
     }
 }
 
-/// The rows of A by index.
+/// The row indices of A.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Indices {
-    /// The row of the matrix that each is.
+    /// For each row of A, its row in the matrix.
     pub all: Vec<u32>,
     /// Rows of that matrix.
     pub rows: usize,
@@ -55,10 +56,10 @@ pub struct Indices {
 }
 
 impl Indices {
-    /// Words before the first, so that no binding of some devices begins there.
+    /// Words before the first index: some devices cannot begin a binding there.
     pub const LEAD: usize = 3;
 
-    /// Their storage: what is no index is beyond every matrix.
+    /// The storage of the indices. All other words are beyond every matrix.
     pub fn words(&self) -> Vec<u32> {
         let mut words = vec![u32::MAX; Self::LEAD + self.all.len() * self.step];
         let places = words[Self::LEAD..].iter_mut().step_by(self.step);
@@ -67,7 +68,7 @@ impl Indices {
     }
 }
 
-/// How numbers on the device make groups.
+/// How the numbers of groups make groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Segments of the rows of A, each with an entry of B, with cumulative ends.
@@ -81,8 +82,8 @@ pub enum Form {
     Masked,
     /// Ranges of K, each with an entry of C, with cumulative ends.
     AlongK,
-    /// Products of any sizes up to that of the case, with nine numbers each, in A, B and C of so
-    /// many elements.
+    /// Products of any sizes up to the size of the case. Each has nine numbers. A, B and C have
+    /// these numbers of elements.
     Listed([usize; 3]),
 }
 
@@ -95,13 +96,13 @@ pub struct Case {
     pub size: [usize; 3],
     /// Batch entries; matrices when absent.
     pub batch: Option<usize>,
-    /// Its dimensions, if it has several.
+    /// The dimensions of the batch, if it has several.
     pub nest: Option<Count>,
-    /// Place of A \[M,K\], or of the matrix that has its rows.
+    /// Place of A \[M,K\], or of the matrix that holds A's rows.
     pub a: Place,
-    /// Which rows of that matrix are A's, if they are found by index.
+    /// The rows of that matrix that are A's, if they are found by index.
     pub gathered: Option<Indices>,
-    /// Place of B \[K,N\]. Of a quantized one `entries` counts; with a `pad` it lies inside a
+    /// Place of B \[K,N\]. If B is quantized, only `entries` counts, and a `pad` puts B inside a
     /// matrix that is larger by a row and a block on every side.
     pub b: Place,
     /// Place of C \[M,N\].
@@ -112,9 +113,9 @@ pub struct Case {
     pub across: bool,
     /// Group offsets, or counts of rows.
     pub groups: Option<Groups>,
-    /// How these numbers make groups.
+    /// How the numbers of `groups` make groups.
     pub form: Form,
-    /// Rows that an entry of a masked batch is said to have, true or not.
+    /// The number of rows that a masked batch expects of each entry, true or not.
     pub expected_rows: Option<usize>,
     /// Whether a list is said to be aligned, true or not.
     pub aligned: bool,
@@ -124,15 +125,15 @@ pub struct Case {
     pub alpha: f32,
     /// Factor of the old C. With 0 the old C is NaN.
     pub beta: f32,
-    /// Whether both lie on the device, so that a plan does not know them.
+    /// Whether alpha and beta lie on the device, so that a plan does not know them.
     pub written: bool,
-    /// Bias: its axis and place, of which `pad` spreads the elements.
+    /// Axis and place of the bias. The place's `pad` lies between its elements.
     pub bias: Option<(Axis, Place)>,
     /// Function after the bias.
     pub activation: Activation,
     /// Place of the residual \[M,N\].
     pub residual: Option<Place>,
-    /// Whether it is a gate, of which the function is.
+    /// Whether the residual is a gate; then the activation is applied to it.
     pub gated: bool,
     /// Whether A and B are prepared.
     pub prepared: bool,
@@ -142,7 +143,8 @@ pub struct Case {
     pub a_data: Data,
     /// Contents of B.
     pub b_data: Data,
-    /// Whether the result must equal the oracle's bit for bit; it must then be representable.
+    /// Whether the result must equal the oracle's bit for bit. The result must then be
+    /// representable.
     pub exact: bool,
     /// Seed of all contents.
     pub seed: u64,
@@ -183,7 +185,7 @@ impl Case {
         }
     }
 
-    /// With the places made odd: offsets, strides and gaps that no vector load fits.
+    /// Makes the places odd: offsets, strides and gaps that no vector load fits.
     pub fn odd(mut self) -> Self {
         for place in [&mut self.a, &mut self.b, &mut self.c] {
             *place = Place::odd(place.dtype).transposed(place.transposed);
@@ -191,8 +193,8 @@ impl Case {
         self.of_bytes()
     }
 
-    /// On a kernel. One for matrix units gets operands of a type that it takes, and permission
-    /// where its sums are f16. One that takes weights as bytes gets weights.
+    /// Sets the kernel. A kernel for matrix units gets operands of a type that it takes, and
+    /// permission if its sums are f16. A kernel that takes weights as bytes gets weights.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
         if let Some(unit) = self.unit() {
@@ -221,16 +223,17 @@ impl Case {
         Some((kernel, variants.find(|variant| forced.variant.as_deref() == Some(variant.name))?))
     }
 
-    /// Whether the kernel that must run it takes such a problem at all on a device with these caps.
-    /// Kernels for matrix units want the unit, something to multiply, and no tiles that begin
-    /// anywhere along the storage; nor ranges of K that do so in lines which are divided; nor lists
-    /// that are not aligned. Kernels of bytes want a loader of bytes, and both operands stored
-    /// along K.
+    /// Whether the kernel that must run the case takes such a problem at all on a device with these
+    /// caps.
+    ///
+    /// Kernels for matrix units want the unit, and something to multiply. Their tiles may not begin
+    /// anywhere along the storage, nor may ranges of K in lines that are divided. Lists must be
+    /// aligned. Kernels of bytes want a loader of bytes, and both operands stored along K.
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
         let mut problem = problem(self);
         if self.gathered.as_ref().is_some_and(|indices| indices.rows == 0) {
-            // Planned as such.
+            // A product by index of no rows is planned with K = 0.
             problem.k = 0;
         }
         let of_rows = self.groups.is_some()
@@ -252,7 +255,7 @@ impl Case {
         served && kernel.takes(variant, &problem, caps)
     }
 
-    /// Changed so that a kernel that takes weights as bytes takes it.
+    /// Changes the case so that a kernel that takes weights as bytes takes it.
     fn of_bytes(mut self) -> Self {
         if self.forced().is_some_and(|(_, variant)| matches!(variant.access, Access::Bytes { .. }))
         {
@@ -263,32 +266,32 @@ impl Case {
         self
     }
 
-    /// With the transposes of A and B.
+    /// Sets the transposes of A and B.
     pub fn layout(mut self, [a, b]: [bool; 2]) -> Self {
         self.a.transposed = a;
         self.b.transposed = b;
         self.of_bytes()
     }
 
-    /// With small integers, whose result must be exact.
+    /// Fills A and B with small integers; the result must be exact.
     pub fn integers(mut self) -> Self {
         (self.a_data, self.b_data, self.exact) = (Data::Integers, Data::Integers, true);
         self
     }
 
-    /// Over a batch.
+    /// Makes the product a batch.
     pub fn batch(mut self, batch: usize) -> Self {
         (self.batch, self.nest) = (Some(batch), None);
         self
     }
 
-    /// Over a batch of which each entry has its first rows alone.
+    /// Makes the product a batch in which each entry has its first rows only.
     pub fn masked(self, counts: Vec<u32>) -> Self {
         let case = self.batch(counts.len());
         Case { groups: Some(Groups { ends: counts, on_device: true }), form: Form::Masked, ..case }
     }
 
-    /// With an entry of B for each row, of so many.
+    /// Gives each row one of `entries` entries of B.
     pub fn indexed(self, indices: Vec<u32>, entries: usize) -> Self {
         let [_, n, k] = self.size;
         let size = [indices.len(), n, k];
@@ -296,14 +299,14 @@ impl Case {
         Case { size, groups, form: Form::Indexed(entries), ..self }
     }
 
-    /// Over ranges of K.
+    /// Makes the product sums over ranges of K.
     pub fn along_k(self, groups: Groups) -> Self {
         let case = self.batch(groups.ends.len());
         let [a, b] = [case.a, case.b].map(|place| place.entries(Entries::Single));
         Case { a, b, groups: Some(groups), form: Form::AlongK, ..case }
     }
 
-    /// Takes the rows of A from a matrix of `rows` rows, by index.
+    /// Takes the rows of A by index from a matrix of `rows` rows.
     pub fn gathered(self, rows: usize, all: &[u32]) -> Self {
         let step = 1 + usize::from(self.a.pad > 0);
         let [_, n, k] = self.size;
@@ -311,7 +314,7 @@ impl Case {
         Case { size: [all.len(), n, k], gathered: Some(indices), ..self }
     }
 
-    /// Rows of the matrix that A lies in, and how many such matrices there are.
+    /// Rows of the matrix that A lies in, and the number of such matrices.
     pub(crate) fn left(&self) -> (usize, Count) {
         match &self.gathered {
             Some(indices) => (indices.rows, 1.into()),
@@ -319,7 +322,7 @@ impl Case {
         }
     }
 
-    /// Over a list of products.
+    /// Makes the product a list of products.
     pub fn listed(self, products: &[[u32; 9]], elements: [usize; 3]) -> Self {
         let groups = Some(Groups { ends: products.concat(), on_device: true });
         Case { groups, form: Form::Listed(elements), ..self }
@@ -344,7 +347,7 @@ impl Case {
         }
     }
 
-    /// Over a nested batch: as [`Count`] has its sizes.
+    /// Makes the product a nested batch with the sizes of a [`Count`].
     pub fn nested(mut self, sizes: [usize; 4]) -> Self {
         let count = Count(sizes);
         (self.batch, self.nest) = (Some(count.entries()), Some(count));
@@ -356,7 +359,7 @@ impl Case {
         self.nest.unwrap_or(self.batch.unwrap_or(1).into())
     }
 
-    /// The place of B, of which quantized weights have one stack for all outer entries of a batch.
+    /// The place of B. Quantized weights have one stack for all outer entries of a batch.
     pub(crate) fn right(&self) -> Place {
         let entries = match self.b.entries {
             own if self.nest.is_none() || self.quantized.is_none() => own,
@@ -367,7 +370,7 @@ impl Case {
         self.b.entries(entries)
     }
 
-    /// Rows, and blocks of them, between quantized weights and the edge of what is stored.
+    /// Rows, and blocks of columns, between quantized weights and the edge of the storage.
     pub(crate) fn margin(&self) -> usize {
         usize::from(self.b.pad > 0)
     }
@@ -383,7 +386,7 @@ impl Case {
     }
 }
 
-/// NN, NT, TN, TT.
+/// The layouts NN, NT, TN and TT.
 pub const LAYOUTS: [[bool; 2]; 4] = [[false, false], [false, true], [true, false], [true, true]];
 
 /// Nine of the 27 mixtures of three types for A, B and C, in which every pair meets.

@@ -1,9 +1,9 @@
-//! The cases that show the library's kernels clean: every variant at sizes around every edge of its
-//! tile, in every type, layout, loader and store; and everything that does not depend on the
-//! variant on one of each kernel.
+//! The cases that check the library's kernels on CPUs. Every variant meets sizes around every edge
+//! of its tile, in every type, layout, loader and store. One variant of each kernel meets
+//! everything that does not depend on the variant.
 //!
-//! They are smaller than the GPU's, because the interpreter is slower than any driver's code, and
-//! more, because nothing has to be compiled.
+//! These cases are smaller than the GPU's, because the interpreter is slower than any driver's
+//! code. There are more of them, because nothing has to be compiled.
 
 mod buffers;
 mod few;
@@ -30,7 +30,7 @@ use tilewise_shaders::LIBRARY;
 
 const F32: [DType; 3] = [DType::F32; 3];
 
-/// Roomy devices, with the f16 extension and matrix units, and without.
+/// Roomy devices: the first has the f16 extension and matrix units, the second has not.
 pub fn devices() -> [Caps; 2] {
     let device = Caps {
         max_workgroup_bytes: 48 << 10,
@@ -76,27 +76,27 @@ impl Table {
         self.0.iter().flat_map(variants).collect()
     }
 
-    /// The variant with the smallest tile of every kernel.
+    /// The variant of every kernel with the smallest tile.
     pub fn one_of_each(self) -> Vec<Kernel> {
         smallest(self.kernels())
     }
 
-    /// The first, which shares the least and compiles the fastest: it meets what does not depend on
-    /// the kernel.
+    /// The first kernel. It shares the least and compiles the fastest, so it meets everything that
+    /// does not depend on the kernel.
     pub fn floor(self) -> String {
         self.one_of_each().swap_remove(0).name
     }
 }
 
-/// Every variant × layout around the edges of its tile, in vectors and in single elements, with A
-/// in the type of this index; B and C take their turns.
+/// Every variant and layout around the edges of the tile, in vectors and in single elements. A has
+/// the type of this index; the types of B and C take turns.
 pub fn edges(table: Table, a: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
         for (i, layout) in LAYOUTS.into_iter().enumerate() {
             let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::FLOATS[t]);
             let odd = odd_sizes(kernel.variant);
-            // One of the small sizes at a time, and all sizes around the tile.
+            // One of the small sizes for each layout, and all sizes around the tile.
             let odd = [&odd[i..=i], &odd[4..]].concat().into_iter().map(|size| (size, true));
             let sizes = even_sizes(kernel.variant).into_iter().map(|size| (size, false)).chain(odd);
             for (j, (size, odd)) in sizes.enumerate() {
@@ -109,7 +109,7 @@ pub fn edges(table: Table, a: usize) -> Vec<Case> {
     cases
 }
 
-/// Every variant with one row, one column, and every K around its step, none included.
+/// Every variant with one row, with one column, and with every K around its step, 0 among them.
 pub fn thin(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
@@ -127,8 +127,8 @@ pub fn thin(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Whole tiles but for a row, a few columns, or a few steps along K, in vectors and in single
-/// elements: a guard that lets too much pass takes them for whole.
+/// Whole tiles without the last row, the last columns, or the last steps along K, in vectors and in
+/// single elements. A guard that lets too much pass takes them for whole.
 pub fn almost_whole(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.one_of_each() {
@@ -144,7 +144,7 @@ pub fn almost_whole(table: Table) -> Vec<Case> {
     cases
 }
 
-/// More rows of tiles than the walk has in a band, and more rows than columns, on each kernel.
+/// More rows of tiles than a band of the walk has, and more rows than columns, on each kernel.
 pub fn bands(table: Table) -> Vec<Case> {
     let tiles = |kernel: &Kernel| {
         let size = [10 * kernel.variant.bm as usize - 1, 2 * kernel.variant.bn as usize - 2, 8];
@@ -153,8 +153,8 @@ pub fn bands(table: Table) -> Vec<Case> {
     table.one_of_each().iter().flat_map(|kernel| [tiles(kernel), tiles(kernel).batch(2)]).collect()
 }
 
-/// Splits of K, on each kernel that takes them: few and many, more than are read at once, some that
-/// are not full, more than there are steps, in a batch, and 16-bit outputs.
+/// Splits of K, on each kernel that takes them: few and many, more than are read at once, splits
+/// that are not full, more splits than steps, in a batch, and with 16-bit outputs.
 pub fn splits(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.one_of_each().into_iter().filter(|kernel| kernel.splits) {
@@ -168,7 +168,7 @@ pub fn splits(table: Table) -> Vec<Case> {
                 cases.push(case.batch(3).odd());
             }
         }
-        // Weights of which a split of K is no whole number of blocks.
+        // Weights whose splits of K are not whole numbers of blocks.
         for (i, format) in quant_families(kernel.variant.bk as usize).into_iter().enumerate() {
             let size = [5, 18, (3 - i % 2) * format.block() as usize];
             let case = Case { quantized: Some(format), ..Case::new(size, F32) };
@@ -186,8 +186,8 @@ pub fn splits(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Batches, strides and offsets on each kernel. Nested batches, where a language has them: all on
-/// the first kernel, some on each other, one on each variant.
+/// Batches, strides and offsets on each kernel. If the language has nested batches, the first
+/// kernel meets all of them, the others meet some, and each variant meets one.
 pub fn strides(table: Table) -> Vec<Case> {
     let nests = table.0[0].kit.schedule(Grouping::Nested { sizes: [1; 4] }).is_some();
     let nested: Vec<_> = nests.then(themes::nested).into_iter().flatten().collect();
@@ -202,7 +202,8 @@ pub fn strides(table: Table) -> Vec<Case> {
     .concat()
 }
 
-/// Kernels with lines in workgroup memory, with less between them and more than their own.
+/// Kernels that keep lines in workgroup memory: with no padding between the lines, and with more
+/// than their own.
 pub fn padded(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
@@ -245,7 +246,7 @@ pub fn epilogues(table: Table) -> Vec<Case> {
             }
         }
     }
-    // Gates, on the kernel that shares the least, and where splits are added.
+    // Gates, on the kernel that shares the least, and with splits that are added.
     let split = table.one_of_each().into_iter().find(|kernel| kernel.splits);
     let split = split.map(|kernel| format!("{}+k2", kernel.name));
     for (i, out) in DType::FLOATS.into_iter().enumerate() {
@@ -260,7 +261,8 @@ pub fn epilogues(table: Table) -> Vec<Case> {
     let case = Case::new([9, 23, 5], F32).kernel(table.floor());
     let case = themes::gates(&case, DType::F16).pop().map(|case| Case { groups, ..case });
     cases.extend(case);
-    // Where activations are steep, flat, and far beyond the range of the functions inside them.
+    // Activations at numbers where they are steep, flat, and far beyond the range of the functions
+    // inside them.
     for activation in Activation::ALL {
         for alpha in [30.0, 1e3, 1e10, 1e30] {
             cases.push(Case {
@@ -270,7 +272,7 @@ pub fn epilogues(table: Table) -> Vec<Case> {
             });
         }
     }
-    // In a batch each entry has its own bias and residual, and C its own old values.
+    // In a batch, each entry has its own bias and residual, and its own old values of C.
     for (i, entries) in [Entries::Apart(1), Entries::Between].into_iter().enumerate() {
         let place = Place::odd(DType::FLOATS[i]).entries(entries);
         let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::FLOATS[i]])
@@ -290,7 +292,7 @@ pub fn quantized(table: Table) -> Vec<Case> {
     let mut cases = themes::on(&table.one_of_each(), &themes::quantized());
     cases.extend(themes::on(&table.one_of_each(), &themes::further_formats()));
     cases.extend(themes::across(table.kernels()));
-    // Every kernel has met every format above; each variant meets every family.
+    // Every kernel has met every format above. Here each variant meets every family.
     for (turn, kernel) in table.kernels().into_iter().enumerate() {
         let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
         let sizes = [[bm, bn], [bm + 1, bn + 1], [1, (bn - 1).max(1)], [2 * bm + 1, 2]];
@@ -312,7 +314,7 @@ pub fn quantized(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Codes that several slices of a matrix unit load together, the first ones, the next and the last.
+/// Codes that several slices of a matrix unit load together: the first ones, the next and the last.
 pub fn shared_loads(table: Table) -> Vec<Case> {
     let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
     let case = |kernel: &Kernel| {
@@ -325,13 +327,13 @@ pub fn shared_loads(table: Table) -> Vec<Case> {
     kernels.map(|kernel| case(&kernel)).collect()
 }
 
-/// Sizes of nothing.
+/// Sizes with nothing to multiply.
 pub fn empty(table: Table) -> Vec<Case> {
     themes::on(&table.one_of_each(), &themes::empty())
 }
 
-/// Outputs in 16 bits of numbers that f32 holds exactly: ties, the ends of the normal and of the
-/// subnormal range, infinities and NaN. Each must come out rounded to nearest even.
+/// Outputs in 16 bits of numbers that f32 holds exactly: ties, the ends of the normal and the
+/// subnormal range, infinities and NaN. Each must be rounded to nearest even.
 pub fn rounding(table: Table) -> Vec<Case> {
     let step = |exponent: i32| 2f32.powi(exponent);
     let mut numbers = vec![
@@ -355,8 +357,7 @@ pub fn rounding(table: Table) -> Vec<Case> {
         (1024.0, 11),
         (3.0, 8),
     ] {
-        // Half a step above and below, three halves, and the same by a last bit of f32 more and
-        // less.
+        // Half a step above and below, three and more halves, and the neighbours in f32 of each.
         for halves in [-3.0, -1.0, 1.0, 3.0, 5.0] {
             let number: f32 = unit + halves * unit * step(-last);
             numbers.extend([
@@ -374,8 +375,8 @@ pub fn rounding(table: Table) -> Vec<Case> {
         step(-14) * 0.9999,
         3.0 * step(-25),
     ]);
-    // The last number that is not rounded to infinity; a NaN whose mantissa would carry into the
-    // sign.
+    // The last number that f16 does not round to infinity, and a NaN whose mantissa would carry
+    // into the sign.
     numbers.extend([
         f32::from_bits(0x477f_efff),
         f32::from_bits(0x7fff_ffff),
@@ -387,7 +388,7 @@ pub fn rounding(table: Table) -> Vec<Case> {
     let rows = numbers.len();
     let mut cases = Vec::new();
     for out in DType::FLOATS {
-        // Four columns are stored at once.
+        // A store of four columns stores them at once.
         for (columns, odd) in [(1, false), (1, true), (4, false)] {
             let size = [rows, columns, 1];
             let case = Case::new(size, [DType::F32, DType::F32, out]).kernel(table.floor());
@@ -409,7 +410,7 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     let [bm, bn] = [floor.variant.bm, floor.variant.bn].map(|size| size as usize);
     let case = |size, types| Case::new(size, types).kernel(&floor.name);
     let half = [DType::F32, DType::F16, DType::BF16];
-    // Fifteen tiles are three full rows of the grid; of seven, the last workgroup has none.
+    // Fifteen tiles are three full rows of the grid. With seven tiles, the last workgroup has none.
     let mut cases = vec![case([5 * bm, 3 * bn - 6, 3], F32), case([7 * bm, bn - 2, 3], F32)];
     cases.push(case([3 * bm - 1, bn - 1, 2], half).batch(2).odd());
     // A pass counts six of the 24 tiles of masked entries.
@@ -418,7 +419,7 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
         let masked = case([8 * bm, bn, 3], F32).masked(counts);
         cases.push(Case { expected_rows: Some(1), ..masked });
     }
-    // Seven tiles of a finishing pass: the last workgroup has none.
+    // A finishing pass has seven tiles: the last workgroup has none.
     let kernels = table.kernels();
     let whole = kernels.iter().filter(|kernel| kernel.splits && kernel.variant.unit().is_none());
     if let Some(kernel) = whole.max_by_key(|kernel| kernel.variant.bm * kernel.variant.bn) {
@@ -426,14 +427,14 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
             Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32)
                 .kernel(format!("{}+k2", kernel.name)),
         );
-        // Both splits of 7, of 11 and of 12 rows of tiles.
+        // Both splits have 7, 11 or 12 rows of tiles.
         for (rows, ends) in groups::ends() {
             let size = [rows, 6, 2 * kernel.variant.bk as usize + 1];
             let groups = Some(Groups { ends, on_device: true });
             let case = Case { groups, ..Case::new(size, F32) };
             cases.push(case.kernel(format!("{}+k2", kernel.name)));
         }
-        // Both splits of seven rows that name their entries.
+        // Both splits have seven rows that name their entries.
         let rows = Case::new([0, 6, 2 * kernel.variant.bk as usize + 1], F32);
         let rows = rows.indexed((0..7).map(|row| row % 3).collect(), 3);
         cases.push(rows.kernel(format!("{}+k2", kernel.name)));
@@ -444,7 +445,7 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
         let products: Vec<_> = (0..7).map(product).collect();
         cases.push(case([bm, bn.min(20), 3], F32).listed(&products, [168, 420, 1120]));
     }
-    // Operands that are packed, in two and in seven strips of 32 lines.
+    // Operands are packed, in two and in seven strips of 32 lines.
     if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit().is_some()) {
         cases.push(Case::new([55, 9, 5], F32).kernel(&kernel.name));
         cases.push(Case::new([220, 9, 5], [DType::BF16; 3]).kernel(&kernel.name));
@@ -453,7 +454,8 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     (caps, cases)
 }
 
-/// A device that binds at most 4 KiB at once, and products in pieces there, on the cheapest kernel.
+/// A device that binds at most 4 KiB at once, and products that it computes in pieces, on the
+/// cheapest kernel.
 pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
     let wgsl = table.0[0]
         .kit

@@ -1,5 +1,5 @@
-//! The compilers that platforms have, and what they say of the library's texts. `cargo xtask
-//! compilers` installs them and runs this.
+//! The compilers of platforms, and what they say of the library's texts. `cargo xtask compilers`
+//! installs them and runs this.
 
 mod report;
 mod run;
@@ -27,9 +27,9 @@ pub enum Compiler {
     SpirvVal,
 }
 
-/// Where the compilers are.
+/// The places of the compilers.
 pub struct Tools {
-    /// Wine, for Microsoft's.
+    /// Wine, for Microsoft's compilers.
     pub wine: PathBuf,
     /// `hlsl.exe` and the libraries beside it; npm's packages.
     pub folder: PathBuf,
@@ -40,13 +40,13 @@ pub struct Tools {
 /// A barrier that some invocations meet more often than others.
 const DIVIDED: &str = include_str!("compilers/divided.wgsl");
 
-/// naga's HLSL has a helper twice where a type has two names.
+/// A type with two names: naga's HLSL then has a helper twice.
 const TWO_NAMES: &str = include_str!("compilers/two_names.wgsl");
 
 /// Seconds that one process may last, for two dozen texts on a busy machine.
 const MOST_OF_A_PROCESS: &str = "300";
 
-/// Its answers, as of the other programs.
+/// A program around the validator, with answers like those of the other programs.
 const SPIRV_VAL: &str = "while read -r path; do
     if spirv-val --target-env vulkan1.3 \"$path\" 2>&1; then echo \"@ taken 0 $path\"
     else echo \"@ refused 0 $path\"; fi
@@ -73,18 +73,18 @@ impl Compiler {
         }
     }
 
-    /// A text that it must refuse, and for what.
+    /// A text that the compiler must refuse, and a part of its words.
     fn bad(self) -> (&'static str, &'static str) {
         match self {
             Compiler::Tint => (DIVIDED, "uniform control flow"),
             Compiler::Dxc => (TWO_NAMES, "redefinition"),
             Compiler::Fxc => (DIVIDED, "varying flow control"),
-            // naga writes nothing wrong; the last word is cut off.
+            // naga writes no wrong SPIR-V, so the last word is cut off.
             Compiler::SpirvVal => (TWO_NAMES, "error"),
         }
     }
 
-    /// Whether its platform offers what the text needs.
+    /// Whether the compiler's platform offers what the text needs.
     pub fn takes(self, text: &Text) -> bool {
         match self {
             // Debian's version of spirv-val is older than matrix units in SPIR-V.
@@ -93,7 +93,7 @@ impl Compiler {
         }
     }
 
-    /// Writes the file that it reads, and gives the line by which its program is told of it.
+    /// Writes the file that the compiler reads, and returns the line that tells its program of it.
     fn write(self, text: &Text, stem: &Path) -> Result<(PathBuf, String), String> {
         let hlsl = |model: ShaderModel| {
             let (hlsl, entry) = Read::new(&text.wgsl, text.checks)?.hlsl(model)?;
@@ -118,7 +118,7 @@ impl Compiler {
         Ok((path, line))
     }
 
-    /// The program that answers a list of such lines, by `@ OUTCOME SECONDS PATH` for each.
+    /// The program that reads a list of such lines, and answers each with `@ OUTCOME SECONDS PATH`.
     fn command(self, tools: &Tools) -> Command {
         match self {
             Compiler::Tint => {
@@ -131,7 +131,7 @@ impl Compiler {
                 let mut command = limited(&tools.wine);
                 command.current_dir(&tools.folder).args(["hlsl.exe", &self.name().to_lowercase()]);
                 command.arg(tools.seconds.to_string());
-                // Wine's own d3dcompiler is not Microsoft's.
+                // Wine has a d3dcompiler of its own; this takes Microsoft's.
                 command.env("WINEDLLOVERRIDES", "mscoree,mshtml=;d3dcompiler_47=n");
                 command.env("WINEPREFIX", tools.folder.join("wine")).env("WINEDEBUG", "-all");
                 command

@@ -1,5 +1,5 @@
-//! Cases of taking and quantizing: what their operands hold, and what must come of them. They run
-//! in the sanitizer (`planned`) and through the library's own calls (`devices`).
+//! Cases of taking and quantizing: their operands, and the results that they must have. They run in
+//! the sanitizer (`planned`) and through the library's own calls (`devices`).
 
 mod devices;
 mod edges;
@@ -22,7 +22,7 @@ use tilewise_core::{DType, Format, QuantFormat, convert};
 pub struct Taking {
     /// The table.
     pub table: Source,
-    /// Which rows and columns.
+    /// The rows and columns to take; all if there is no index.
     pub indices: [Option<Vec<u32>>; 2],
     /// Type of the output.
     pub dtype: DType,
@@ -34,24 +34,24 @@ pub struct Taking {
 pub const INDEX_STEP: usize = 2;
 
 impl Taking {
-    /// All of a table.
+    /// Takes all of a table.
     pub fn new(table: Source, dtype: DType) -> Self {
         Taking { table, indices: [None, None], dtype, lead: 0 }
     }
 
-    /// Rows by index.
+    /// Takes rows by index.
     pub fn rows(mut self, rows: &[u32]) -> Self {
         self.indices[0] = Some(rows.to_vec());
         self
     }
 
-    /// Columns by index.
+    /// Takes columns by index.
     pub fn columns(mut self, columns: &[u32]) -> Self {
         self.indices[1] = Some(columns.to_vec());
         self
     }
 
-    /// An output that begins elsewhere in its storage.
+    /// Puts `lead` elements before the output in its storage.
     pub fn lead(self, lead: usize) -> Self {
         Taking { lead, ..self }
     }
@@ -63,14 +63,14 @@ impl Taking {
         [entries, count(&self.indices[0], rows), count(&self.indices[1], columns)]
     }
 
-    /// The words of an index, poison between them.
+    /// The words of an index, with poison between them.
     pub fn words(index: &[u32]) -> Vec<u32> {
         let mut words = vec![0xffff_fff0; INDEX_STEP * index.len() + 1];
         index.iter().enumerate().for_each(|(i, index)| words[1 + INDEX_STEP * i] = *index);
         words
     }
 
-    /// The problem.
+    /// The problem of the case.
     pub fn problem(&self, table: Table) -> Take {
         let index = |index: &Option<Vec<u32>>| {
             let count = index.as_ref()?.len() as u64;
@@ -99,7 +99,8 @@ impl Taking {
         }
     }
 
-    /// The output of `values`, the table's; `beyond` stands for elements that are not in the table.
+    /// The output for `values`, the table's elements; `beyond` stands for elements that are not in
+    /// the table.
     pub fn expected<T: Copy>(&self, values: &[T], beyond: T) -> Vec<T> {
         let [entries, rows, columns] = self.table.shape;
         let every = |index: &Option<Vec<u32>>, all: usize| {
@@ -136,7 +137,7 @@ pub struct Quantizing {
 }
 
 impl Quantizing {
-    /// The problem.
+    /// The problem of the case.
     pub fn problem(&self, weights: Table) -> Quantize {
         Quantize { weights, format: self.format, pitch: self.format.pitch(weights.columns) }
     }
@@ -144,7 +145,7 @@ impl Quantizing {
     /// The bytes of the planes.
     ///
     /// # Errors
-    /// When the format does not hold the weights.
+    /// The format does not hold the weights.
     pub fn expected(&self, values: &[f32]) -> tilewise_core::Result<Vec<Vec<u8>>> {
         let [_, rows, columns] = self.weights.shape;
         let matrices = values
@@ -157,7 +158,7 @@ impl Quantizing {
     }
 }
 
-/// Formats of one kind, with which sources may be stored.
+/// All dense types, and a quantized format of each kind, in which sources may be stored.
 pub fn formats() -> Vec<Format> {
     let quantized = QuantFormat::kinds().into_iter().map(Format::Quantized);
     DType::FLOATS.map(Format::Dense).into_iter().chain(quantized).collect()
@@ -171,15 +172,15 @@ pub fn made_on_devices() -> Vec<QuantFormat> {
         .collect()
 }
 
-/// Whether numbers are the same, NaN among them.
+/// Whether numbers are the same; NaN equals NaN.
 pub fn same_numbers(dtype: DType, a: &[u8], b: &[u8]) -> bool {
     let numbers = |bytes| convert::decode(dtype, bytes).expect("whole elements");
     let (a, b) = (numbers(a), numbers(b));
     a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a == b || a.is_nan() && b.is_nan())
 }
 
-/// The cases that a few shaders run. Together these shaders have every file and every value of
-/// every constant.
+/// The cases that need only a few shaders. These shaders together have every file, and every value
+/// of every constant.
 pub fn few_texts<T>(cases: Vec<T>, passes: impl Fn(&T) -> Vec<Pass>) -> Vec<T> {
     let texts = |case: &T| passes(case).into_iter().map(|pass| pass.parts).collect::<HashSet<_>>();
     let values = |texts: &HashSet<Vec<Part>>| {
@@ -210,14 +211,14 @@ pub fn few_texts<T>(cases: Vec<T>, passes: impl Fn(&T) -> Vec<Pass>) -> Vec<T> {
     cases.map(|(case, _)| case).collect()
 }
 
-/// Cases of taking: every format of a table and type of output, odd places and sizes.
+/// Cases of taking: every format of a table and type of output, with odd places and sizes.
 pub fn taking() -> Vec<Taking> {
     let mut cases = Vec::new();
     for dtype in [DType::I32, DType::U32] {
         let integers = Source::new(Format::Dense(dtype), [2, 5, 3], Data::Bits).inside(1);
         cases.push(Taking::new(integers, dtype).rows(&[4, 0, 5]).columns(&[2, 3, 0]).lead(1));
     }
-    // Rows of whole blocks of 16 bytes.
+    // The rows are whole blocks of 16 bytes.
     for dtype in DType::FLOATS.into_iter().chain([DType::U32]) {
         let blocks = Source::new(Format::Dense(dtype), [3, 5, 16], Data::Bits);
         cases.push(Taking::new(blocks, dtype).rows(&[4, 0, 5, 2, 2, 1, u32::MAX]).lead(8));
@@ -239,7 +240,7 @@ pub fn taking() -> Vec<Taking> {
                     .lead(3),
             );
             if let Format::Dense(_) = format {
-                // Rows share words.
+                // The rows share words.
                 let odd = Source::new(format, [2, 3, 5], data);
                 cases.push(Taking::new(odd.clone(), dtype).lead(1));
                 cases.push(
@@ -260,10 +261,10 @@ pub fn taking() -> Vec<Taking> {
             cases.push(Taking::new(source, dtype));
         }
         if format == Format::Quantized(QuantFormat::NVFP4) {
-            // Every scale, NaN among them.
+            // The scales take every value, NaN among them.
             cases.push(Taking::new(Source::new(format, [1, 16, 32 * block], Data::Bits), dtype));
         }
-        // More than one workgroup.
+        // The output takes more than one workgroup.
         cases.push(
             Taking::new(source(70, 2), dtype)
                 .rows(&(0..69).map(|i| i * 13 % 71).collect::<Vec<_>>()),
@@ -272,15 +273,15 @@ pub fn taking() -> Vec<Taking> {
     cases
 }
 
-/// Cases of quantizing: every format, types and directions of the weights in turns; one format of
-/// each kind in all of them.
+/// Cases of quantizing. Every format meets types and directions of the weights by turns; one format
+/// of each kind meets all of them.
 pub fn quantizing() -> Vec<Quantizing> {
     let mut cases = Vec::new();
     let kinds = QuantFormat::kinds();
     for (i, format) in made_on_devices().into_iter().enumerate() {
         let block = format.block() as usize;
         let mut case = |weights: Source| cases.push(Quantizing { weights, format });
-        // The power of two below which every block of the format holds all numbers.
+        // A power of two: every block of the format holds all numbers below it.
         let below = match (format.def().family, format.planes()[1].of) {
             ("affine", Stored::Numbers(DType::F16)) | ("gguf", _) => 12,
             ("mx", _) if format == QuantFormat::NVFP4 => 8,
@@ -308,7 +309,7 @@ pub fn quantizing() -> Vec<Quantizing> {
             case(Source::new(Format::Dense(DType::FLOATS[i % 3]), [2, 3, block], Data::Infinite));
             case(Source::new(Format::Dense(DType::F32), [1, 137, 2 * block], Data::Below(below)));
             case(Source::new(Format::Dense(DType::F32), [1, 70, block], Data::Below(127)));
-            // Rows with gaps between them.
+            // The rows have gaps between them.
             let k = [1024, 2048].into_iter().find(|&k| format.pitch(k) > k);
             if let Some(k) = k {
                 case(Source::new(Format::Dense(DType::F16), [2, 3, k as usize], Data::Weights));

@@ -1,4 +1,4 @@
-//! Cases for quantized weights as bytes, against elements of A as whole numbers.
+//! Cases for quantized weights as bytes, with elements of A as whole numbers.
 
 use crate::case::Groups;
 use crate::cases::Table;
@@ -7,7 +7,7 @@ use crate::{Case, Data, Rng};
 use tilewise::{DType, Precision, QuantFormat};
 use tilewise_core::{Access, Variant};
 
-/// The formats, one of each loader and number of bits; their scales are of f32 where that can be.
+/// One format of each loader and number of bits. Its scales are f32 if that is possible.
 const FORMATS: [&str; 8] = [
     "affine-4bit-g32-f32",
     "affine-8bit-g64-bf16",
@@ -22,8 +22,8 @@ const FORMATS: [&str; 8] = [
 /// Permissions to take fewer bytes of A.
 const FEWER: [Precision; 2] = [Precision::Int8Activations, Precision::Int16Activations];
 
-/// Every format on every variant that takes bytes, with elements of every magnitude, in three bytes
-/// and in fewer; rows beyond the workgroup's memory, and rows that just fill it.
+/// Every format on every variant that takes bytes. Elements of A have every magnitude, in three
+/// bytes and in fewer. Rows are longer than the workgroup's memory, or just fill it.
 pub fn cases(table: Table) -> Vec<Case> {
     let kernels = table
         .kernels()
@@ -56,8 +56,8 @@ pub fn cases(table: Table) -> Vec<Case> {
         let case_of_groups =
             Case { groups, ..case([bm + 1, bn + 1, 160], DType::F32, QuantFormat::Q8_0).odd() };
         cases.push(overflowing(case_of_groups));
-        // The first stripe's last group, the second one's after which another would come, and the
-        // last of all.
+        // The infinities are in the last group of the first stripe, in the second stripe's last
+        // group that has another after it, and in the last group of all.
         let long = case([bm + 4, 5, 1056], DType::F32, QuantFormat::Q8_0);
         cases.push(infinite(long, &[[0, 32], [1, 1], [2, 32], [3, 3]]));
         cases.push(case([bm, 6, 14_848], DType::F16, format));
@@ -68,7 +68,7 @@ pub fn cases(table: Table) -> Vec<Case> {
             cases.push(Case { precision, ..case([bm, bn + 1, 2048], DType::BF16, format) });
         }
         cases.push(tiny(case([3, 5, 256], DType::F32, "q4_k".parse().expect("a format"))));
-        // One group to a load, for whole steps: an odd number of them.
+        // Each load has one group, and K is an odd number of whole steps.
         if let Access::Bytes { stripes, .. } = kernel.variant.access {
             let step = 32 * stripes as usize;
             let k = step * (1024_usize.div_ceil(step) | 1);
@@ -103,7 +103,8 @@ pub fn turns(table: Table) -> Vec<Case> {
     kernels.map(of).collect()
 }
 
-/// Panels of matrix units whose codes are bytes: every format on the smallest tile, two on others.
+/// Panels of matrix units whose codes are bytes. The smallest tile meets every format, the others
+/// two.
 fn panels(table: Table) -> Vec<Case> {
     let smallest: Vec<_> = table.one_of_each().into_iter().map(|kernel| kernel.name).collect();
     let kernels = table
@@ -127,8 +128,8 @@ fn panels(table: Table) -> Vec<Case> {
     kernels.enumerate().flat_map(of).collect()
 }
 
-/// Rows whose groups of 32 reach from subnormal numbers to the largest, and numbers around the
-/// largest that three signed bytes hold.
+/// Rows whose groups of 32 reach from subnormal numbers to the largest, and rows of numbers around
+/// the largest that three signed bytes hold.
 fn magnitudes(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(17);
@@ -153,9 +154,9 @@ fn magnitudes(case: Case) -> Case {
     Case { a_data: Data::Given(a), ..case }
 }
 
-/// Rows of a group whose largest element is about the largest that three bytes hold, or two, or
-/// one. The others are odd multiples of the last digit of one of these, so that nothing is lost
-/// where that is right.
+/// Rows of one group. Its largest element is about the largest that three bytes hold, or two, or
+/// one. The others are odd multiples of the last digit of such a number: right kernels lose
+/// nothing.
 fn ends(case: Case) -> Case {
     let largest = [8_355_711.0, 8_355_711.5, 8_355_712.0, 8_355_839.5, 8_355_840.0, 8_388_607.5f32];
     let [m, _, k] = case.size;
@@ -169,7 +170,7 @@ fn ends(case: Case) -> Case {
     Case { a_data: Data::Given(a), ..case }
 }
 
-/// Elements too small for whole numbers, all of them.
+/// Elements that are all too small for whole numbers.
 fn tiny(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(31);
@@ -177,7 +178,7 @@ fn tiny(case: Case) -> Case {
     Case { a_data: Data::Given(a), ..case }
 }
 
-/// Elements whose sums with codes are beyond f32, but not those with weights.
+/// Elements whose sums with codes are beyond f32, but whose sums with weights are not.
 fn overflowing(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(23);
@@ -196,7 +197,7 @@ fn infinite(case: Case, places: &[[usize; 2]]) -> Case {
     Case { a_data: Data::Given(a), ..case }
 }
 
-/// An infinity or a NaN in another place of each row; and rows with both infinities.
+/// An infinity or a NaN, at another place in each row; and rows with both infinities.
 fn specials(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(19);

@@ -1,4 +1,4 @@
-//! Estimates of the kernels in MSL, counted from their table lines: nothing here was measured, and
+//! Estimates of the kernels in MSL, counted from their table lines. Nothing here was measured, and
 //! no Mac has run it.
 
 use std::fmt::Write;
@@ -11,26 +11,26 @@ use tilewise_msl::KERNELS;
 /// Numbers of one kernel for one problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Estimate {
-    /// Bytes that cross between cores and caches or memory: operands as often as tiles ask for
-    /// them, and C once.
+    /// Bytes that cross between cores and caches or memory. Operands count as often as tiles ask
+    /// for them; C counts once.
     device_bytes: u64,
-    /// 8×8×8 products of simdgroup matrices, those at edges in full.
+    /// 8×8×8 products of simdgroup matrices; products at edges count in full.
     matrix_products: u64,
     /// Bytes of threadgroup memory of one threadgroup.
     threadgroup_bytes: u32,
-    /// 32-bit registers of a thread that hold sums and operands at the same time; addresses and
-    /// counters come on top.
+    /// 32-bit registers of a thread that hold sums and operands at the same time. Addresses and
+    /// counters are not included.
     registers: u32,
-    /// Share of the roofline of published rates on each of [`CHIPS`]: the time that arithmetic or
-    /// memory take at least, by the time that the planner expects.
+    /// Share of the roofline of published rates on each of [`CHIPS`]: the least time that
+    /// arithmetic or memory take, divided by the time that the planner expects.
     roofline: [f64; CHIPS.len()],
 }
 
 /// The chips that are estimated for.
 const CHIPS: [&str; 3] = ["Apple M1", "Apple M3", "Apple M4"];
 
-/// The estimate of a variant in MSL for one entry of a problem, K in one split, whether or not the
-/// planner would take it there. Bytes and matrix products count that entry alone.
+/// The estimate of a variant in MSL for one entry of a problem, without splits of K, whether or not
+/// the planner would choose it. Bytes and matrix products are those of one entry.
 fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimate {
     let Problem { m, n, k, .. } = *problem;
     let Variant { bm, bn, bk, .. } = *variant;
@@ -67,31 +67,32 @@ fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimat
     }
 }
 
-/// Registers of a mainloop for few rows or columns.
+/// Registers of a mainloop for few rows or few columns.
 fn registers(variant: &Variant, problem: &Problem, streamed: Streamed) -> u32 {
     let [few, lines] = streamed.few_and_many(variant.sums);
     if streamed.along_k {
-        // Eight elements of each line, or their codes, scale and bias; and of one of the few lines.
+        // Each line takes eight elements, or their codes, scale and bias. So does one of the few
+        // lines.
         let line = if matches!(problem.b.format, Format::Quantized(..)) { 3 } else { 8 };
         few * lines + lines * line + 9
     } else {
-        // Four steps of eight lines side by side, and the few elements of one of them.
+        // Four steps of eight lines side by side, and the few elements of one step.
         few * lines + 4 * lines + few
     }
 }
 
-/// A chip as the recorded M1 is, but for its name, by which its rates are known.
+/// The caps of the recorded M1 under another name, by which the chip's rates are known.
 fn caps(chip: &str) -> Caps {
     let (_, m1) = RECORDED.iter().find(|(name, _)| *name == "apple-m1").expect("it is recorded");
     Caps { name: chip.into(), ..m1() }
 }
 
-/// Bytes of so many elements.
+/// Bytes of this many elements.
 fn bytes(format: Format, elements: u64) -> u64 {
     format.planes().iter().map(|plane| plane.bytes_of(format.block(), elements)).sum()
 }
 
-/// Every kernel and variant for a problem that it is made for, as a table in Markdown.
+/// Every kernel and variant for problems that it is made for, as a table in Markdown.
 pub fn report() -> String {
     let mut text = String::from(
         "# Estimates of the MSL kernels\n\n\
@@ -181,11 +182,11 @@ mod tests {
         let problem = Problem::dense(DType::F16, 128, 128, 64);
         let (gemm, variant) = (&KERNELS[0], &KERNELS[0].variants[0]);
         let estimate = estimate(gemm, variant, &problem);
-        // Four tiles of 64×64, each of which reads 64 lines of A and of B.
+        // There are four tiles of 64×64, each of which reads 64 lines of A and of B.
         assert_eq!(estimate.device_bytes, 4 * 2 * 64 * 64 * 2 + 128 * 128 * 2);
         assert_eq!(estimate.matrix_products, 16 * 16 * 8);
         assert_eq!(variant.threads, 4 * SUBGROUP);
-        // 4×4 sums of two registers, and eight matrices of f16.
+        // There are 4×4 sums of two registers, and eight matrices of f16.
         assert_eq!(estimate.registers, 32 + 8);
     }
 

@@ -1,4 +1,4 @@
-//! Cases in few texts, for kernels that take longer to compile than to run.
+//! Cases with few texts, for kernels that take longer to compile than to run.
 
 use crate::Case;
 use crate::case::LAYOUTS;
@@ -10,9 +10,9 @@ use crate::kernels::{Kernel, even_sizes, odd_sizes};
 use std::collections::HashSet;
 use tilewise::DType;
 
-/// Every variant × type × transposes around the edges of its tile: twelve texts each, in which
-/// every operand meets every type, vector loads and single ones, along K and across. A is in the
-/// type of this index.
+/// Every variant, type and pair of transposes around the edges of the tile. Each variant has twelve
+/// texts. In them every operand meets every type, vector loads and single ones, along K and across.
+/// A has the type of this index.
 pub fn edges(table: Table, a: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
@@ -21,8 +21,8 @@ pub fn edges(table: Table, a: usize) -> Vec<Case> {
             let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::FLOATS[t]);
             let mut sizes =
                 if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
-            // Whole tiles beside each other with whole slices and one that is not; and one that
-            // ends where a tile turned round would.
+            // Whole tiles side by side, with whole slices and one that is not whole. Then a tile
+            // that ends where a tile turned round would end.
             let [bm, bn, bk] =
                 [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
             let rest = if vectors { 0 } else { bk.min(2) - 1 };
@@ -43,7 +43,7 @@ pub fn edges(table: Table, a: usize) -> Vec<Case> {
     cases
 }
 
-/// Every text that the suite makes, by its themes.
+/// Every text that the suite makes, by theme.
 pub fn all(table: Table) -> Vec<Case> {
     let themes = [
         thin,
@@ -67,13 +67,14 @@ pub fn all(table: Table) -> Vec<Case> {
         .collect()
 }
 
-/// Cases for a run that is watched, which is slow: every kernel in every type and layout around the
-/// edges of its smallest tile, the other variants once, and everything that kernels share.
+/// Cases for a run under a sanitizer, which is slow. Every kernel meets every type and layout
+/// around the edges of its smallest tile; the other variants run once; and the shared files are all
+/// met.
 pub fn watched(table: Table) -> Vec<Case> {
     let smallest: Vec<_> = table.one_of_each().into_iter().map(|kernel| kernel.name).collect();
     let is_small = |case: &Case| case.kernel.as_ref().is_some_and(|name| smallest.contains(name));
     let (small, large): (Vec<_>, Vec<_>) = (0..3).flat_map(|a| edges(table, a)).partition(is_small);
-    // Whole tiles, and the first beyond.
+    // Half of the cases are enough, and those of one row.
     let small = small
         .into_iter()
         .enumerate()
@@ -103,8 +104,8 @@ pub fn each_variant(table: Table) -> Vec<Case> {
     kernels.enumerate().flat_map(of).collect()
 }
 
-/// Cases for naga's MSL of WGSL in a run that is watched: each variant once, and some of what
-/// kernels share.
+/// Cases for naga's MSL of WGSL in a run under a sanitizer: each variant once, and some cases for
+/// the shared files.
 pub fn translated(table: Table) -> Vec<Case> {
     let mut met = HashSet::new();
     let mut cases: Vec<_> =
@@ -120,8 +121,8 @@ pub fn translated(table: Table) -> Vec<Case> {
     cases
 }
 
-/// All cases that meet the first kernel, and of the others' every sixth: what a theme tests lies in
-/// files that all share, and compiling takes longer than running.
+/// All cases of the first kernel, and every sixth of the others. Most of what a theme tests lies in
+/// files that all kernels share, and compiling takes longer than running.
 pub fn sampled(table: Table, cases: Vec<Case>) -> Vec<Case> {
     let floor = table.floor();
     let first = |case: &Case| case.kernel.as_ref().is_some_and(|name| name.starts_with(&floor));
@@ -129,7 +130,7 @@ pub fn sampled(table: Table, cases: Vec<Case>) -> Vec<Case> {
     all.into_iter().chain(others.into_iter().step_by(6)).collect()
 }
 
-/// Quantized weights, sampled, with a case of every kind of format under every mainloop.
+/// Sampled cases of quantized weights. Every mainloop meets every kind of format.
 pub fn of_every_kind(table: Table) -> Vec<Case> {
     let kind = |case: &Case| {
         let mainloop =

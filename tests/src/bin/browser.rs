@@ -1,4 +1,4 @@
-//! The suite for browsers (`tilewise_tests::browser`), for a page, which calls `run`.
+//! Exports the suite for browsers (`tilewise_tests::browser`) to a page, which calls `run`.
 
 /// Functions that a page calls, and functions that it provides.
 #[cfg(target_family = "wasm")]

@@ -1,4 +1,4 @@
-//! The library's texts through the compilers of its platforms; `cargo xtask compilers` runs it.
+//! Hands the library's texts to the compilers of its platforms; `cargo xtask compilers` runs it.
 
 use clap::Parser;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every text is taken.
+/// Runs the compilers, and returns whether every text is taken.
 fn run(args: Args) -> Result<bool, String> {
     let folder = std::path::absolute(&args.folder).map_err(|error| error.to_string())?;
     let tools = Tools { wine: args.wine, folder, seconds: args.seconds };

@@ -1,4 +1,4 @@
-//! The mutation check; `cargo xtask mutate` runs it.
+//! Runs the mutation check; `cargo xtask mutate` runs it.
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -57,8 +57,8 @@ fn run(options: &Options) -> Result<(), String> {
         return Err("no file and no change has such a name".into());
     }
     std::thread::scope(|scope| -> Result<(), String> {
-        // clang compiles one language while the other's mutants run: its rounds leave cores idle.
-        // It has its own threads, because the threads of the mutants accept no other work.
+        // clang compiles one language while the other's mutants run, because its rounds leave cores
+        // idle. It has its own threads, because the threads of the mutants accept no other work.
         let compiled = scope.spawn(|| {
             let pool = rayon::ThreadPoolBuilder::new().build().map_err(|why| why.to_string())?;
             pool.install(|| prepared(Language::Msl, &msl))
@@ -77,7 +77,7 @@ fn run(options: &Options) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
-/// The cases for mutants of one language. None without mutants, or without the compiler.
+/// The cases for mutants of one language. None if there are no mutants or no compiler.
 fn prepared(
     language: Language,
     mutants: &[Mutant],
@@ -97,7 +97,7 @@ fn prepared(
     Ok(Some(bench))
 }
 
-/// The mutants of one language; gives its section of the report.
+/// Runs the mutants of one language, and returns its section of the report.
 fn check(
     language: Language,
     mutants: &[Mutant],
@@ -118,8 +118,8 @@ fn check(
         return Ok(String::new());
     }
     let start = Instant::now();
-    // A survivor meets all cases, which takes half of the time. Where the reason is known, a few
-    // cases show whether it still holds; a record is made of all.
+    // A survivor meets all cases, which takes half of the time. If its reason is known, a few cases
+    // show whether the reason still holds. A record is made with all cases.
     let thorough = options.record.is_some() || !options.file.is_empty();
     let step = |mutant: &Mutant| {
         if !thorough && explained.contains(&Change::of(mutant)) { FEW } else { 1 }
@@ -149,7 +149,7 @@ fn check(
     Ok(format!("\n## {}\n\n{size}; {line}.\n\n{table}", format!("{language:?}").to_uppercase()))
 }
 
-/// An explained survivor is tried on one case in so many.
+/// An explained survivor is tried on one case of this many.
 const FEW: usize = 64;
 
 fn seconds(start: Instant) -> f64 {

@@ -1,4 +1,4 @@
-//! One product as a program of a user's computes it, for tests of what a process finds in its
+//! Computes one product as a user's program does, for tests of what a process finds in its
 //! environment. Prints the kernel that computed it.
 
 use clap::Parser;

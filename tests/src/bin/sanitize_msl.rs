@@ -1,4 +1,4 @@
-//! The MSL kernels on CPUs with sanitizers looking on; `cargo xtask sanitize-msl` runs it.
+//! Runs the MSL kernels on the CPU under sanitizers; `cargo xtask sanitize-msl` runs it.
 
 use clap::Parser;
 use std::collections::HashSet;
@@ -94,7 +94,7 @@ fn write_texts(cases: &[Case], folder: &Path) -> Result<usize, Box<dyn Error>> {
     Ok(known.len())
 }
 
-/// Whether a text has bf16 elsewhere than where it asks for the version of the language.
+/// Whether a text uses bf16, except where it asks for the version of the language.
 fn has_bf16(text: &str) -> bool {
     let mut asked = false;
     text.lines().any(|line| {

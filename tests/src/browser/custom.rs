@@ -31,7 +31,7 @@ pub(super) fn from_a(body: &str) -> Kernel {
     Kernel::new("test").inputs(["a"]).outputs(["out"]).source(body)
 }
 
-/// A call with these numbers.
+/// A call with these numbers as input.
 pub(super) fn call(
     context: &Context,
     a: &[f32],
@@ -113,7 +113,7 @@ async fn old_numbers(context: Context) -> Outcome {
     same(both.read::<f32>().await?, vec![3.0, 2.5, 3.5, 9.0])
 }
 
-/// Checks that a device refuses at once what it lacks.
+/// An error unless the device refuses at once a feature that it lacks.
 fn refused<T>(result: tilewise::Result<T>, feature: &str) -> Outcome {
     match result {
         Err(Error::MissingFeature(text)) if text.contains(feature) => Ok(()),

@@ -1,4 +1,4 @@
-//! Checks of what a page learns of its device, and of devices that are lost.
+//! Checks what a page learns of its device, and what happens when a device is lost.
 
 use super::custom::same;
 use super::{Check, Outcome, options};
@@ -17,7 +17,7 @@ pub(super) fn checks(_: &Context) -> Vec<Check> {
     ]
 }
 
-/// A product of which no element is 0, and what it gives.
+/// A product without zeros, and its right numbers.
 pub(super) fn product(context: &Context) -> tilewise::Result<(Tensor, Vec<f32>)> {
     let a = Tensor::upload(context, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
     let b = Tensor::upload(context, &[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0], &[3, 2])?;
@@ -76,7 +76,7 @@ async fn there_and_back(context: Context) -> Outcome {
     same(first.await?, words[3..9003].to_vec())
 }
 
-/// An error unless the result is that the device is lost.
+/// An error unless the result says that the device is lost.
 fn lost<T>(result: Result<T, Error>) -> Outcome {
     match result {
         Err(Error::DeviceLost(_)) => Ok(()),
@@ -85,7 +85,7 @@ fn lost<T>(result: Result<T, Error>) -> Outcome {
     }
 }
 
-/// Uses a context whose device is lost: whatever is read gives that error, as do calls after it.
+/// Uses a context whose device is lost. Reading fails with that error, and so do later calls.
 async fn finds_the_loss(context: &Context, c: Tensor) -> Outcome {
     lost(c.read::<f32>().await)?;
     lost(async { product(context)?.0.read::<f32>().await }.await)?;
@@ -108,7 +108,7 @@ async fn lost_beneath_a_read(_: Context) -> Outcome {
         return same(done?, wanted);
     }
     context.device().ok_or("no device")?.destroy();
-    // It may have been read before.
+    // The output may have been read before the loss.
     match read.await {
         Ok(numbers) => same(numbers, wanted)?,
         failed => lost(failed)?,

@@ -1,4 +1,4 @@
-// A barrier in a loop whose number of rounds is uniform, which no compiler sees.
+// A barrier in a loop: the number of rounds is uniform, but no compiler can see that.
 var sum = 0.0;
 for (var i = local_index; i < 3u + local_index; i += 1u) {
     workgroupBarrier();

@@ -1,5 +1,5 @@
-//! Errors: bad input, which is refused at once, and what only the browser finds, which is an error
-//! at the latest where something is read.
+//! Errors. Bad input is refused at once. Errors that only the browser finds come at the latest when
+//! something is read.
 
 use super::custom::{call, from_a, same};
 use super::device::{product, works};
@@ -65,7 +65,7 @@ pub(super) fn planted(_: &Context) -> Vec<Check> {
     ]
 }
 
-/// Where a compiler takes the text the numbers are right, elsewhere there is an error.
+/// An error unless the numbers are right, or the text is refused and the context works after that.
 async fn right_or_refused(context: Context, body: &str) -> Outcome {
     let call = call(&context, &[1.0, 2.0, 3.0], DType::F32, 3)?.workgroup([4, 1, 1]);
     match async { from_a(body).run_one(&call)?.read::<f32>().await }.await {
@@ -132,7 +132,8 @@ async fn foreign(context: Context) -> Outcome {
     is_error(&context, read).await
 }
 
-/// A gigabyte, which the device promises; on some there is as much.
+/// Allocates a gigabyte, which the limits permit. Some devices have so much memory, others have
+/// not.
 async fn no_memory(context: Context) -> Outcome {
     const ROWS: usize = 1 << 14;
     if context.caps().max_buffer_bytes < (ROWS * ROWS * 4) as u64 {

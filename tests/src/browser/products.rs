@@ -52,7 +52,7 @@ fn sizes() -> Vec<Case> {
     cases
 }
 
-/// Small and odd sizes, long rows, whole tiles and none, in every layout.
+/// Small and odd sizes, long rows, whole tiles, and sizes of nothing, in every layout.
 pub(super) fn dense(context: &Context) -> Vec<Check> {
     of(context, [sizes(), themes::empty()].concat())
 }

@@ -1,4 +1,4 @@
-//! Devices that bind few storage buffers, and what is planned in the sanitizer as nowhere else.
+//! Devices that bind few storage buffers, and a library that only the sanitizer plans with.
 
 use super::{Table, devices};
 use crate::kernels::{Kernel, smallest};
@@ -8,8 +8,8 @@ use tilewise_core::kernel::Library;
 use tilewise_core::{Access, Caps, KernelDef};
 use tilewise_shaders::LIBRARY;
 
-/// The library's kernels for software devices in the sanitizer, where no driver compiles them:
-/// edges are peeled off as if the texts of edges cost nothing.
+/// The library's kernels for software devices in the sanitizer. There no driver compiles them, so
+/// edges are peeled off as if their texts cost nothing.
 pub static UNCOMPILED: Library = Library {
     kernels: &{
         let mut kernels = [LIBRARY.kernels[0]; LIBRARY.kernels.len()];
@@ -22,11 +22,11 @@ pub static UNCOMPILED: Library = Library {
     },
 };
 
-/// A device with Vulkan's least, four storage buffers, and products that would bind more, on one
-/// kernel of each kind of loader.
+/// A device with Vulkan's least, four storage buffers, and products that would bind more. They run
+/// on one kernel of each kind of loader.
 pub fn few_buffers(table: Table) -> (Caps, Vec<Case>) {
     let mut kernels = table.kernels();
-    // Weights across K want tiles of whole eights.
+    // Weights across K want tiles whose width is whole eights.
     kernels.retain(|Kernel { variant, .. }| {
         matches!(variant.access, Access::Elements | Access::Eights { .. }) && variant.bn % 8 == 0
     });
@@ -34,8 +34,7 @@ pub fn few_buffers(table: Table) -> (Caps, Vec<Case>) {
     (caps, themes::on(&smallest(kernels), &themes::few_buffers()))
 }
 
-/// A device that binds three storage buffers, and a batch whose residual waits for a pass of its
-/// own.
+/// A device that binds three storage buffers, and a batch whose residual needs a pass of its own.
 pub fn three_buffers(table: Table) -> (Caps, Vec<Case>) {
     let [bias, residual] = [Place::odd(DType::F32), Place::odd(DType::BF16)];
     let case = |out| Case {

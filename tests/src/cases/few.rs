@@ -1,4 +1,4 @@
-//! Few cases that stand for all.
+//! A few cases that stand for all.
 
 use super::{
     F32, Table, almost_whole, bands, edges, epilogues, forms, gathered, group_edges, group_splits,
@@ -11,10 +11,10 @@ use tilewise::{Activation, Axis, DType, QuantFormat};
 use tilewise_core::kernel::Language;
 use tilewise_core::{Access, Variant};
 
-/// The cases of the mutation check. A survivor meets all of them, so they are few and small: every
-/// theme on the kernel that shares nothing, which is the cheapest; for one variant of each other
-/// kernel, the cases that concern its tile; one case for each other variant, which differs in
-/// numbers only.
+/// The cases of the mutation check. A survivor meets all of them, so they are few and small. The
+/// kernel that shares nothing is the cheapest, and meets every theme. One variant of each other
+/// kernel meets the cases that concern its tile. All other variants differ in numbers only, and
+/// meet one case.
 pub fn for_mutants(table: Table) -> Vec<Case> {
     let one_of_each = table.one_of_each();
     let smallest: Vec<_> = one_of_each.iter().map(|kernel| kernel.name.as_str()).collect();
@@ -73,7 +73,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(scaled::split(table))
         .chain(scaled::split_specials(table))
         .chain(counted::cases(table));
-    // The kernel of two rows stands for those of several.
+    // The kernel of two rows stands for all kernels of several rows.
     let several = [&smallest[..], &["dot/2x64x32", "rows/2x8x128"]].concat();
     let others = others.filter(|case| of(case, &several)).chain(counted::turns(table));
     let others = others.chain(scaled::chains(table).into_iter().take(1));
@@ -81,7 +81,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     let split_epilogues = epilogues(table)
         .into_iter()
         .filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
-    // Eights of weights across K, of which the last lines are no whole step.
+    // Eights of weights across K, whose last lines are not a whole step.
     let across = themes::across(table.kernels())
         .into_iter()
         .filter(|case| of(case, &["gemv/1x8"]) && case.size[1] < 192);
@@ -91,7 +91,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .step_by(3);
     let others = others.chain(split_epilogues.step_by(2)).chain(codes).chain(across);
     let groups = groups(table).into_iter().rev().take(16).filter(|case| of(case, &smallest[1..]));
-    // Two tiles in each of two entries, which lie behind each other.
+    // Two tiles in each of two entries, one entry behind the other.
     let loads = shared_loads(table)
         .into_iter()
         .filter(|case| of(case, &["coop/16x64x64", "coop/32x64x64-k"]))
@@ -121,8 +121,9 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
             .map(|size| size as usize);
         Case::new([m, n, k], F32).layout(LAYOUTS[1]).kernel(&kernel.name)
     });
-    // Lanes, several eights side by side and rounds of sums are in none of the smallest: two cases,
-    // one in single elements and one in eights. Many rows are met with few steps.
+    // The smallest variants have no lanes, no eights side by side, and no rounds of sums. Each
+    // variant that has them meets two cases, one in single elements and one in eights. Variants of
+    // many rows have few steps.
     let eights = eights.into_iter().enumerate().flat_map(|(i, kernel)| {
         let Variant { bm, bn, bk, .. } = *kernel.variant;
         let k = if bm > 2 { 16 } else { 2 * bk };
@@ -136,8 +137,8 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     themes.chain(tiles).chain(others).chain(variants).chain(eights).collect()
 }
 
-/// A case for each type of A, B and C and each way in and out, on one kernel. No device is free to
-/// choose the bits of the output.
+/// A case for each type of A, B and C and each way in and out, on one kernel. The bits of the
+/// outputs do not depend on the device.
 pub fn for_bits(kernel: &Kernel) -> Vec<Case> {
     let [bm, bn, bk] =
         [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
@@ -152,8 +153,8 @@ pub fn for_bits(kernel: &Kernel) -> Vec<Case> {
     let case = Case::new([5, 22, bk + 3], F32).kernel(&kernel.name);
     let (bias, residual) =
         (Some((Axis::N, Place::packed(DType::F16))), Some(Place::odd(DType::BF16)));
-    // Powers of two: their products are exact, so that it does not matter whether a driver fuses
-    // them with the sum that follows.
+    // Powers of two have exact products. So it does not matter if a driver fuses them with the sum
+    // that follows.
     cases.push(Case {
         alpha: 0.5,
         beta: -2.0,

@@ -8,7 +8,8 @@ use tilewise::{Axis, DType};
 use tilewise_core::kernel::Words;
 use tilewise_core::{Access, Grouping};
 
-/// The suite's counts and ends on each kernel, splits of K, and the edges of every variant's tile.
+/// The suite's counts and ends on each kernel, with splits of K, and around the edges of every
+/// variant's tile.
 pub fn forms(table: Table) -> Vec<Case> {
     let kernels = table.one_of_each();
     let mut cases = themes::on(&kernels, &themes::masked());
@@ -17,7 +18,7 @@ pub fn forms(table: Table) -> Vec<Case> {
     cases.extend(themes::on(&kernels[..1], &lists));
     cases.extend(themes::on(&kernels[1..], &lists[..5]));
     cases.extend(themes::on(&kernels, &themes::aligned_lists()));
-    // A and C hold no more elements than a line.
+    // A and C have no more elements than a line.
     let row = Case::new([1, 3, 2], F32).listed(&[[1, 3, 2, 0, 2, 0, 3, 0, 3]], [2, 6, 3]);
     cases.push(row.kernel(table.floor()));
     for kernel in kernels.iter().filter(|kernel| kernel.splits) {
@@ -30,7 +31,7 @@ pub fn forms(table: Table) -> Vec<Case> {
         let case = Case::new([0, n, k], [DType::F32, DType::F32, DType::F16]);
         let case = case.indexed(vec![1, 2, 0, 9], 3).kernel(name.clone());
         cases.extend([case.clone(), case.odd()]);
-        // Words that rows of many groups share, the last row or all of them beyond their ends.
+        // Words that rows of many groups share. The last row, or all rows, lie beyond the ends.
         let case = Case::new([9, 7, size[2]], [DType::F32, DType::F32, DType::BF16]).kernel(name);
         for share in [29, 260] {
             let ends = (0..260).map(|group| group / share).collect();
@@ -51,7 +52,8 @@ pub fn forms(table: Table) -> Vec<Case> {
         if kernel.variant.takes(Grouping::Listed { groups: 1, offset: 0, sizes: None }) {
             let [m, n, k] = [bm + 4, bn + 3, bk + 1];
             let elements = [1 + m * k, 2 + k * n, 3 + m * n + bm * n];
-            // Where storage runs along the tile, those beyond a product's last would leave it.
+            // If the storage runs along the tile, rows beyond a product's last would leave the
+            // storage.
             for [a, b] in [[true, false], layout] {
                 let (lda, ldb) = (if a { m } else { k }, if b { k } else { n });
                 let edge = [m, n, k, 1, lda, 2, ldb, 3, n];
@@ -77,7 +79,7 @@ pub fn forms(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Masked entries of which a pass packs the strips with rows: divided, and copied alone.
+/// Masked entries. A pass packs their strips that have rows: divided, and only copied.
 fn packed_rows(kernel: &Kernel) -> Vec<Case> {
     let counts = [0, 16, 21, 32, 33, 99];
     let types = HALF.into_iter().flat_map(|types| [(types, LAYOUTS[0]), (types, LAYOUTS[2])]);
@@ -88,14 +90,14 @@ fn packed_rows(kernel: &Kernel) -> Vec<Case> {
     types.map(case).collect()
 }
 
-/// Ranges of K: the suite's ends on one of each kernel, and on every variant ends around its steps,
-/// and many.
+/// Ranges of K. One variant of each kernel meets the suite's ends; every variant meets ends around
+/// its steps, and many ends.
 pub fn ranges_of_k(table: Table) -> Vec<Case> {
     let mut all = table.kernels();
     all.retain(|kernel| kernel.variant.takes(Grouping::RaggedK { groups: 1, offset: 0 }));
     let some = smallest(all.clone());
     let mut ends = [themes::ends(), themes::bad_ends()].concat();
-    // Each of very many groups would have a C.
+    // Each group has a C of its own, so very many groups are left out.
     ends.retain(|ends| ends.len() <= 64);
     let mut cases = themes::on(&some, &themes::along_k(&ends, true));
     for (i, kernel) in all.into_iter().enumerate() {
@@ -112,7 +114,7 @@ pub fn ranges_of_k(table: Table) -> Vec<Case> {
         });
         cases.push(case.clone().kernel(&kernel.name));
         cases.push(Case { a, b, bias, ..case.integers() }.kernel(&kernel.name));
-        // Enough groups that a table is made of them.
+        // These are enough groups for a table.
         let lying = |group| match group {
             5 => 0,
             19 => 99,
@@ -127,8 +129,8 @@ pub fn ranges_of_k(table: Table) -> Vec<Case> {
 }
 
 /// Ranges of K that begin and end around the steps of a matrix unit. Some have one element, which
-/// is infinite, or so large that numbers of others would lose their digits beside it; such are
-/// those beyond the last end.
+/// is infinite, or so large that the digits of other ranges' numbers would be lost beside it.
+/// Elements beyond the last end are like that, too.
 fn ranges(kernel: &Kernel) -> Vec<Case> {
     let Access::Words(Words { depth, .. }) = kernel.variant.access else { return Vec::new() };
     let bk = kernel.variant.bk;
@@ -141,7 +143,7 @@ fn ranges(kernel: &Kernel) -> Vec<Case> {
         Case::new(size, types).layout(layout).along_k(groups).kernel(&kernel.name)
     };
     let large = |dtype, size| if dtype == DType::BF16 { size } else { f32::INFINITY };
-    // One step, and nothing beyond it.
+    // One step and nothing after it.
     let mut cases = vec![case([8, 16, 1], HALF[0], LAYOUTS[2], &[0, 1, 0])];
     for (i, layout) in LAYOUTS.into_iter().enumerate() {
         let k = 4 * bk as usize;

@@ -1,11 +1,12 @@
-//! Rows of A by index, under every kernel that has them.
+//! Rows of A by index, under every kernel that takes them.
 
 use super::{F32, Table};
 use crate::{Case, themes};
 use tilewise_core::Variant;
 
-/// The suite's indices on the first kernel, every other one on one of each; and each variant, over
-/// the edge of a small tile, in vectors and in single elements, with splits of K where it has them.
+/// The suite's indices: the first kernel meets all, the others every second case. Each variant
+/// meets the edge of a small tile, in vectors and in single elements, with splits of K if it has
+/// them.
 pub fn gathered(table: Table) -> Vec<Case> {
     let (kernels, all) = (table.one_of_each(), themes::gathered());
     let mut cases = themes::on(&kernels[..1], &all);
@@ -15,12 +16,12 @@ pub fn gathered(table: Table) -> Vec<Case> {
         let Variant { bm, bn, bk, .. } = *kernel.variant;
         let [m, n, k] = [bm.min(16) + 1, bn.min(32) + 4, 2 * bk].map(|size| size as usize);
         let rows = 2 * m - 1;
-        // Some rows twice, some not at all, and the last one beyond.
+        // Some rows are there twice, some not at all, and an index may lie beyond all rows.
         let all: Vec<u32> = (0..m).map(|row| (row * 5 % (rows + 1)) as u32).collect();
         let case = Case { seed: i as u64, ..Case::new([m, n, k], F32) }.kernel(&kernel.name);
         let split = format!("{}{}", kernel.name, if kernel.splits { "+k2" } else { "" });
         let others = match kernel.variant.unit() {
-            // Matrix units take whole steps along K, of A from where it lies. Large tiles take
+            // Matrix units read A from where it lies, in whole steps along K. Large tiles take
             // turns.
             Some(_) => {
                 let odd = Case { size: [m, n - 3, k], ..case.clone() };

@@ -21,7 +21,7 @@ pub fn groups(table: Table) -> Vec<Case> {
     let shards: Vec<_> = shards.into_iter().step_by(3).collect();
     cases.extend(themes::on(&table.one_of_each()[..1], &shards));
     cases.extend(themes::in_shards(group_splits(table)).into_iter().take(3));
-    // Every launched workgroup has a tile; and biases by group in a finishing pass.
+    // Every launched workgroup has a tile. Then biases by group in a finishing pass.
     for (ends, out) in
         [(vec![3, 5, 8, 9], DType::F32), (vec![2, 3, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]
     {
@@ -39,13 +39,13 @@ pub fn groups(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Kernels with a loop for half tiles, with one subgroup and with two along M, and one with a loop
-/// for each quarter.
+/// Kernels with a loop for half tiles, with one subgroup and with two along M; and a kernel with a
+/// loop for each quarter.
 const HALVES: [&str; 3] = ["coop/32x64x64", "coop/64x64x64", "coop/128x128x32"];
 
-/// Tiles with rows around a half and a quarter of all, and with all; of a masked product with A
-/// stored along M, too. With an odd number of slices, and with an even one, of which loops over
-/// parts of a tile have two on their way.
+/// Tiles in which about a half, a quarter or all of the rows are used; and a masked product with A
+/// stored along M. K has an odd number of slices, and an even one: loops over parts of a tile load
+/// two slices ahead.
 pub fn halves(table: Table) -> Vec<Case> {
     let kernels = table.kernels().into_iter();
     let kernels = kernels.filter(|kernel| HALVES.contains(&kernel.name.as_str()));
@@ -71,7 +71,8 @@ pub fn halves(table: Table) -> Vec<Case> {
     kernels.flat_map(cases).collect()
 }
 
-/// Two groups to a lane, in shards and on matrix units, and so many that they have a table.
+/// Two groups for each lane, in shards and on matrix units; and so many groups that they have a
+/// table.
 fn many_groups(table: Table) -> Vec<Case> {
     let floor = table.floor();
     let case = |ends: Vec<u32>, types| {
@@ -84,7 +85,7 @@ fn many_groups(table: Table) -> Vec<Case> {
     cases.push(Case { shards: vec![5, 57, 2], ..case(wide.clone(), f32s).kernel(&floor) });
     let few = with_table(case(vec![5, 13, 13, 40], f32s).kernel(&floor));
     cases.extend([Case { shards: vec![1, 258, 1], ..few.clone() }, few]);
-    // Rows of C that share words with those of other shards.
+    // Rows of C share words with rows of other shards.
     let words = case(vec![2, 3, 9], [DType::F32, DType::F32, DType::BF16]).kernel(&floor);
     let bias = Some((Axis::N, Place::odd(DType::F16)));
     let words = with_table(Case { size: [9, 7, 5], beta: 0.5, bias, ..words });
@@ -98,7 +99,7 @@ fn many_groups(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Inserts so many empty groups after the second that a table of groups is made.
+/// Inserts so many empty groups after the second group that a table of groups is made.
 fn with_table(mut case: Case) -> Case {
     if let Some(Groups { ends, .. }) = &mut case.groups {
         let second = ends[1];
@@ -107,7 +108,7 @@ fn with_table(mut case: Case) -> Case {
     case
 }
 
-/// Splits of K with few groups, with many and with a table; and as many tiles as there are rows.
+/// Splits of K with few groups, with many and with a table. Then as many tiles as rows.
 pub fn group_splits(table: Table) -> Vec<Case> {
     let splits = table.one_of_each().into_iter().filter(|kernel| kernel.splits);
     let cases = |kernel: Kernel| {
@@ -130,8 +131,8 @@ pub fn group_splits(table: Table) -> Vec<Case> {
     splits.flat_map(cases).chain(single).collect()
 }
 
-/// Rows, and ends of six groups, of two for each lane of a schedule, and of so many that they have
-/// a table.
+/// Numbers of rows, and ends of groups: of six groups, of two groups for each lane of a schedule,
+/// and of so many groups that they have a table.
 pub(super) fn ends() -> [(usize, Vec<u32>); 3] {
     let few = (0..36).map(|group| group / 3).collect();
     let many = [2].into_iter().chain((0..259).map(|group| 3 + group * 9 / 258)).collect();
@@ -170,7 +171,7 @@ pub fn group_edges(table: Table) -> Vec<Case> {
                 Case { size: [rows + 1, size[1] - 1, size[2] + 1], ..case }.odd()
             });
         }
-        // Rows that name their entries: of the types of its unit, and of any.
+        // Rows that name their entries: in the types of the kernel's unit, or in any.
         let own = kernel.variant.unit().map(|unit| unit.matrix.operands);
         let types = [i, i + 1].map(|t| own.unwrap_or(DType::FLOATS[t % 3]));
         let [bn, bk] = [kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);

@@ -1,4 +1,4 @@
-//! Cases for operands that a pass packs for matrix units, or that are prepared for them.
+//! Cases for operands that a pass packs for matrix units, and for prepared operands.
 
 use super::{F32, Table};
 use crate::case::{Groups, LAYOUTS};
@@ -6,8 +6,8 @@ use crate::kernels::Kernel;
 use crate::{Case, Entries};
 use tilewise::DType;
 
-/// Operands that are packed by several workgroups along their lines and across, and that lie in a
-/// batch or serve all of it.
+/// Operands that several workgroups pack, along their lines and across. They lie in a batch, or one
+/// serves all entries.
 pub fn packed(table: Table) -> Vec<Case> {
     let wide = |kernel: &Kernel, layout| {
         Case::new([5, 301, 35], F32).layout(layout).kernel(&kernel.name).batch(2).odd()
@@ -18,7 +18,7 @@ pub fn packed(table: Table) -> Vec<Case> {
     let once =
         units.iter().map(|kernel| Case::new([70, 9, 261], F32).kernel(&kernel.name).batch(2).odd());
     let once = once.map(|case| Case { a: case.a.entries(Entries::Stride0), ..case });
-    // The last elements along K fill whole words of both.
+    // The last elements along K fill whole words of both operands.
     let words = units
         .iter()
         .map(|kernel| Case::new([5, 9, 262], F32).layout(LAYOUTS[1]).kernel(&kernel.name).odd());

@@ -1,4 +1,4 @@
-//! Products whose workgroups are counted.
+//! Products whose workgroups a pass counts.
 
 use super::{F32, Table, devices, shared_loads};
 use crate::case::LAYOUTS;
@@ -7,9 +7,10 @@ use tilewise::DType;
 use tilewise_core::caps::DeviceClass;
 use tilewise_core::{Caps, Grouping};
 
-/// A software device, and products with enough idle workgroups that the planner counts the others.
+/// A software device, and products with so many idle workgroups that the planner counts the others.
 /// Every variant has a masked product with few rows. Variants that take lists have one from the
-/// host and two on the device. Splits of K have a pass that adds up tiles, and one by words.
+/// host and two on the device. Splits of K have a pass that adds up tiles, and one that adds up
+/// words.
 pub fn sparse(table: Table) -> (Caps, Vec<Case>) {
     let mut cases = Vec::new();
     for (i, kernel) in table.kernels().into_iter().enumerate() {
@@ -27,7 +28,7 @@ pub fn sparse(table: Table) -> (Caps, Vec<Case>) {
                 [bm, n, k, 8, lda, 8, ldb, 2 * m, n],
                 [9, 0, k, 0, 0, 0, 0, 0, 0],
             ];
-            // Too large, in C as well.
+            // A product that is too large, in C as well.
             let mut beyond = list;
             beyond[3] = [u32::MAX, u32::MAX, 0, 0, 0, 0, 0, 0, n];
             let elements = [8 + m * lda, 8 + k * ldb, 2 * m + bm * n].map(|count| count as usize);
@@ -63,8 +64,8 @@ pub fn sparse(table: Table) -> (Caps, Vec<Case>) {
     (Caps { class: DeviceClass::Cpu, ..devices()[0].clone() }, cases)
 }
 
-/// Lists of whole tiles, of one column more, and of tiles that would be twice as many if they were
-/// half as wide.
+/// Lists of whole tiles, of tiles with one column more, and of tiles that would be twice as many if
+/// they were half as wide.
 fn whole(table: Table) -> [Case; 3] {
     let floor = &table.one_of_each()[0];
     let [bm, bn] = [floor.variant.bm, floor.variant.bn];

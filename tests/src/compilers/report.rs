@@ -5,13 +5,14 @@ use crate::texts::Text;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Complaints that are told of a compiler.
+/// Most complaints to show for a compiler.
 const TOLD: usize = 20;
 
-/// Texts that are named for the time they take.
+/// Most texts to name for the time that they take.
 const SLOWEST: usize = 5;
 
-/// The complaints, each told once with the number of texts that meet it, and what took longest.
+/// The complaints, each once with the number of texts that meet it, and the texts that took
+/// longest.
 pub fn report(compiler: Compiler, met: &[Met<'_>]) -> String {
     let mut complaints = BTreeMap::<_, Vec<_>>::new();
     for own in met {
@@ -27,7 +28,7 @@ pub fn report(compiler: Compiler, met: &[Met<'_>]) -> String {
     for (why, texts) in complaints.iter().take(TOLD) {
         let first = &texts[0];
         let wgsl = first.path.with_extension("wgsl");
-        // The file that was read tells little without the one that it was made of.
+        // Keeps the WGSL: the file that the compiler read tells little without its source.
         let _ = std::fs::write(&wgsl, &first.text.wgsl);
         let _ = writeln!(text, "{}: {why}", compiler.name());
         let _ = writeln!(
@@ -68,7 +69,7 @@ fn names(texts: &[&Met<'_>]) -> String {
     }
 }
 
-/// The first error, with the place in our files: the line, or for HLSL the function around it.
+/// The first error, with its place in our files: the line, or for HLSL the function around it.
 fn refusal(compiler: Compiler, met: &Met<'_>, words: &str) -> String {
     let error = words.lines().find(|line| line.contains("error")).or(words.lines().next());
     let error = error.unwrap_or("no message");
@@ -85,8 +86,8 @@ fn refusal(compiler: Compiler, met: &Met<'_>, words: &str) -> String {
     }
 }
 
-/// The line of a message and its words: `10:2: words` of Tint, `hlsl.hlsl:10:2: words` of DXC and
-/// `(10,2-8): words` of FXC.
+/// The line that a message names, and its words. Tint writes `10:2: words`, DXC `hlsl.hlsl:10:2:
+/// words`, and FXC `(10,2-8): words`.
 fn numbered(message: &str) -> Option<(usize, &str)> {
     let (place, words) = message.split_once(": ")?;
     let number = match place.rsplit_once('(') {
@@ -106,7 +107,7 @@ fn in_function(text: &Text, hlsl: &str, line: usize) -> Option<String> {
             && !line.contains('=')
     })?;
     let name = head.split_once('(')?.0.rsplit(' ').next()?;
-    // naga adds a dash to names that end with a digit, and numbers to names that are taken.
+    // naga adds an underscore to names that end with a digit, and numbers to names that are taken.
     let own = name.trim_end_matches('_');
     let declared = |line: &str| {
         line.starts_with(&format!("fn {own}(")) || line.starts_with(&format!("fn {name}("))

@@ -16,7 +16,7 @@ pub enum Outcome {
     Taken,
     /// It refuses the text, in these words.
     Refused(String),
-    /// It had not ended when its time was over.
+    /// The compiler had not ended when its time was over.
     Slow,
 }
 
@@ -28,21 +28,21 @@ pub struct Met<'a> {
     pub path: PathBuf,
     /// The compiler's answer.
     pub outcome: Outcome,
-    /// The time that it took, as far as its program tells.
+    /// The time that it took, if its program tells it.
     pub seconds: f64,
 }
 
-/// A text, the file that is written of it, and the line for the compiler's program.
+/// A text, the file that is written for it, and the line for the compiler's program.
 type Written<'a> = (&'a Text, PathBuf, String);
 
-/// Texts that one process is given.
+/// The most texts that one process is given.
 const AT_ONCE: usize = 24;
 
 impl Compiler {
-    /// Compiles texts, written into a folder of which nothing else is kept.
+    /// Compiles texts. They are written into a folder of which nothing else is kept.
     ///
     /// # Errors
-    /// When a file cannot be written, or the compiler cannot be run.
+    /// A file cannot be written, or the compiler cannot be run.
     pub fn compile<'a>(
         self,
         tools: &Tools,
@@ -89,7 +89,8 @@ impl Compiler {
         Ok(met)
     }
 
-    /// Without this, a compiler that takes whatever it is given would prove every text.
+    /// Checks that the compiler refuses a bad text. A compiler that takes everything would prove
+    /// nothing.
     fn refuses_what_it_must(self, tools: &Tools, stem: &Path) -> Result<(), String> {
         let (bad, objection) = self.bad();
         let planted = Text::planted(bad);
@@ -106,7 +107,7 @@ impl Compiler {
         }
     }
 
-    /// One process, with as many of the texts as it answers; none if no text is left.
+    /// Runs one process, with as many of the texts as it answers; none if no text is left.
     fn one_process<'a>(
         self,
         tools: &Tools,

@@ -22,7 +22,7 @@ for (const feature of ['shader-f16', 'subgroups']) {
 const device = await adapter.requestDevice({ requiredFeatures: ['shader-f16', 'subgroups'] });
 for (const path of readFileSync(0, 'utf8').split('\n').filter((line) => line)) {
   const began = performance.now();
-  // The scope takes the errors, which would end the program; the messages say the same.
+  // The scope catches errors, which would end the program otherwise; the messages say the same.
   device.pushErrorScope('validation');
   const module = device.createShaderModule({ code: readFileSync(path, 'utf8') });
   const { messages } = await module.getCompilationInfo();

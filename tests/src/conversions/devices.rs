@@ -1,4 +1,4 @@
-//! Cases through the library's calls.
+//! Runs cases through the library's calls.
 
 use super::{Memory, Quantizing, Source, Taking, places, same_numbers};
 use crate::{Rng, generators};
@@ -45,7 +45,7 @@ impl Uploaded {
 /// Takes through the library's calls, into a view between poison.
 ///
 /// # Errors
-/// What was wrong, in words.
+/// The first thing that was wrong, in words.
 pub async fn take(context: &Context, case: &Taking) -> Result<(), Box<dyn Error>> {
     let stored = case.table.store(&mut Rng::new(7));
     let table = Uploaded::new(context, &case.table, &stored)?;
@@ -76,7 +76,7 @@ pub async fn take(context: &Context, case: &Taking) -> Result<(), Box<dyn Error>
     }
     let values = case.expected(&stored.values, case.beyond());
     let wanted = convert::encode(case.dtype, &values);
-    // An affine format has a sum, which a device may fuse with the product before it.
+    // An affine format adds a bias. A device may fuse that sum with the product before it.
     let same = match case.table.format {
         Format::Quantized(format) if format.def().family == "affine" && !context.is_cpu() => {
             let errors = |weights: &Quantized| weights.rounded_error(&[case.dtype]);
@@ -98,7 +98,7 @@ pub async fn take(context: &Context, case: &Taking) -> Result<(), Box<dyn Error>
 /// Quantizes through the library's calls.
 ///
 /// # Errors
-/// What was wrong, in words.
+/// The first thing that was wrong, in words.
 pub async fn quantize(context: &Context, case: &Quantizing) -> Result<(), Box<dyn Error>> {
     let stored = case.weights.store(&mut Rng::new(8));
     let Uploaded::Dense(weights) = Uploaded::new(context, &case.weights, &stored)? else {

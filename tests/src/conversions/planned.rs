@@ -4,15 +4,15 @@ use super::{Data, Quantizing, Source, Taking, quantizing, taking};
 use crate::sanitized::Conversion;
 use tilewise_core::{Caps, DType, Format, QuantFormat};
 
-/// Cases with the plans of a device, of formats one of each kind; those of a device with small
-/// bindings, too.
+/// Cases with their plans for a device, with one format of each kind. Cases that a device with
+/// small bindings cuts are among them.
 ///
 /// # Errors
-/// The planner's.
+/// The planner's errors.
 pub fn planned(caps: &Caps) -> tilewise_core::Result<Vec<Conversion>> {
     let taking = taking().into_iter().map(|case| Conversion::taking(&case, caps));
     let kinds = QuantFormat::kinds();
-    // And the longest blocks.
+    // The formats with the longest blocks are wanted, too.
     let is_wanted =
         |format: &QuantFormat| kinds.contains(format) || format.planes()[0].bytes >= 128;
     let quantizing = quantizing().into_iter().filter(|case| is_wanted(&case.format));
@@ -20,7 +20,7 @@ pub fn planned(caps: &Caps) -> tilewise_core::Result<Vec<Conversion>> {
     taking.chain(quantizing).chain(pieces()).collect()
 }
 
-/// Cases that are cut, as a device with small bindings wants it.
+/// Cases that a device with small bindings cuts.
 pub fn pieces() -> Vec<tilewise_core::Result<Conversion>> {
     let caps = Caps { max_binding_bytes: 4096, storage_alignment: 32, ..Caps::webgpu_default() };
     let affine = Format::Quantized(QuantFormat::affine(8, 32, DType::F16).expect("it exists"));
@@ -30,7 +30,7 @@ pub fn pieces() -> Vec<tilewise_core::Result<Conversion>> {
         Taking::new(Source::new(affine, [3, 66, 96], Data::Weights), DType::BF16).lead(5),
         Taking::new(Source::new(affine, [1, 66, 96], Data::Weights), DType::F32).rows(&rows),
         Taking::new(Source::new(f16, [3, 65, 67], Data::Bits), DType::F16).rows(&rows).lead(1),
-        // Whole blocks of 16 bytes.
+        // The rows are whole blocks of 16 bytes.
         Taking::new(Source::new(f16, [3, 65, 72], Data::Bits), DType::F16).rows(&rows).lead(8),
         Taking::new(Source::new(f16, [1, 65, 67], Data::Bits), DType::F16)
             .rows(&rows)

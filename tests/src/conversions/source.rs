@@ -1,4 +1,4 @@
-//! Matrices to take from or to quantize, and what they hold.
+//! Matrices to take from or to quantize, and their contents.
 
 use super::edges::{E2M1_ENDS, SCALES, edges};
 use crate::Rng;
@@ -14,7 +14,7 @@ pub struct Source {
     pub format: Format,
     /// Entries, rows, columns.
     pub shape: [usize; 3],
-    /// Rows, and columns or blocks of them, between the edge of what is stored and what is meant.
+    /// Rows, and columns or blocks of columns, between the edge of the storage and the matrices.
     pub margin: usize,
     /// Whether the transpose is stored.
     pub transposed: bool,
@@ -29,20 +29,22 @@ pub enum Data {
     Bits,
     /// Finite numbers of magnitudes that differ from block to block, zeros and equals among them.
     Weights,
-    /// Like `Weights`, but below a power of two and as small as their type allows, subnormal too.
+    /// Like `Weights`, but all are below a power of two. They are as small as their type allows,
+    /// subnormal too.
     Below(i32),
-    /// Like `Weights`, but the last number but one is infinite.
+    /// Like `Weights`, but the second last number is infinite.
     Infinite,
     /// Random codes of a quantized format under odd scales (`edges.rs`), block after block.
     Scales,
-    /// Rows that each begin with such a pair. What follows is the first times the ends of e2m1's
-    /// ranges, as if it were the largest code, and the numbers after these.
+    /// Rows that each begin with one of these pairs. The other numbers are the first of the pair
+    /// times the ends of e2m1's ranges, as if the first were the largest code; and the numbers just
+    /// after these.
     Rows(&'static [[f32; 2]]),
 }
 
 /// A source in memory.
 pub struct Memory {
-    /// Where the matrices lie.
+    /// The places of the matrices.
     pub table: Table,
     /// The bytes of each plane.
     pub planes: Vec<Vec<u8>>,
@@ -75,7 +77,7 @@ impl Source {
         [entries, lines + 2 * self.margin, width + 2 * self.margin * self.format.block() as usize]
     }
 
-    /// Fills it.
+    /// Fills the storage with random numbers.
     pub fn store(&self, rng: &mut Rng) -> Memory {
         let [entries, lines, width] = self.storage();
         let [_, rows, columns] = self.shape;
@@ -129,7 +131,7 @@ impl Source {
     }
 }
 
-/// Places of the elements, row-major over entries, rows and columns.
+/// The places of the elements, row-major over entries, rows and columns.
 pub fn places(table: &Table) -> impl Iterator<Item = usize> + use<> {
     let Table {
         operand: Operand { transposed, offset, ld, batch_stride, .. },
@@ -145,7 +147,7 @@ pub fn places(table: &Table) -> impl Iterator<Item = usize> + use<> {
     rows.flat_map(move |(entry, row)| (0..columns).map(move |column| element(entry, row, column)))
 }
 
-/// A matrix of a format of which every bit is random.
+/// A matrix of a format in which every bit is random.
 fn any_bits(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized {
     let sizes = format.sizes(n, k).expect("whole blocks");
     let planes =
@@ -156,7 +158,7 @@ fn any_bits(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized
 /// A matrix of random codes under [`SCALES`].
 fn under_scales(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized {
     let sampled = Quantized::sample(format, n, k, || rng.bits() as u32).expect("whole blocks");
-    // An exponent has no zero. Kernels take the two smallest of them for zero.
+    // An exponent has no zero, and kernels take the two smallest exponents for zero.
     let is_exponent = format.planes().iter().any(|plane| plane.bytes == 1);
     rescaled(&sampled, |i| match SCALES[i % SCALES.len()] {
         [0.0, _] if is_exponent => None,
@@ -170,7 +172,7 @@ fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
             (0..count * dtype.bytes() as usize).map(|_| rng.bits() as u8).collect();
         return convert::decode(dtype, &bytes).expect("whole elements");
     }
-    // Blocks of every format lie in runs of 16; each has its own range.
+    // Blocks of every format are made of runs of 16 numbers; each run has its own range.
     let (mut scale, mut kind) = (1.0, 0);
     let mut numbers: Vec<f32> = (0..count)
         .map(|i| {
@@ -186,14 +188,14 @@ fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
                 scale = 2f32.powi(exponent.clamp(-126, 120)) * 2f32.powi((exponent + 126).min(0));
             }
             match (kind, rng.below(8)) {
-                // One sign only; a constant; zeros; few digits, so that there are ties; otherwise
-                // anything.
+                // Numbers of one sign; a constant; zeros; numbers of few digits, which have ties;
+                // else any.
                 (0, _) => rng.number().abs() * scale,
                 (1, _) => scale,
                 (2, _) => 0.0 * rng.number(),
                 (3, _) => rng.below(25) as f32 * 0.25 * scale,
                 (4, _) => (rng.below(33) as f32 - 16.0) * 0.5 * scale,
-                // The ends of e2m1's ranges and their neighbours.
+                // The ends of e2m1's ranges, and their neighbours.
                 (5, 0) => 6.0 * scale,
                 (5, _) => {
                     let end = rng.pick(&E2M1_ENDS);

@@ -1,10 +1,10 @@
-// Runs the suite, and tells the server what becomes of it (browser.rs has the words).
+// Runs the suite, and tells the server what happens (browser.rs has the words).
 
 globalThis.say = body => fetch(new URL('/say', location), { method: 'POST', body });
 globalThis.addEventListener?.('error', event => say(`died ${event.message}`));
 globalThis.addEventListener?.('unhandledrejection', event => say(`died ${event.reason}`));
 
-// The browser's complaints, which the library may have missed.
+// Complaints of the browser, which the library may have missed.
 const heard = [];
 const { requestDevice } = GPUAdapter.prototype;
 GPUAdapter.prototype.requestDevice = async function (descriptor) {
@@ -24,10 +24,10 @@ const query = new URL(location).searchParams;
 const turn = query.has('turn') ? Number(query.get('turn')) : undefined;
 const only = query.get('only') ?? '';
 
-// A GPU that does nothing: what is read are zeros.
+// Makes the GPU do nothing: all that is read are zeros.
 if (query.has('idle')) GPUQueue.prototype.submit = () => {};
 
-// The example for a page, in a frame.
+// Runs the example for a page, in a frame.
 async function example() {
   const frame = document.createElement('iframe');
   frame.src = 'example/index.html?adapter=browser-webgpu';
