@@ -76,7 +76,7 @@ pub enum Form {
     /// Segments of the columns of B, each with an entry of A. A case describes the transposed
     /// product, with the names of `Rows`.
     Columns,
-    /// Rows of A, each with one of so many entries of B, which the numbers name.
+    /// Rows of A, each with one of this many entries of B, which the numbers name.
     Indexed(usize),
     /// The first rows of each entry of a batch; the numbers count them.
     Masked,

@@ -76,7 +76,7 @@ impl Table {
         self.0.iter().flat_map(variants).collect()
     }
 
-    /// The variant of every kernel with the smallest tile.
+    /// The variant with the smallest tile, of every kernel.
     pub fn one_of_each(self) -> Vec<Kernel> {
         smallest(self.kernels())
     }

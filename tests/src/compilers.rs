@@ -17,13 +17,13 @@ use std::process::Command;
 /// A compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Compiler {
-    /// Chrome's, which reads WGSL.
+    /// Chrome's compiler, which reads WGSL.
     Tint,
-    /// Microsoft's present one, which reads HLSL of shader model 6.
+    /// Microsoft's present compiler, which reads HLSL of shader model 6.
     Dxc,
-    /// Microsoft's earlier one, which every Windows has, for shader model 5.1.
+    /// Microsoft's earlier compiler, which every Windows has, for shader model 5.1.
     Fxc,
-    /// The validator of SPIR-V, which drivers of Vulkan trust to have been run.
+    /// The validator of SPIR-V. Drivers of Vulkan trust that it was run.
     SpirvVal,
 }
 

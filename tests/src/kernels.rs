@@ -54,8 +54,8 @@ pub fn all_kernels(context: &Context) -> Vec<Kernel> {
     fitting
 }
 
-/// Variants with more than 16 sums (ROWS×COLS, each invocation's) take SwiftShader half a second or
-/// more to compile. Other adapters and the sanitizer meet them.
+/// Why SwiftShader leaves a variant out: with more than 16 sums (ROWS×COLS, each invocation's) it
+/// takes half a second or more to compile. Other adapters and the sanitizer run such variants.
 fn slow_to_compile(context: &Context, variant: &Variant) -> Option<&'static str> {
     let [rows, cols] = variant.sums;
     let unrolled =
@@ -64,8 +64,8 @@ fn slow_to_compile(context: &Context, variant: &Variant) -> Option<&'static str>
         .then_some("it takes too long to compile")
 }
 
-/// The variant with the smallest tile of every kernel, which compiles the fastest: for tests that
-/// do not depend on the tile.
+/// The variant with the smallest tile of every kernel, for tests that do not depend on the tile. It
+/// compiles the fastest.
 pub fn one_of_each(context: &Context) -> Vec<Kernel> {
     smallest(kernels(context))
 }
@@ -85,8 +85,8 @@ pub fn smallest(kernels: Vec<Kernel>) -> Vec<Kernel> {
     smallest
 }
 
-/// The cheapest kernel to compile of all: it shares schedules, loaders, epilogues and stores with
-/// every other, and meets all of a theme.
+/// The kernel that is the cheapest to compile. It shares schedules, loaders, epilogues and stores
+/// with all others, and runs all cases of a theme.
 pub fn floor(context: &Context) -> Kernel {
     kernels(context)
         .into_iter()
@@ -99,7 +99,7 @@ pub fn quant_formats() -> Vec<QuantFormat> {
     QuantFormat::all().collect()
 }
 
-/// A format of every family, of those with several kinds another for every `turn`.
+/// A format of every family. If a family has several kinds, `turn` chooses one.
 pub fn quant_families(turn: usize) -> Vec<QuantFormat> {
     let mut families: Vec<Vec<QuantFormat>> = Vec::new();
     for format in QuantFormat::kinds() {
@@ -111,7 +111,7 @@ pub fn quant_families(turn: usize) -> Vec<QuantFormat> {
     families.iter().map(|formats| formats[turn % formats.len()]).collect()
 }
 
-/// Sizes \[M,N,K\] at which nothing is a multiple of four, around the edges of a tile, and the
+/// Sizes \[M,N,K\] at which almost nothing is a multiple of four: around the edges of a tile, and
 /// small and odd ones at which kernels go wrong.
 pub fn odd_sizes(variant: &Variant) -> Vec<[usize; 3]> {
     let [bm, bn, bk] = [variant.bm, variant.bn, variant.bk].map(|size| size as usize);
@@ -126,8 +126,8 @@ pub fn odd_sizes(variant: &Variant) -> Vec<[usize; 3]> {
     ]
 }
 
-/// Sizes \[M,N,K\] that vector loads take: whole tiles, and tiles of which a few rows, columns and
-/// steps are missing or too many.
+/// Sizes \[M,N,K\] that vector loads take: whole tiles, and tiles with a few rows, columns and
+/// steps more or fewer.
 pub fn even_sizes(variant: &Variant) -> Vec<[usize; 3]> {
     let [bm, bn, bk] =
         [variant.bm, variant.bn, variant.bk].map(|size| (size as usize).next_multiple_of(4));

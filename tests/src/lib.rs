@@ -1,10 +1,10 @@
-//! One suite over every kernel, variant, dtype and adapter. A theme per file under `tests/`; what
-//! they share is here.
+//! One suite over every kernel, variant, dtype and adapter. Each file under `tests/` is a theme;
+//! this library has what they share.
 //!
 //! - [`mod@adapters`]: every adapter of this machine as an open context, and what `TILEWISE_ONLY`
 //!   and `TILEWISE_REQUIRE` demand of them.
-//! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one
-//!   is in the suite by itself.
+//! - [`mod@kernels`]: all kernels and formats, from the library's own tables. The suite has a new
+//!   one by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie.
 //!   [`generators`]: what they hold.
 //! - [`mod@browser`]: the suite for browsers.
@@ -12,7 +12,7 @@
 //! - [`mod@compilers`]: what the compilers of platforms say of the library's texts.
 //! - [`mod@counted`]: cases for quantized weights as bytes.
 //! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
-//! - [`mod@few_texts`]: of those as many as share few shaders, where compiling is what takes time.
+//! - [`mod@few_texts`]: as many of those cases as few shaders serve, because compiling takes time.
 //! - [`harness`](mod@harness): runs kernels in MSL on the CPU.
 //! - [`lines`](mod@lines): operands with their lines in another order.
 //! - [`minima`](mod@minima): the least that an API promises of a device.
@@ -20,8 +20,7 @@
 //! - [`ops`](mod@ops): ready operations.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`program`](mod@program): a program of the workspace, run from outside.
-//! - [`runner`]: runs a case between guard bands and holds the whole of the output against the
-//!   oracle.
+//! - [`runner`]: runs a case between guard bands and compares the whole output with the oracle's.
 //! - [`random`](mod@random): cases drawn at random.
 //! - [`mutants`](mod@mutants): plants mistakes in the library's kernels and looks whether the suite
 //!   notices.
@@ -42,7 +41,7 @@ pub mod runner;
 pub mod themes;
 pub mod turns;
 
-// Browsers lack threads, files and other programs, and are tested on devices alone.
+// These modules are not for browsers: a browser lacks threads, files and other programs.
 #[cfg(not(target_family = "wasm"))]
 pub mod adapters;
 #[cfg(not(target_family = "wasm"))]

@@ -1,5 +1,6 @@
-//! Operands with their lines in another order, and texts of the kit's file of lines that find them
-//! there. If a kernel still gives the oracle's results, it asks only that file where a line is.
+//! Operands with their lines in another order. The kit has one file that says where a line lies;
+//! here are texts of it for that order. If a kernel still gives the oracle's results, it asks only
+//! that file where a line is.
 
 use crate::case::LAYOUTS;
 use crate::cases::Table;
@@ -18,8 +19,8 @@ pub const IN_WGSL: &str = "fn x_line(x: u32) -> u32 { return x ^ 1u; }\n\
 pub const IN_MSL: &str =
     "constexpr constant bool X_NEIGHBOURS = false;\ninline uint x_line(uint x) { return x ^ 1; }\n";
 
-/// One variant of every kernel, in every layout, in vectors and in single elements. Rows and
-/// columns come in pairs.
+/// One variant of every kernel, in every layout, in vectors and in single elements. The numbers of
+/// rows and columns are even.
 pub fn cases(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.one_of_each() {
@@ -33,7 +34,7 @@ pub fn cases(table: Table) -> Vec<Case> {
     cases
 }
 
-/// A case with the lines of A and B exchanged in pairs where they are stored along K.
+/// A case in which the lines of A and B are exchanged in pairs, if they are stored along K.
 ///
 /// # Errors
 /// `Refused`, when the planner has no plan.
@@ -53,7 +54,7 @@ pub fn exchanged(case: &Case, caps: &Caps) -> Result<Job, Failure> {
     Ok(job)
 }
 
-/// Weights with their rows exchanged in pairs, from that row on.
+/// Weights whose rows are exchanged in pairs, from row `first` on.
 fn exchanged_rows(matrix: &Quantized, first: usize) -> Quantized {
     let planes = matrix.planes().iter().map(|plane| {
         let row = plane.len() / matrix.n();

@@ -37,7 +37,7 @@ pub fn downlevel() -> Caps {
     }
 }
 
-/// A limit's name, and how it is taken over.
+/// A limit's name, and the function that takes it over.
 type Limit = (&'static str, fn(&mut Caps, &Caps));
 
 /// Each limit that a plan knows.
@@ -52,8 +52,8 @@ const LIMITS: [Limit; 8] = [
     ("alignment", |caps, least| caps.storage_alignment = least.storage_alignment),
 ];
 
-/// A device with one of its limits after the other lowered to the minimum of `least`, and then with
-/// all of them.
+/// The device with each of its limits by itself lowered to that of `least`, and then with all of
+/// them lowered.
 pub fn lowered(device: &Caps, least: &Caps) -> Vec<Caps> {
     let mut all =
         Caps { name: format!("{}, all limits at their minimum", device.name), ..device.clone() };
@@ -69,7 +69,7 @@ pub fn lowered(device: &Caps, least: &Caps) -> Vec<Caps> {
     lowered
 }
 
-/// Lowers a device's limits to those of the caps.
+/// Lowers a device's limits to the limits of `caps`.
 pub fn lower(limits: &mut wgpu::Limits, caps: &Caps) {
     limits.max_compute_invocations_per_workgroup = caps.max_invocations;
     limits.max_compute_workgroup_size_x = caps.max_workgroup_size_x;

@@ -9,7 +9,7 @@ use tilewise::{
 use tilewise_core::quant::{dequantize, quantize};
 use tilewise_core::{Format, convert};
 
-/// Random numbers, as a type holds them.
+/// Random numbers that a type can hold.
 pub fn numbers(rng: &mut Rng, dtype: DType, count: usize, spread: f32) -> Vec<f32> {
     (0..count).map(|_| convert::round(dtype, spread * rng.number())).collect()
 }
@@ -24,7 +24,7 @@ pub fn upload(context: &Context, dtype: DType, numbers: &[f32], shape: &[usize])
     Tensor::from_bytes(context, dtype, &convert::encode(dtype, numbers), shape).unwrap()
 }
 
-/// A stack \[groups, n, k\], or a matrix where there are no groups.
+/// A stack \[groups, n, k\], or a matrix if there are no groups.
 pub struct Held {
     groups: Option<usize>,
     size: [usize; 2],
@@ -60,12 +60,12 @@ impl Held {
         Held { groups, size: [n, k], numbers, format, wide, errors: Some(errors) }
     }
 
-    /// For the oracle.
+    /// The stack for the oracle.
     pub fn stack(&self) -> Stack<'_> {
         Stack { values: &self.wide, errors: self.errors.as_deref(), format: self.format }
     }
 
-    /// Uploaded.
+    /// Uploads the stack.
     pub fn on(&self, context: &Context) -> RightOperand {
         let [n, k] = self.size;
         match self.format {
@@ -84,7 +84,8 @@ impl Held {
         }
     }
 
-    /// The matrices of a stack in shards: the first alone, and the others as a stack or each alone.
+    /// The matrices of a stack in shards: the first by itself, and the others as a stack or one by
+    /// one.
     pub fn in_shards(&self, context: &Context) -> RightOperand {
         let shards = match self.on(context) {
             RightOperand::Dense(w) => {
@@ -99,7 +100,7 @@ impl Held {
         shards.unwrap().into()
     }
 
-    /// The rows of two stacks, matrix by matrix.
+    /// A stack whose matrices have the rows of both stacks.
     fn above(&self, other: &Held) -> Held {
         let size = self.size[0] * self.size[1];
         let pairs = self.numbers.chunks(size).zip(other.numbers.chunks(size));
@@ -114,7 +115,7 @@ impl Held {
     }
 }
 
-/// Gate, up and down.
+/// Weights of gate, up and down.
 pub struct Experts([Held; 3]);
 
 impl Experts {
@@ -151,7 +152,7 @@ pub struct Case {
     pub shared: Option<usize>,
     /// How the router scores.
     pub scoring: Scoring,
-    /// Whether the router normalizes; its own choice when absent.
+    /// Whether the router normalizes; the router's own choice if absent.
     pub normalize: Option<bool>,
     /// The router's factor.
     pub scale: f32,
@@ -185,7 +186,7 @@ pub const PLAIN: Case = Case {
     sharded: false,
 };
 
-/// A layer of sizes that quantized formats take.
+/// A layer whose sizes quantized formats take.
 pub const FEW_BITS: Case = Case { f: 64, h: 128, tokens: 5, experts: 3, ..PLAIN };
 
 /// Every setting of a layer by itself and with others, and every kind of weights.
@@ -296,10 +297,10 @@ impl Operands {
         ]
     }
 
-    /// Reads an output and holds it against the oracle's.
+    /// Reads an output and compares it with the oracle's.
     ///
     /// # Errors
-    /// The first number that is further off than it may be, or the error of the read.
+    /// The first number that is too far off, or the error of the read.
     pub async fn check(&self, y: &Tensor) -> Result<(), String> {
         let Case { h, experts, k, scoring, dtype, activation, .. } = self.case;
         let bias = wide(&self.bias);

@@ -41,8 +41,8 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(groups(table))
         .chain(quantized(table))
         .chain(thin(table));
-    // The sizes of themes are for larger tiles: of weights, whose decoding takes long, the first
-    // edges are enough.
+    // The sizes of themes are for larger tiles. Decoding weights takes long, so their first edges
+    // are enough.
     let [bm, bn] = [one_of_each[0].variant.bm, one_of_each[0].variant.bn].map(|size| size as usize);
     let edge = |size: usize, tile: usize| if size > 2 * tile { tile + size % tile } else { size };
     let kinds = QuantFormat::kinds();

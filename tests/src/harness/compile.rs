@@ -1,4 +1,4 @@
-//! clang, and what it compiled before.
+//! Runs clang, and keeps what it compiled.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,8 +28,8 @@ const SHIM_TEXTS: [&str; 10] = [
     include_str!("shim/metal_simdgroup_matrix"),
 ];
 
-/// C++ for OpenCL, as MSL is neither's subset but nearest to it: no header but the shim's, no type
-/// `double`, literals of type `float`.
+/// Options for the language: C++ for OpenCL. MSL is not a part of it, but no language is nearer.
+/// There are no headers but the shim's, no type `double`, and literals have type `float`.
 const LANGUAGE: &[&str] = &[
     "-x",
     "clcpp",
@@ -42,17 +42,16 @@ const LANGUAGE: &[&str] = &[
     "-D__METAL_VERSION__=310",
     "-Wall",
     "-Werror",
-    // Attributes are read by the signature's parser; indices past an array's end are for the
-    // sanitizer to find.
+    // The signature's parser reads attributes. The sanitizer finds indices past an array's end.
     "-Wno-unknown-attributes",
     "-Wno-array-bounds",
-    // `constexpr if` and the like.
+    // Refuses `constexpr if` and other newer C++.
     "-Werror=c++98-c++11-c++14-compat",
 ];
 
-/// Code: as it is written, as texts run for a moment and most of the time is clang's, and as a load
-/// whose value is not used is one that the sanitizer must see; products and sums stay apart,
-/// variables begin as NaN or nonsense.
+/// Options for the code. It is not optimised, for two reasons: texts run for a moment, and most of
+/// the time is clang's; and the sanitizer must see a load whose value is not used. Products and
+/// sums are not fused. Variables begin as NaN or nonsense.
 const CODE: &[&str] = &[
     "-c",
     "-fPIC",
@@ -65,22 +64,21 @@ const CODE: &[&str] = &[
 /// Options that include what Metal's compiler knows without an #include.
 const BUILTIN: &[&str] = &["-include", "builtin.h"];
 
-/// Last options if time matters more: no lines, no warning an error, all errors told at once, and
-/// nothing inlined that need not be.
+/// Last options if time matters more: no lines, warnings are no errors, all errors at once, and
+/// nothing is inlined that need not be.
 pub(crate) const QUICK: &[&str] = &["-g0", "-w", "-ferror-limit=0", "-DINLINE=inline"];
 
 /// Last options for texts that another compiler wrote.
 pub(crate) const FOREIGN: &[&str] = &["-w", "-fno-sanitize=array-bounds"];
 
-/// Lines for reports. A plain run makes no reports.
+/// Option for lines in reports. A plain run makes no reports.
 const LINES: &str = "-gline-tables-only";
 
 fn sanitizer(mode: Mode) -> &'static [&'static str] {
     match mode {
         Mode::Plain => &[],
         Mode::Races => &["-fsanitize=thread", LINES],
-        // AddressSanitizer, and checks for undefined behaviour that kernels can have and it does
-        // not see.
+        // AddressSanitizer, and checks for undefined behaviour of kernels that it does not see.
         Mode::Memory => &[
             concat!(
                 "-fsanitize=address,alignment,array-bounds,bool,float-cast-overflow,",
@@ -94,7 +92,7 @@ fn sanitizer(mode: Mode) -> &'static [&'static str] {
     }
 }
 
-/// Why nothing can be run in `mode`, if so.
+/// Why nothing can be run in `mode`; none if kernels can be run.
 pub(crate) fn missing(mode: Mode) -> Option<&'static str> {
     let reason = match mode {
         Mode::Plain => env!("TILEWISE_MSL_PLAIN"),
@@ -117,8 +115,8 @@ pub(crate) fn worker(mode: Mode) -> PathBuf {
 /// A shared library, and the signature of the kernel in it.
 type Compiled = Result<(PathBuf, Signature), String>;
 
-/// Kernels of different texts, those unknown by one process for as many of them as can be: it takes
-/// as long to start as to compile one.
+/// Compiles kernels of different texts. One process compiles as many unknown texts as it can: a
+/// process takes as long to start as to compile one text.
 pub(crate) fn compile(texts: &[&str], mode: Mode, more: &[&str]) -> Vec<Compiled> {
     if let Some(reason) = missing(mode) {
         panic!("MSL kernels cannot be compiled in {mode:?}: {reason}");
@@ -165,14 +163,15 @@ fn name(text: &str, mode: Mode, more: &[&str]) -> String {
 
 /// Compiles texts that include the same headers. Returns each text that fails, with the complaints.
 fn make<'a>(texts: &[&'a str], mode: Mode, more: &[&str]) -> Vec<(&'a str, String)> {
-    // Made apart and renamed: other processes may be making the same.
+    // Files are made in a folder of their own and then renamed: other processes may be making the
+    // same.
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let unique = format!("tmp.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let work = Path::new(OUT).join("kernels").join(unique);
     let made = make_in(&work, texts, mode, more);
     if made.is_ok() {
         for (index, text) in texts.iter().enumerate() {
-            // Where it fails, another process was first.
+            // If the renaming fails, another process was first.
             let _ = fs::rename(
                 work.join(index.to_string()),
                 work.with_file_name(name(text, mode, more)),
@@ -188,10 +187,10 @@ fn make<'a>(texts: &[&'a str], mode: Mode, more: &[&str]) -> Vec<(&'a str, Strin
     }
 }
 
-/// Stands before each text. Places in the text are then called the same, wherever it lies.
+/// The lines before each text. They give places in the text the same name, wherever its file lies.
 const BEFORE: &str = "#ifdef TILEWISE_SIGNATURE\nTILEWISE_NEXT\n#endif\n#line 1 \"kernel.metal\"\n";
 
-/// Compiles texts in folders of `work` that are called by their numbers.
+/// Compiles texts in numbered folders of `work`.
 fn make_in(work: &Path, texts: &[&str], mode: Mode, more: &[&str]) -> Result<(), String> {
     let write = |index: usize, name: &str, text: &str| {
         let path = work.join(index.to_string()).join(name);
@@ -214,13 +213,14 @@ fn make_in(work: &Path, texts: &[&str], mode: Mode, more: &[&str]) -> Result<(),
     (0..texts.len()).try_for_each(|index| link(&work.join(index.to_string())).map(drop))
 }
 
-/// Lines that include the shim's headers.
+/// The lines of a text that include the shim's headers.
 fn prefix(text: &str) -> String {
     let includes = text.lines().filter(|line| line.starts_with("#include <metal"));
     includes.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The calls that clang makes for one text. Called without clang, they take many texts.
+/// The calls of the compiler that clang makes for one text. When called directly, each takes many
+/// texts.
 struct Frontend {
     preprocess: Vec<String>,
     compile: Vec<String>,
@@ -265,7 +265,7 @@ impl Frontend {
     }
 }
 
-/// The call that clang makes for its standard input, without what names input and output.
+/// The call that clang makes for its standard input, without the names of input and output.
 fn called(command: &mut Command) -> Result<Vec<String>, String> {
     let output = command.arg("-###").output().map_err(|it| format!("{CLANG}: {it}"))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -275,7 +275,7 @@ fn called(command: &mut Command) -> Result<Vec<String>, String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "-o" | "-main-file-name" => drop(words.next()),
-            // Not freeing what a text took is for the last one.
+            // A process of many texts must free the memory of each, so this flag is left out.
             "-" | "-disable-free" => {}
             _ => kept.push(word),
         }
@@ -283,8 +283,8 @@ fn called(command: &mut Command) -> Result<Vec<String>, String> {
     Ok(kept)
 }
 
-/// A shared library of `entry.o`. The worker has what it calls. On Linux without clang, which would
-/// be started twice more.
+/// Makes a shared library of `entry.o`. The worker has the functions that it calls. On Linux the
+/// linker is called directly, because clang would start two more processes.
 fn link(work: &Path) -> Result<String, String> {
     let mut command = if cfg!(target_os = "macos") {
         let mut command = Command::new(CLANG);
@@ -319,8 +319,8 @@ fn output_of(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into())
 }
 
-/// The kernel with a way in: addresses of buffers by slot, and the numbers that `run.cpp` calls
-/// builtins.
+/// An entry point for the kernel. It gets the addresses of buffers by slot, and the numbers that
+/// `run.cpp` calls builtins.
 fn entry(signature: &Signature) -> String {
     let mut arguments = Vec::new();
     let mut sizes = String::new();
@@ -339,12 +339,13 @@ fn entry(signature: &Signature) -> String {
                     if *reference { "*" } else { "" }
                 )
             }
-            // Vectors may be named with or without their namespace.
+            // Kernels may name vectors with or without their namespace.
             signature::Parameter::Builtin { value, ty } if ty.ends_with(['2', '3']) => {
                 format!("metal::{ty}({value})")
             }
             signature::Parameter::Builtin { value, ty } => format!("{ty}({value})"),
-            // Arrays that kernels declare lie by line and column, of which no line is 0.
+            // Threadgroup arrays get their index as a place. Arrays that kernels declare have line
+            // and column as a place, and no line is 0.
             signature::Parameter::Threadgroup { index, ty } => {
                 format!(
                     "*reinterpret_cast<threadgroup {ty} *>(tilewise_shared({index}, sizeof({ty})))"

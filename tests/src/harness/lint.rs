@@ -1,4 +1,4 @@
-//! Finds what clang takes and MSL does not.
+//! Finds code that clang takes and MSL does not.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,11 +20,11 @@ const FOREIGN: &[&str] = &[
     "asm",
 ];
 
-/// Words that MSL keeps to itself, and no kernel of ours needs.
+/// Words that MSL reserves, and that no kernel of ours needs.
 const RESERVED: &[&str] =
     &["vertex", "fragment", "threadgroup_imageblock", "ray_data", "object_data"];
 
-/// Scalar types that live in MSL's namespace, and so need `using namespace metal` in front.
+/// Scalar types in MSL's namespace: they need `using namespace metal` before them.
 const SPACED: &[&str] = &["uchar", "ushort", "uint", "ulong"];
 
 const SPACES: &[&str] = &["device", "constant", "threadgroup", "thread"];
@@ -38,8 +38,8 @@ const SCALARS: &[&str] = &[
     "float", "half", "bfloat", "auto",
 ];
 
-/// Complaints about `text`, each with its line: pointers and references without an address space,
-/// and what of C++ MSL lacks.
+/// Complaints about `text`, each with its line: about pointers and references without an address
+/// space, and about C++ that MSL lacks.
 pub fn lint(text: &str) -> Vec<String> {
     let text = &blank(text);
     let tokens = tokens(text);
@@ -61,7 +61,7 @@ struct Token<'a> {
     line: usize,
 }
 
-/// A definition: its name, how many parameters, and the tokens of its body.
+/// A definition of a function: its name, the number of its parameters, and the tokens of its body.
 struct Function<'a> {
     name: &'a str,
     parameters: usize,
@@ -75,7 +75,7 @@ struct Linter<'a> {
     types: Vec<&'a str>,
 }
 
-/// `text` with spaces for comments, strings, and directives that are no code; every line stays
+/// `text` with spaces for comments, strings, and directives that are not code. Every line stays
 /// where it is.
 fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -101,7 +101,7 @@ fn blank(text: &str) -> String {
         let line = line.trim_start();
         line.starts_with('#') && !line[1..].trim_start().starts_with("define")
     };
-    // A macro's text ends a statement.
+    // The end of a macro's text counts as the end of a statement.
     let mut of_macro = false;
     let line = |it: &str| {
         of_macro |= it.trim_start().starts_with('#') && !directive(it);
@@ -158,7 +158,7 @@ impl<'a> Linter<'a> {
     }
 
     /// Where the declaration begins whose type ends before token `i`, and whether it names an
-    /// address space; nothing if no type ends there.
+    /// address space. None if no type ends there.
     fn declaration(&self, i: usize) -> Option<(usize, bool)> {
         let mut at = i;
         let (mut spaced, mut typed) = (false, false);
@@ -203,7 +203,7 @@ impl<'a> Linter<'a> {
             if !["*", "&", "&&"].contains(&self.word(i)) {
                 continue;
             }
-            // `float (&x)[4]`, but not `float(*x)`, which takes a value.
+            // Takes `float (&x)[4]`, but not `float(*x)`, which is a value.
             let wrapped = self.word(i - 1) == "(";
             let name = usize::from(
                 self.word(i + 1).starts_with(|it: char| it.is_alphabetic() || it == '_'),
@@ -223,7 +223,7 @@ impl<'a> Linter<'a> {
         found
     }
 
-    /// Variables outside functions live in `constant` memory, and say so.
+    /// Finds variables outside functions that do not name `constant` memory, in which they live.
     fn globals(&self) -> Vec<(usize, String)> {
         let (mut found, mut depth, mut first) = (Vec::new(), 0usize, 0);
         for (i, token) in self.tokens.iter().enumerate() {
@@ -298,7 +298,7 @@ impl<'a> Linter<'a> {
         found
     }
 
-    /// Lambdas, inheritance, static locals, recursion, and an entry point named `main`.
+    /// Finds lambdas, inheritance, static locals, recursion, and an entry point named `main`.
     fn structure(&self) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         let mut complain = |i: usize, what: String| found.push((self.tokens[i].line, what));
@@ -346,8 +346,8 @@ impl<'a> Linter<'a> {
                         || is("namespace"))
                         && !is("(");
                     let function = parameters.filter(|_| !inside && !kind);
-                    // Clang takes a method for any address space; MSL up to 4.0 for `thread` alone,
-                    // and later ones for all.
+                    // Clang takes a method for any address space. MSL up to 4.0 takes it for
+                    // `thread` only, later ones for all.
                     let method = function.is_some() && scopes.last() == Some(&false) && structs > 0;
                     if method && !is("static") && !is("friend") && previous != "thread" {
                         complain(i, "a method that does not say `thread`".into());
@@ -392,15 +392,15 @@ impl<'a> Linter<'a> {
         found
     }
 
-    /// Functions that call themselves, by others or at once: of those whose name is given once, as
-    /// it alone tells who is called.
+    /// Finds functions that call themselves, directly or through others. Only names that are given
+    /// once are looked at: otherwise a name does not tell which function is called.
     fn recursion(&self, functions: Vec<Function<'a>>) -> Vec<(usize, String)> {
         let mut definitions: HashMap<&str, usize> = HashMap::new();
         for function in &functions {
             *definitions.entry(function.name).or_default() += 1;
         }
         let unique: Vec<_> = functions.into_iter().filter(|it| definitions[it.name] == 1).collect();
-        // For each, whom it calls, and where.
+        // For each function, the functions that it calls, and where.
         let calls: Vec<Vec<(usize, usize)>> = unique
             .iter()
             .map(|caller| {
@@ -439,8 +439,8 @@ impl<'a> Linter<'a> {
         found
     }
 
-    /// Entry points without a limit of threads, for which registers are shared out as for 1,024;
-    /// and a limit of one simdgroup, for which Apple's compiler was seen to miscompile.
+    /// Finds entry points without a limit of threads: registers are then shared out as for 1,024.
+    /// Finds limits of one simdgroup: Apple's compiler was seen to miscompile for these.
     fn limits(&self) -> Vec<(usize, String)> {
         const LIMIT: &str = "max_total_threads_per_threadgroup";
         let at = |word| (0..self.tokens.len()).filter(move |&i| self.word(i) == word);
@@ -456,7 +456,7 @@ impl<'a> Linter<'a> {
         found
     }
 
-    /// How many there are between the parentheses that open at token `i`.
+    /// The number of arguments between the parentheses that open at token `i`.
     fn arguments(&self, i: usize) -> usize {
         let (mut depth, mut commas) = (0, 0);
         for at in i..self.tokens.len() {

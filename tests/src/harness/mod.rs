@@ -16,23 +16,27 @@
 //! }
 //! ```
 //!
-//! Texts are refused for: pointers in another address space than is asked for, implicit conversions
-//! to 16-bit types, functions that MSL lacks, reliance on which lane holds what of a simdgroup
-//! matrix; and, by [`lint`], for what clang takes and MSL does not.
+//! Compiling refuses pointers in another address space than is asked for, implicit conversions to
+//! 16-bit types, functions that MSL lacks, and reliance on which lane holds which elements of a
+//! simdgroup matrix. [`lint`] refuses other code that clang takes and MSL does not.
 //!
-//! Runs find: races, also within a simdgroup and between threadgroups ([`Mode::Races`]); accesses
-//! outside a buffer or a threadgroup array, misaligned vectors, undefined arithmetic
-//! ([`Mode::Memory`]); lanes that do not meet where all must, and endless loops (in every mode).
-//! Simdgroups have 32 lanes.
+//! Running finds races, also within a simdgroup and between threadgroups ([`Mode::Races`]). It
+//! finds accesses outside a buffer or a threadgroup array, misaligned vectors, and undefined
+//! arithmetic ([`Mode::Memory`]). In every mode it finds endless loops, and lanes that do not meet
+//! where all must. Simdgroups have 32 lanes.
 //!
-//! Runs differ from MSL: a barrier orders all memory or none. If a kernel has `SHARED` arrays, its
-//! barriers must name `mem_threadgroup` to order anything, and order device memory too; if it has
-//! none, they must name `mem_device`. Lanes of one index in threadgroups a multiple of 1024 lanes
-//! apart count as one thread, so a race between these lanes alone is missed. Loads whose result
-//! nobody uses are compiled away. A shift by too much is masked, as MSL says. Mathematical
-//! functions are exact to an ulp, not Metal's fast ones. Stricter than MSL: a `constant` struct
-//! cannot be copied whole, 16-bit types come from others only by name, and there are no literals of
-//! type `half`.
+//! Runs differ from MSL:
+//!
+//! - A barrier orders all memory or none. If a kernel has `SHARED` arrays, its barriers must name
+//!   `mem_threadgroup` to order anything, and they then order device memory too. If it has none,
+//!   they must name `mem_device`.
+//! - Lanes of one index in threadgroups a multiple of 1024 lanes apart count as one thread. A race
+//!   between these lanes alone is missed.
+//! - Loads whose result nobody uses are compiled away.
+//! - A shift by too much is masked, as MSL says.
+//! - Mathematical functions are exact to an ulp, and are not Metal's fast ones.
+//! - Some rules are stricter: a `constant` struct cannot be copied whole, 16-bit types come from
+//!   others only by name, and there are no literals of type `half`.
 
 mod compile;
 mod lint;
@@ -46,7 +50,7 @@ use std::time::Duration;
 pub use lint::lint;
 pub use signature::{Argument, Signature, Space};
 
-/// The watcher of a kernel.
+/// The sanitizer that watches a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Nothing beyond the engine.
@@ -58,7 +62,7 @@ pub enum Mode {
     Memory,
 }
 
-/// Whose texts are compiled.
+/// The kind of texts that are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Texts for [`Kernel::compile`].
@@ -72,19 +76,20 @@ pub enum Source {
 /// How lanes run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Lanes {
-    /// All on one thread, switched where they meet, in an order that follows from the seed.
+    /// All lanes on one thread, which switches between them where they meet. The seed decides the
+    /// order.
     #[default]
     Fibers,
-    /// Each a thread of the system.
+    /// Each lane is a thread of the system.
     Threads,
 }
 
-/// Whether kernels can be compiled and run in `mode`. Where not, says why, once for each mode, on
-/// standard error.
+/// Whether kernels can be compiled and run in `mode`. If not, says why on standard error, once for
+/// each mode.
 ///
 /// # Panics
 ///
-/// Where not, and the words of `TILEWISE_REQUIRE`, separated by commas, include `msl`.
+/// When they cannot, and the words of `TILEWISE_REQUIRE`, separated by commas, include `msl`.
 pub fn available(mode: Mode) -> bool {
     static SAID: Mutex<Vec<Mode>> = Mutex::new(Vec::new());
     let Some(reason) = compile::missing(mode) else { return true };
@@ -96,7 +101,7 @@ pub fn available(mode: Mode) -> bool {
     let mut said = SAID.lock().unwrap_or_else(|it| it.into_inner());
     if !said.contains(&mode) {
         said.push(mode);
-        // Not by `eprintln!`, which tests that pass keep to themselves.
+        // `eprintln!` is not used, because tests that pass hide its output.
         let _ = writeln!(std::io::stderr(), "skipped: MSL kernels in {mode:?}: {reason}");
     }
     false
@@ -120,21 +125,22 @@ struct Inner {
 /// One dispatch.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// Threadgroups.
+    /// The number of threadgroups along each axis.
     pub grid: [u32; 3],
     /// Threads in a threadgroup: a multiple of 32, at most 1024.
     pub threads: u32,
-    /// For each argument, its slot and what its buffer holds: exactly these bytes are the kernel's.
+    /// For each argument, its slot and the contents of its buffer. The buffer has exactly these
+    /// bytes.
     pub buffers: Vec<(u32, Vec<u8>)>,
     /// How lanes run.
     pub lanes: Lanes,
-    /// Decides in what order lanes and threadgroups run, who holds which elements of matrices, and
-    /// in which order `simd_sum` adds.
+    /// Decides the order of lanes and threadgroups, which lane holds which elements of matrices,
+    /// and the order in which `simd_sum` adds.
     pub seed: u64,
-    /// `MUTANT(id)` is true where id is this, and `MUTANTS(first, last)` where it is one of those;
-    /// 0 for none.
+    /// The mutant that is wanted; 0 for none. `MUTANT(id)` is true if `id` is this one, and
+    /// `MUTANTS(first, last)` if it is one of those.
     pub mutant: u32,
-    /// After this long, the kernel is taken for one that never ends.
+    /// After this time, the kernel counts as one that never ends.
     pub timeout: Duration,
 }
 
@@ -168,7 +174,7 @@ pub struct Output {
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Two lanes touched the same memory, one of them to write it, in no order.
+    /// Two lanes touched the same memory without an order, and at least one of them wrote.
     Race,
     /// An access outside the kernel's memory.
     Memory,
@@ -178,7 +184,7 @@ pub enum Kind {
     Divergence,
     /// The worker ended for another reason.
     Crash,
-    /// No end within [`Launch::timeout`].
+    /// The kernel did not end within [`Launch::timeout`].
     Timeout,
 }
 
@@ -187,7 +193,8 @@ pub enum Kind {
 pub struct Failure {
     /// Its kind.
     pub kind: Kind,
-    /// The words of whoever noticed; lines of the kernel's text are lines of `kernel.metal`.
+    /// The report of the sanitizer or the engine. Lines of the kernel's text are lines of
+    /// `kernel.metal`.
     pub report: String,
 }
 
@@ -200,7 +207,7 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Kernel {
-    /// Compiles a text with one entry point, or finds it compiled by an earlier run.
+    /// Compiles a text with one entry point, or finds the library that an earlier run compiled.
     ///
     /// # Errors
     ///
@@ -208,15 +215,14 @@ impl Kernel {
     ///
     /// # Panics
     ///
-    /// Where nothing is [`available`], or files cannot be written.
+    /// When nothing is [`available`], or files cannot be written.
     pub fn compile(text: &str, mode: Mode) -> Result<Kernel, String> {
         one(Kernel::compile_all(&[text], mode, Source::Own))
     }
 
-    /// Like [`compile`](Self::compile), for a text that another compiler wrote, as naga does.
-    /// Warnings refuse nothing. Indices beyond an array's declared length are not found, because an
-    /// array of unknown length is declared with one element. Accesses beyond the buffer are still
-    /// found.
+    /// Like [`compile`](Self::compile), for a text that another compiler wrote, such as naga.
+    /// Warnings refuse nothing. An array of unknown length is declared with one element, so indices
+    /// beyond an array's declared length are not found. Accesses beyond the buffer are still found.
     ///
     /// # Errors
     ///
@@ -229,9 +235,9 @@ impl Kernel {
         one(Kernel::compile_all(&[text], mode, Source::Foreign))
     }
 
-    /// Like [`compile`](Self::compile), for texts that are changed on purpose: in a fraction of its
-    /// time, and to slower code. Warnings refuse nothing. Reports name no lines, and so take a
-    /// hundredth of the time.
+    /// Like [`compile`](Self::compile), for texts that are changed on purpose. It takes a fraction
+    /// of the time, and makes slower code. Warnings refuse nothing. Reports name no lines, and so
+    /// take a hundredth of the time.
     ///
     /// # Errors
     ///
@@ -244,8 +250,8 @@ impl Kernel {
         one(Kernel::compile_all(&[text], mode, Source::Changed))
     }
 
-    /// Compiles texts, each a different one. One call takes as little as half the time of a call
-    /// for each text: a process of clang takes as long to start as to compile one text.
+    /// Compiles texts, each a different one. One call takes as little as half the time of single
+    /// calls, because a process of clang takes as long to start as to compile one text.
     ///
     /// # Panics
     ///
@@ -266,13 +272,13 @@ impl Kernel {
             .collect()
     }
 
-    /// The entry point's.
+    /// The entry point's signature.
     pub fn signature(&self) -> &Signature {
         &self.inner.signature
     }
 
-    /// Bytes of what the argument in `slot` points or refers to: an element of an array, or all of
-    /// a struct. 0 for a slot without an argument.
+    /// Bytes of the type that the argument in `slot` points or refers to: an element of an array,
+    /// or all of a struct. 0 for a slot without an argument.
     pub fn argument_bytes(&self, slot: u32) -> u32 {
         let inner = &*self.inner;
         let bytes = inner.bytes.get_or_init(|| {
@@ -290,7 +296,7 @@ impl Kernel {
     ///
     /// # Panics
     ///
-    /// When the launch does not give one buffer for each argument, or its sizes are none.
+    /// When the launch does not have one buffer for each argument, or its sizes are invalid.
     pub fn run(&self, launch: &Launch) -> Result<Output, Failure> {
         let mut given: Vec<u32> = launch.buffers.iter().map(|it| it.0).collect();
         given.sort_unstable();

@@ -38,7 +38,7 @@ pub struct Argument {
     pub name: String,
 }
 
-/// A parameter, as the call needs it.
+/// A parameter, with what the call needs of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parameter {
     Buffer {
@@ -49,14 +49,14 @@ pub(crate) enum Parameter {
         value: &'static str,
         ty: String,
     },
-    /// `threadgroup T &name`, the index-th of these, for which the host sets memory aside.
+    /// `threadgroup T &name`, the index-th of these parameters. The host sets memory aside for it.
     Threadgroup {
         index: usize,
         ty: String,
     },
 }
 
-/// Attributes, and their values of one, two and three components in terms of the engine's numbers.
+/// Attributes, and their values of one, two and three components, from the engine's numbers.
 const BUILTINS: &[(&str, [&str; 3])] = &[
     (
         "threadgroup_position_in_grid",
@@ -87,7 +87,7 @@ const BUILTINS: &[(&str, [&str; 3])] = &[
 const NO_TYPE: [&str; 9] =
     ["device", "constant", "const", "*", "&", "__restrict", "restrict", "metal", ":"];
 
-/// Words, numbers, and single characters of all else.
+/// Splits a text into words, numbers, and single characters.
 pub(crate) fn tokens(text: &str) -> Vec<&str> {
     let word = |it: char| it.is_alphanumeric() || it == '_';
     let mut found = Vec::new();
@@ -104,7 +104,7 @@ pub(crate) fn tokens(text: &str) -> Vec<&str> {
     found
 }
 
-/// The one entry point of `text`, from which comments, directives and macros are gone.
+/// Reads the one entry point of `text`, which has no comments, directives or macros any more.
 pub(crate) fn parse(text: &str) -> Result<Signature, String> {
     let all = tokens(text);
     let mut entries = all.iter().enumerate().filter(|it| *it.1 == "kernel").map(|it| it.0);

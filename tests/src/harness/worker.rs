@@ -1,5 +1,5 @@
-//! Workers: processes that run kernels, one for each mode, with lines in reports or without, and
-//! thread at a time, kept between launches. What goes wrong in a kernel ends its worker.
+//! Workers: processes that run kernels. Each thread keeps one for each mode, with lines in reports
+//! and without, from launch to launch. A failure of a kernel ends its worker.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ struct Worker {
     input: Option<ChildStdin>,
     /// Pieces of its standard output, until it ends.
     output: Receiver<Vec<u8>>,
-    /// Bytes of the last piece that were not asked for yet.
+    /// Bytes of the last piece that are not read yet.
     rest: Vec<u8>,
     errors: Option<JoinHandle<String>>,
 }
@@ -66,7 +66,7 @@ impl Worker {
         });
         let errors = std::thread::spawn(move || {
             let mut text = Vec::new();
-            // Text that was read before an error is the report.
+            // If reading fails, the text before the error is the report.
             let _ = errors.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -79,7 +79,7 @@ impl Worker {
         }
     }
 
-    /// The next `count` bytes of its answer.
+    /// The next `count` bytes of the worker's answer.
     fn take(&mut self, count: usize, deadline: Instant) -> Result<Vec<u8>, RecvTimeoutError> {
         while self.rest.len() < count {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -102,7 +102,7 @@ impl Worker {
         if sent { Ok(()) } else { Err(RecvTimeoutError::Disconnected) }
     }
 
-    /// The failure that its end tells of.
+    /// The failure for which the worker ended.
     fn end(mut self, why: RecvTimeoutError, timeout: Duration) -> Failure {
         let late = why == RecvTimeoutError::Timeout;
         if late {
@@ -116,7 +116,7 @@ impl Worker {
             () if late => Kind::Timeout,
             () if has("tilewise: divergence") => Kind::Divergence,
             () if has("ThreadSanitizer: data race") => Kind::Race,
-            // An index beyond an array, which UndefinedBehaviorSanitizer is the first to see.
+            // An index beyond an array: UndefinedBehaviorSanitizer sees it first.
             () if has("out of bounds for type") => Kind::Memory,
             () if has("runtime error:") => Kind::Undefined,
             () if has("ERROR: AddressSanitizer") => Kind::Memory,
@@ -133,13 +133,13 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // With its input closed, it ends by itself.
+        // The worker ends by itself when its input is closed.
         drop(self.input.take());
         let _ = self.child.wait();
     }
 }
 
-/// The program that names lines in reports; without it, they have none.
+/// The program that names lines in reports; without it, reports have no lines.
 fn symbolizer() -> &'static str {
     static FOUND: OnceLock<String> = OnceLock::new();
     FOUND.get_or_init(|| {

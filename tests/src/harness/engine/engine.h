@@ -1,5 +1,6 @@
-// One threadgroup at a time: its lanes, where they meet, and what they exchange. This code is never
-// instrumented, and its memory is no kernel's: sanitizers see of it what race.h tells them.
+// One threadgroup at a time: its lanes, the places where they meet, and the values that they
+// exchange. This code is never instrumented, and its memory is not the kernel's. Sanitizers know
+// only what race.h tells them.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ enum Operation : uint32_t {
     SUM = 11
 };
 
-// xorshift64*: the seed's only use is variety.
+// xorshift64*. The seed only gives variety.
 struct Random {
     uint64_t state;
 
@@ -37,15 +38,15 @@ struct Random {
     uint32_t below(uint32_t bound) { return static_cast<uint32_t>((next() >> 32) * bound >> 32); }
 };
 
-// Lanes that meet, and where: the line in the high half, the column in the low.
+// Lanes that meet, and their place: the line in the high half, the column in the low.
 struct Meeting {
     uint64_t place = 0;
     uint32_t operation = 0;
     uint32_t arrived = 0;
     uint32_t ended = 0;
-    // Flips when a meeting is complete: what two meetings in a row exchange lies apart.
+    // Flips when a meeting is complete: two meetings in a row use separate memory.
     uint32_t parity = 0;
-    // An address for race.h to order lanes by.
+    // Addresses by which race.h orders lanes.
     char order[2];
     std::atomic<uint32_t> generation{0};
 };
@@ -54,7 +55,7 @@ struct Simdgroup {
     uint32_t index = 0;
     Meeting meeting;
     alignas(16) uint64_t shown[2][WIDTH][2];
-    // Matrices, or, in `a`, the lanes' values and, in `product`, their sum.
+    // Matrices. For a sum, `a` has the lanes' values, and `product` the sum.
     alignas(64) float a[2][64], b[2][64], product[2][64];
 };
 
@@ -67,10 +68,10 @@ struct Lane {
     bool ended = false;
     // The thread that ThreadSanitizer takes this lane for.
     void *racer = nullptr;
-    // Which of the kept stacks this lane has: one racer, one stack, as they would be seen to race
-    // for it.
+    // The stack of this lane, of those that are kept. Each racer keeps one stack: two racers on one
+    // stack would seem to race for it.
     uint32_t stack = 0;
-    // While it is not running.
+    // The stack pointer while the lane does not run.
     void *stack_pointer = nullptr;
 };
 
@@ -94,12 +95,12 @@ struct Launch {
 
 enum class Step { WAIT, SIMDGROUP, GROUP };
 
-// How lanes wait for each other. One exists at a time.
+// The way in which lanes wait for each other. One engine exists at a time.
 struct Engine {
     virtual ~Engine() = default;
     // Runs `group`'s lanes to their end.
     virtual void run() = 0;
-    // A lane arrives, and comes back when all have.
+    // Tells that a lane arrives; returns when all have arrived.
     virtual void meet(Lane &lane, uint64_t place, uint32_t operation) = 0;
 };
 Engine *make_fibers();
@@ -116,25 +117,25 @@ struct Group {
     std::vector<Array> arrays;
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
-    // The flag that a barrier must have to order anything: threadgroup memory if there is any, else
-    // device memory.
+    // The flag that a barrier must have to order anything: the one of threadgroup memory if there
+    // are arrays in it, else the one of device memory.
     uint32_t needed_flag() const { return arrays.empty() ? 1 : 2; }
 };
 extern Group group;
 extern Engine *engine;
 extern thread_local Lane *self;
 
-// Notes an arrival; whoever completes the meeting does its arithmetic. With threads, to be called
-// with `group.busy` held.
+// Notes an arrival. The lane that completes the meeting does its arithmetic. With threads, the
+// caller holds `group.busy`.
 Step arrive(Lane &lane, uint64_t place, uint32_t operation);
-// The kernel's code for one lane, from start to end.
+// Runs the kernel's code for one lane, from start to end.
 void run_lane(Lane &lane);
 void end_lane(Lane &lane);
-// The numbers below 32 in some order.
+// Writes the numbers below 32 in some order.
 void shuffle(Random &random, uint32_t (&order)[WIDTH]);
-// Runs all threadgroups; gives the bytes of threadgroup memory that one had.
+// Runs all threadgroups; returns the bytes of threadgroup memory that one of them had.
 uint32_t run(const Launch &launch);
-// Mutants asked about so far, one byte each.
+// For each mutant, whether it was asked about.
 extern std::atomic<uint8_t> reached[65536];
 
 struct Lock {

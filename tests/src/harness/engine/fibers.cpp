@@ -1,5 +1,5 @@
-// All lanes on one thread, switched where they meet. Who goes on, in which order, follows from the
-// seed.
+// Runs all lanes on one thread, and switches between them where they meet. The seed decides which
+// lane goes on.
 #include "engine.h"
 #include "race.h"
 #include "stack.h"
@@ -13,7 +13,7 @@ namespace {
 struct Fibers : Engine {
     Lane host;
     uint32_t ended = 0;
-    // Lanes that can go on: a ring.
+    // A ring of lanes that can go on.
     std::vector<Lane *> ready;
     uint32_t first = 0, count = 0;
 
@@ -38,7 +38,7 @@ struct Fibers : Engine {
         tilewise_switch(&from.stack_pointer, to.stack_pointer);
     }
 
-    // The lanes of a simdgroup, in some order, before or behind the others.
+    // Makes the lanes of a simdgroup ready in some order, before or behind the others.
     void wake(Simdgroup &simdgroup, bool ahead) {
         uint32_t order[WIDTH];
         shuffle(group.random, order);
@@ -72,12 +72,11 @@ struct Fibers : Engine {
         case Step::GROUP:
             wake_all();
         }
-        // Whoever waits for somebody finds somebody ready: `arrive` and `end_lane` refuse
-        // everything else.
+        // There is always a lane that is ready: `arrive` and `end_lane` refuse everything else.
         go_on(lane, take());
     }
 
-    // Where a fiber begins.
+    // The start of every fiber.
     static void begin() {
         auto *fibers = static_cast<Fibers *>(engine);
         Lane &lane = *self;

@@ -1,5 +1,5 @@
 // The worker: takes launches from its standard input, and answers on its standard output, in the
-// machine's own numbers. Whatever goes wrong in a kernel ends it, with a report on standard error.
+// machine's own byte order. A failure of a kernel ends the worker, with a report on standard error.
 #include "engine.h"
 
 #include <cstdio>
@@ -13,7 +13,7 @@ using namespace tilewise;
 
 namespace {
 
-// False at the end of the input.
+// Reads bytes; false at the end of the input.
 bool take(void *target, size_t bytes) {
     auto *next = static_cast<char *>(target);
     while (bytes) {
@@ -76,7 +76,7 @@ void serve() {
     std::string path(take<uint32_t>(), ' ');
     take(&path[0], path.size());
     void *library = open(path);
-    // 0: how large are the elements of the arguments? 1: a launch.
+    // The number of the request: 0 asks for the sizes of the arguments' elements, 1 is a launch.
     if (take<uint32_t>() == 0) {
         auto bytes = reinterpret_cast<uint32_t (*)(uint32_t)>(dlsym(library, "tilewise_bytes"));
         for (uint32_t slot = 0; slot < 32; slot++) {
@@ -95,7 +95,7 @@ void serve() {
     for (Buffer &buffer : buffers) {
         buffer.slot = take<uint32_t>();
         buffer.bytes = take<uint64_t>();
-        // Exactly as large, for what watches its ends.
+        // The memory is exactly as large as the buffer: sanitizers watch its ends.
         buffer.memory = malloc(buffer.bytes);
         take(buffer.memory, buffer.bytes);
         launch.slots[buffer.slot] = reinterpret_cast<uint64_t>(buffer.memory);

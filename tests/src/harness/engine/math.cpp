@@ -1,4 +1,4 @@
-// Functions that kernels take from the C library, whose names they must not see.
+// Functions of the C library that kernels use; kernels must not see their names.
 #include <math.h>
 
 extern "C" {

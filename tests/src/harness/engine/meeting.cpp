@@ -1,4 +1,4 @@
-// Arrivals, and what kernels call.
+// Arrivals of lanes, and the functions that kernels call.
 #include "engine.h"
 #include "race.h"
 
@@ -41,13 +41,13 @@ static std::string name(const Lane &lane) {
         + std::to_string(lane.index / WIDTH);
 }
 
-// Where a lane ended is not known, but where it last was.
+// The last place of a lane: the place where it ended is not known.
 static std::string last(const Lane &lane) {
     return lane.last_place ? "after " + at(lane.last_place, lane.last_operation)
         : std::string("without any meeting");
 }
 
-// The 8×8 product, once all have shown their elements.
+// Multiplies 8×8 matrices, after all lanes have shown their elements.
 static void multiply(Simdgroup &simdgroup, uint32_t parity) {
     const float *a = simdgroup.a[parity], *b = simdgroup.b[parity];
     for (int i = 0; i < 8; i++) {

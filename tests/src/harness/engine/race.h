@@ -1,4 +1,4 @@
-// Tells ThreadSanitizer which lane runs, and the order that MSL promises. Does nothing in the other
+// Tells ThreadSanitizer which lane runs, and which order MSL promises. Does nothing in the other
 // flavours.
 #pragma once
 
@@ -22,11 +22,12 @@ namespace tilewise::race {
 constexpr bool WATCHED = true;
 inline void *current() { return __tsan_get_current_fiber(); }
 inline void *create() { return __tsan_create_fiber(0); }
-// 1: the switch itself orders nothing.
+// The flag 1 says that the switch itself orders nothing.
 inline void switch_to(void *racer) { __tsan_switch_to_fiber(racer, 1); }
 inline void acquire(void *address) { __tsan_acquire(address); }
 inline void release(void *address) { __tsan_release(address); }
-// While an object lives, memory allocated and freed is new memory that nobody has touched.
+// While an object lives, memory that is allocated or freed counts as memory that nobody has
+// touched.
 struct Unseen {
     Unseen() {
         AnnotateIgnoreReadsBegin(__FILE__, __LINE__);

@@ -1,4 +1,4 @@
-// Threadgroups, one after the other.
+// Runs threadgroups, one after the other.
 #include "engine.h"
 #include "race.h"
 
@@ -11,8 +11,9 @@ namespace tilewise {
 // Addresses for the order between the host and lanes.
 static char begins, ends;
 
-// ThreadSanitizer's threads: every lane of every threadgroup another, as far as they go. Beyond,
-// lanes with the same index of threadgroups that are far apart are taken for one thread.
+// The most threads of ThreadSanitizer. Every lane of every threadgroup has its own until there are
+// this many. After that, lanes of threadgroups that are far apart share a thread if they have the
+// same index.
 constexpr size_t RACERS = 1024;
 
 static void *racer(uint32_t id) {

@@ -88,10 +88,10 @@ static char *stack(uint32_t index) {
 }
 
 void *fresh_stack(uint32_t index, void (*begin)()) {
-    // Apart in the cache, where stacks at one distance would share lines.
+    // The tops are spread in the cache: stacks at equal distances would share lines.
     char *top = stack(index) + STACK - index % 64 * 832;
 #if defined(__x86_64__)
-    // Six registers, then the address to return to, then one that nobody returns to.
+    // Six registers, the address to return to, and an address that nobody returns to.
     void **frame = reinterpret_cast<void **>(top) - 8;
     frame[6] = reinterpret_cast<void *>(begin);
 #else

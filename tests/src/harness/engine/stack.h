@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-// Saves what a call must keep on the stack, and goes on with another stack.
+// Saves on the stack what a call must keep, and goes on with another stack.
 extern "C" void tilewise_switch(void **save, void *load) __asm__("tilewise_switch");
 
 namespace tilewise {

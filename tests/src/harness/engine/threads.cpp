@@ -1,4 +1,4 @@
-// Every lane a thread of the system.
+// Runs every lane as a thread of the system.
 #include "engine.h"
 #include "race.h"
 #include "stack.h"
@@ -10,12 +10,12 @@ namespace tilewise {
 
 namespace {
 
-// Where the thread that runs a lane goes on when that has ended.
+// The stack pointer with which the thread goes on after its lane has ended.
 thread_local void *caller;
 
 struct Threads : Engine {
     std::vector<std::thread> threads;
-    // Counts threadgroups begun.
+    // The number of threadgroups begun.
     std::atomic<uint32_t> begun{0};
     std::atomic<uint32_t> running{0};
     bool over = false;

@@ -3,7 +3,7 @@
 // MSL's address spaces: a method may be qualified by one, and memory is plain memory to sanitizers.
 #pragma once
 
-// With only the signature asked for, the words stay as they are written.
+// If only the signature is asked for, the words stay as they are.
 #ifndef TILEWISE_SIGNATURE
 
 // Words of OpenCL that MSL leaves to programs.
@@ -43,7 +43,7 @@ typedef __PTRDIFF_TYPE__ ptrdiff_t;
         tilewise_shared(TILEWISE_PLACE, sizeof(type) * (count)))
 // True in the launch that asks for this mutant.
 #define MUTANT(id) (tilewise_mutants(id, id))
-// True in the launch that asks for one of these.
+// True in the launch that asks for a mutant in this range.
 #define MUTANTS(first, last) (tilewise_mutants(first, last))
 
 #else

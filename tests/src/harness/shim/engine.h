@@ -1,12 +1,12 @@
-// The part of the engine that the shim uses. The engine, which runs a kernel, is not instrumented:
-// nothing it does is an access to a sanitizer.
+// The part of the engine that the shim uses. The engine runs a kernel, and is not instrumented:
+// sanitizers see none of its accesses.
 #pragma once
 
-// Where in the text a call stands: line and column. As a default argument it is the caller's.
+// The place of a call in the text: line and column. As a default argument it is the caller's place.
 #define TILEWISE_PLACE \
     (static_cast<ulong>(__builtin_LINE()) << 32 | static_cast<ulong>(__builtin_COLUMN()))
 
-// Memory at an address, in no address space yet.
+// An address of memory, in no address space yet.
 typedef ulong tilewise_address;
 struct tilewise_pair {
     float x, y;
@@ -17,11 +17,11 @@ extern "C" {
 void tilewise_barrier(ulong place, uint scope, uint flags);
 // A meeting of the simdgroup; `operation` as in engine/engine.h.
 void tilewise_meet(ulong place, uint operation);
-// A meeting in which each lane shows 16 bytes, and which gives the address of all 32 × 16. They
-// stay until the next meeting but one.
+// A meeting in which each lane shows 16 bytes. Returns the address of all 32 × 16 bytes, which stay
+// until the next meeting but one.
 tilewise_address tilewise_exchange(ulong place, uint operation, ulong low, ulong high);
-// The product of 8×8 matrices whose elements `tilewise_element(0)` and `(1)` this lane holds; gives
-// those of the result.
+// The product of 8×8 matrices. This lane holds their elements `tilewise_element(0)` and `(1)`, and
+// gets those of the result.
 tilewise_pair tilewise_multiply(ulong place, uint operation, float a0, float a1, float b0,
     float b1);
 // The sum of all lanes' values.

@@ -1,4 +1,4 @@
-// Matrices of <metal_matrix>: columns, as in MSL. What naga makes of WGSL needs no more of them.
+// Matrices of <metal_matrix>: columns, as in MSL. The MSL that naga writes needs no more of them.
 #pragma once
 
 namespace metal {

@@ -1,5 +1,5 @@
-// half and bfloat: 16-bit types whose every operation rounds to nearest even. They become float by
-// themselves, and come from float only by name.
+// half and bfloat: 16-bit types whose every operation rounds to nearest even. They convert to float
+// implicitly, and from float only by name.
 #pragma once
 
 #include "traits.h"
@@ -15,7 +15,7 @@ constexpr float half_to_float(ushort bits) {
     if (shifted >= 0x0f800000u) { // infinite, NaN
         return __builtin_bit_cast(float, sign | (shifted + 0x70000000u));
     }
-    // The exponent's bias, and subnormals, by one exact product.
+    // One exact product corrects the exponent's bias, also for subnormals.
     return __builtin_bit_cast(float,
         sign | __builtin_bit_cast(uint, __builtin_bit_cast(float, shifted) * 0x1p112f));
 }
@@ -77,7 +77,7 @@ TILEWISE_SMALL(half, float_to_half, half_to_float)
 TILEWISE_SMALL(bfloat, float_to_bfloat, bfloat_to_float)
 #undef TILEWISE_SMALL
 
-// Both would become float.
+// Without this, both operands would become float.
 #define TILEWISE_APART(sign)                                                                       \
     void operator sign(half, bfloat) = delete;                                                     \
     void operator sign(bfloat, half) = delete;

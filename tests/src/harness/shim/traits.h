@@ -1,4 +1,4 @@
-// The type traits of <metal_type_traits> that the shim needs, and kernels may use.
+// The type traits of <metal_type_traits> that the shim and kernels use.
 #pragma once
 
 namespace metal {

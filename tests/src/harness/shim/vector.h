@@ -74,7 +74,7 @@ template <class T, int First, int Count, int Size> struct swizzle {
     friend vec operator sign(T a, vec b) { return vec(a) sign b; }                                 \
     vec &operator sign##=(vec b) { return *this = *this sign b; }                                  \
     vec &operator sign##=(T b) { return *this = *this sign vec(b); }
-// For integers alone: templates, so that they exist only where they are used.
+// For integers only. These are templates, so they exist only if they are used.
 #define TILEWISE_BITS(sign)                                                                        \
     template <class I = T, class = enable_if_t<is_integer<I>::value>>                              \
     friend vec operator sign(vec a, vec<I, Size> b) {                                              \

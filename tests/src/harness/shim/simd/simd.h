@@ -1,2 +1,2 @@
-// naga includes it in every text, and uses nothing of it.
+// naga includes this in every text, and uses nothing of it.
 #pragma once
