@@ -1,10 +1,10 @@
-//! A case's MSL on CPUs instead of a Mac's GPU: the same plan, the same assembled text, unchanged,
-//! compiled by clang and run by threads that meet at barriers and in simdgroup operations
-//! ([`harness`]). Of kernels in WGSL it is the text that naga makes of them for Metal.
+//! Runs a case's MSL on CPUs and not on a Mac's GPU. The plan and the assembled text are unchanged.
+//! clang compiles the text, and lanes run it that meet at barriers and in simdgroup operations
+//! ([`harness`]). For a kernel in WGSL it is the text that naga writes for Metal.
 //!
-//! Buffers end with the last byte of their operand's logical range, so that AddressSanitizer sees
-//! what reaches beyond; before, behind and between an operand's rows lies NaN, and what must not be
-//! written is compared afterwards. Threadgroup memory begins as NaN.
+//! Buffers end with the last byte of their operand's logical range: AddressSanitizer sees accesses
+//! beyond it. Before, behind and between an operand's rows lies NaN. What must not be written is
+//! compared afterwards. Threadgroup memory begins as NaN.
 
 use crate::Outcome;
 use crate::harness::{self, Argument, Kernel, Kind, Lanes, Launch, Mode, Source, Space};
@@ -57,8 +57,8 @@ impl From<sanitized::Failure> for Failure {
     }
 }
 
-/// Tests plan MSL kernels for this device: an M4 Max, by Apple's documents. Its matrices have every
-/// type.
+/// The device for which tests plan MSL kernels: an M4 Max, by Apple's documents. Its matrices have
+/// every type.
 pub fn device() -> Caps {
     recorded("apple-m4-max")
 }
@@ -76,22 +76,22 @@ fn recorded(wanted: &str) -> Caps {
     caps()
 }
 
-/// How to run.
+/// Settings of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The watcher.
+    /// The sanitizer that watches.
     pub mode: Mode,
     /// How lanes run.
     pub lanes: Lanes,
-    /// The seed of every order that is free.
+    /// The seed that decides every free order.
     pub seed: u64,
-    /// The change that is wanted of those that the text asks about; 0 for none.
+    /// The change to make, of those that the text asks about; 0 for none.
     pub mutant: u32,
     /// How long a pass may take.
     pub timeout: Duration,
 }
 
-/// Nothing looks on, and a threadgroup is one thread of the machine's: fast.
+/// No sanitizer watches, and all lanes are fibers on one thread: fast.
 pub const PLAIN: Options = Options {
     mode: Mode::Plain,
     lanes: Lanes::Fibers,
@@ -104,7 +104,8 @@ pub const PLAIN: Options = Options {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Text(Language, String);
 
-/// Kernels by their text, compiled once: of the library's files, or with one of them replaced.
+/// Kernels by their text, each compiled once. Texts have the library's files, or one file is
+/// replaced.
 #[derive(Default)]
 pub struct Kernels {
     replaced: Option<(&'static str, &'static str)>,
@@ -113,7 +114,7 @@ pub struct Kernels {
 
 static LIBRARY: LazyLock<Kernels> = LazyLock::new(Kernels::default);
 
-/// Texts that a process of clang compiles. More save little of what its start takes.
+/// The most texts for one process of clang. With more, little of the start's time would be saved.
 pub(crate) const TOGETHER: usize = 16;
 
 /// How many of `count` texts to compile together, so that no thread is idle for long.
@@ -122,12 +123,12 @@ pub(crate) fn together(count: usize) -> usize {
 }
 
 impl Kernels {
-    /// The library's, which all tests of a process share.
+    /// The library's kernels, which all tests of a process share.
     pub fn of_library() -> &'static Self {
         &LIBRARY
     }
 
-    /// With another text for the file `path`.
+    /// Kernels with another text for the file `path`.
     pub fn with(path: &'static str, text: &'static str) -> Self {
         Kernels { replaced: Some((path, text)), compiled: Mutex::default() }
     }
@@ -143,8 +144,8 @@ impl Kernels {
         text.map(|text| Text(pass.language, text)).map_err(Failure::Invalid)
     }
 
-    /// Compiles the texts of passes, which takes half as long as one after the other. What does not
-    /// compile is told when it runs.
+    /// Compiles the texts of passes together, which takes half the time. A text that does not
+    /// compile is reported when it runs.
     pub fn prepare<'a>(&self, passes: impl IntoIterator<Item = &'a Pass>, mode: Mode) {
         let texts: Vec<Text> = passes.into_iter().filter_map(|pass| self.text(pass).ok()).collect();
         self.compile(&texts, mode);
@@ -175,7 +176,7 @@ impl Kernels {
         }
     }
 
-    /// A text's, compiled alone if it was not before.
+    /// The kernel of a text, compiled alone if it was not compiled before.
     fn get(&self, text: &Text, mode: Mode) -> Result<Kernel, Failure> {
         let key = (mode, text.clone());
         let known =
@@ -188,16 +189,16 @@ impl Kernels {
     }
 }
 
-/// Complaints about a text of our own in MSL.
+/// Complaints of `lint` about a text of our own in MSL.
 fn lacking(text: &Text) -> Vec<String> {
     if text.0 == Language::Msl { harness::lint(&text.1) } else { Vec::new() }
 }
 
-/// Runs the passes of a job in order, each with what those before it left.
+/// Runs the passes of a job in order, each on the memory that earlier passes left.
 ///
 /// # Errors
-/// The first of: no valid text, one that is not as planned, a finding, an output that is not the
-/// oracle's.
+/// The first of these: the text is not valid, or not as planned; a finding; an output that is not
+/// the oracle's.
 pub fn run(job: &Job, kernels: &Kernels, options: Options) -> Result<Outcome, Failure> {
     let texts = texts(&job.plan.passes, kernels)?;
     run_texts(job, &texts, kernels, options)
@@ -222,10 +223,11 @@ fn run_texts(
     Ok(job.judge(written.c)?)
 }
 
-/// Runs one pass on what those before it left. Gives the changes that its text asked about.
+/// Runs one pass on the memory that earlier passes left. Returns the changes that its text asked
+/// about.
 ///
 /// # Errors
-/// A finding, or another size of threadgroup memory than is planned.
+/// A finding, or a size of threadgroup memory that is not the planned one.
 pub(crate) fn step(
     job: &Job,
     pass: &Pass,
@@ -244,8 +246,8 @@ pub(crate) fn step(
 /// The contents of bindings after a pass.
 type Outputs<'a> = Vec<(&'a Binding, Vec<u8>)>;
 
-/// Runs one pass on the memory of its bindings. Gives the changes that its text asked about, and
-/// what it has written.
+/// Runs one pass on the memory of its bindings. Returns the changes that its text asked about, and
+/// the contents of the bindings.
 fn launch<'a>(
     pass: &'a Pass,
     kernel: &Kernel,
@@ -253,7 +255,7 @@ fn launch<'a>(
     options: Options,
 ) -> Result<(Vec<u32>, Outputs<'a>), Failure> {
     let lengths: Vec<_> = memory.iter().map(Vec::len).collect();
-    // WGSL takes 16-bit types by the word, and its bindings are whole words.
+    // WGSL takes 16-bit types by words, so its bindings are whole words.
     let word = if pass.language == Language::Wgsl { 4 } else { 1 };
     let whole = |mut bytes: Vec<u8>| {
         bytes.resize(bytes.len().next_multiple_of(word), 0xff);
@@ -280,7 +282,8 @@ fn launch<'a>(
     let output =
         kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
     let planned = pass.workgroup_bytes;
-    // A finishing pass by words calls `owner` alone, and naga leaves out what `schedule` declares.
+    // A finishing pass by words calls `owner` only, and naga leaves out the memory that `schedule`
+    // declares.
     let unused = pass.label == "finish" && output.threadgroup_bytes == 0;
     if output.threadgroup_bytes != planned && !unused {
         let used = output.threadgroup_bytes;
@@ -303,7 +306,8 @@ fn launch<'a>(
 /// Runs a conversion through naga's MSL.
 ///
 /// # Errors
-/// The first of: no valid text, one that is not as planned, a finding, an output of other bits.
+/// The first of these: the text is not valid, or not as planned; a finding; an output of other
+/// bits.
 pub fn convert(
     conversion: &Conversion,
     kernels: &Kernels,
@@ -320,9 +324,9 @@ pub fn convert(
     Ok(conversion.judge(&written)?)
 }
 
-/// The limit of threads is that of the launch; in a text of ours, never a single simdgroup. The
-/// signature is the plan's: the parameters in slot 0, then the bindings in their order, each as
-/// wide and as writable as the plan says. naga adds the sizes of the bindings.
+/// Checks a kernel against the plan. Its limit of threads permits the launch, and in a text of ours
+/// it is never a single simdgroup. Its arguments are the parameters in slot 0 and then the bindings
+/// in order, each as wide and as writable as planned. naga adds the sizes of the bindings.
 ///
 /// # Errors
 /// `Refused`.
@@ -388,9 +392,9 @@ pub struct Tally {
     pub texts: usize,
     /// Largest error as a fraction of its bound.
     pub worst: f64,
-    /// The failures; the first of each format of B comes first.
+    /// The failures. The first failure of each format of B comes first.
     pub failures: Vec<String>,
-    /// Seconds that it took.
+    /// Seconds that the run took.
     pub seconds: f64,
 }
 
@@ -442,7 +446,7 @@ pub fn run_all(caps: &Caps, cases: &[Case], options: Options, rounded: bool) -> 
     Tally { ran: cases.len(), texts, worst, failures, seconds: start.elapsed().as_secs_f64() }
 }
 
-/// Runs cases with nothing looking on; a third of them by turns, where they are many. Without clang
+/// Runs cases without a sanitizer. If they are many, a third of them run by turns. Without clang,
 /// it prints that it skips them.
 ///
 /// # Panics

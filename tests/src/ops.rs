@@ -1,4 +1,4 @@
-//! Cases of ready operations: their answers in f64, and how they are run.
+//! Cases of ready operations: their answers in f64, and ways to run them.
 
 mod cases;
 #[cfg(not(target_family = "wasm"))]
@@ -15,7 +15,7 @@ use tilewise::ops::{Op, Operation, Pair, PairOperation};
 use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
 use tilewise_core::convert;
 
-/// The text of a file of which path and own text are given.
+/// Gives the text of a file, from its path and its own text.
 pub type Text<'a> = &'a dyn Fn((&'static str, &'static str)) -> String;
 
 /// An operation of any kind.
@@ -36,8 +36,8 @@ impl<K: Operation> AnyOp for Op<K> {
     }
 }
 
-/// One output of an operation with two: its place, and type and shape of the other one, which has
-/// the same shape if none is given.
+/// One output of an operation with two: its place, and type and shape of the other output. If no
+/// shape is given, both have the same.
 pub struct Half<K>(pub Pair<K>, pub usize, pub (DType, Option<Vec<usize>>));
 
 impl<K: PairOperation> Half<K> {
@@ -63,13 +63,13 @@ impl<K: PairOperation> AnyOp for Half<K> {
 /// How a tensor lies in its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lies {
-    /// Row-major, alone.
+    /// Row-major, and alone in its buffer.
     Packed,
-    /// With its last two axes exchanged; a vector is a column of two.
+    /// With its last two axes exchanged; a vector is one column of two.
     Transposed,
     /// Within a larger tensor.
     Within,
-    /// Both.
+    /// Transposed, and within a larger tensor.
     TransposedWithin,
 }
 
@@ -100,7 +100,7 @@ impl Lies {
         }
     }
 
-    /// The elements of a view of this shape, in its order, by their places in the base.
+    /// For each element of a view of this shape, in its order, its place in the base.
     fn places(self, shape: &[usize]) -> Vec<usize> {
         let base = self.base(shape);
         let count = base.iter().product::<usize>() as u32;
@@ -134,7 +134,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// With these elements, rounded to the type.
+    /// A tensor with these elements, rounded to the type.
     pub fn new(dtype: DType, lies: Lies, shape: &[usize], values: Vec<f64>) -> Self {
         assert_eq!(values.len(), shape.iter().product::<usize>());
         let values = values.into_iter().map(|value| rounded(dtype, value)).collect();
@@ -143,7 +143,7 @@ impl Given {
 
     fn tensor(&self, context: &Context) -> Tensor {
         let base = self.lies.base(&self.shape);
-        // NaN, wherever nobody should look.
+        // NaN lies wherever nothing should be read.
         let mut elements = vec![f64::NAN; base.iter().product()];
         for (place, &value) in self.lies.places(&self.shape).into_iter().zip(&self.values) {
             elements[place] = value;
@@ -171,8 +171,8 @@ pub fn rounded(dtype: DType, value: f64) -> f64 {
     }
 }
 
-/// A number that an operation ought to give before its rounding to the output's type, and how much
-/// it may err.
+/// The number that an operation ought to give before it is rounded to the output's type, and the
+/// permitted error.
 pub type Wanted = (f64, f64);
 
 /// An operation on these tensors.
@@ -186,7 +186,7 @@ pub struct Case {
     pub inputs: Vec<Given>,
     /// Type, shape and place of the output.
     pub out: (DType, Vec<usize>, Lies),
-    /// The operand that the output is.
+    /// The operand that is also the output.
     pub in_place: Option<usize>,
     /// The operation on these tensors.
     pub op: Make,
@@ -195,8 +195,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// Runs the case on a context and holds the output, and what lies around it, against what is
-    /// wanted.
+    /// Runs the case on a context. Compares the output with the wanted results, and checks that
+    /// nothing around it has changed.
     ///
     /// # Errors
     /// The first number that is wrong, or the error of the operation.
@@ -223,7 +223,7 @@ impl Case {
     /// The kernels of the case on a context, with their calls.
     ///
     /// # Errors
-    /// The operation's.
+    /// The errors of the operation.
     #[cfg(not(target_family = "wasm"))]
     pub fn calls(&self, context: &Context) -> Result<Vec<(Kernel, Call)>> {
         let (inputs, out, _) = self.prepared(context);
@@ -262,8 +262,8 @@ impl Case {
     }
 }
 
-/// Floats beyond an integer's range are converted to these. On OpenGL the driver decides instead
-/// (docs/platforms.md).
+/// The integers that floats beyond an integer's range are converted to. On OpenGL the driver
+/// decides instead (docs/platforms.md).
 const ENDS: [f64; 3] = [-2_147_483_648.0, 2_147_483_520.0, 4_294_967_040.0];
 
 async fn read(tensor: &Tensor) -> std::result::Result<Vec<f64>, String> {
@@ -279,7 +279,7 @@ async fn read(tensor: &Tensor) -> std::result::Result<Vec<f64>, String> {
     numbers.map_err(|error| error.to_string())
 }
 
-/// Whether a stored number is the wanted one within its error, and the rounding to its type.
+/// Whether a stored number is the wanted one, within its error and the rounding to its type.
 pub fn agrees(dtype: DType, got: f64, value: f64, error: f64) -> bool {
     if value.is_nan() || error.is_infinite() {
         return value.is_nan() == got.is_nan() || error.is_infinite();

@@ -1,12 +1,12 @@
-//! Whether a plan's passes bind no more than a device allows, and together compute every element of
-//! C once, over all of K.
+//! Checks that a plan's passes bind no more than a device allows, and that together they compute
+//! every element of C once, over all of K.
 
 use std::collections::HashMap;
 use tilewise_core::kernel::{Params, Role};
 use tilewise_core::plan::{Binding, Pass};
 use tilewise_core::{Caps, Format, Plan, Problem};
 
-/// Holds passes against the limits of a device.
+/// Checks passes against the limits of a device.
 ///
 /// # Errors
 /// What is wrong, in words.
@@ -33,7 +33,7 @@ pub fn fit(passes: &[Pass], caps: &Caps) -> Result<(), String> {
     Ok(())
 }
 
-/// Holds a plan against the limits and against the product that it is for.
+/// Checks a plan against the limits, and against the product that it is for.
 ///
 /// # Errors
 /// What is wrong, in words.
@@ -50,7 +50,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
             plan.packed_bytes, plan.scratch_bytes
         ));
     }
-    // K grows by zeros if an operand is packed.
+    // If an operand is packed, zeros extend K.
     let (mut summed, mut packed_k) = (0, 0);
     let mut written: HashMap<u64, u64> = HashMap::new();
     for pass in &plan.passes {
@@ -62,7 +62,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
         let params = &pass.params;
         let [m, n, entries] = [params.m, params.n, params.entries].map(u64::from);
         let k = u64::from(params.k);
-        // A table of groups lies there as well.
+        // A table of groups lies in the memory for packed operands, too.
         let is_packed =
             |binding: &Binding| binding.from == Role::Packed && binding.role != Role::Packed;
         match pass.label.as_str() {
@@ -78,7 +78,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
             return wrong("not all of K", pass);
         }
         let first = c.start / plan.problem.c.format.planes()[0].bytes + u64::from(params.c_offset);
-        // Each row of a grouped product belongs to one of the groups, and each group must look for
+        // Each row of a grouped product belongs to one of the groups, and every group must look for
         // it.
         let grouped = !plan.problem.grouping.has_entries();
         let (copies, times) = if grouped { (1, entries) } else { (entries, 1) };
@@ -114,7 +114,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     }
 }
 
-/// Where an entry of C begins, from the first.
+/// The distance from the first entry of C to this one.
 fn entry_of(params: &Params, entry: u64) -> u64 {
     if params.nest == [0; 4] {
         return entry * u64::from(params.c_batch);
@@ -127,8 +127,8 @@ fn entry_of(params: &Params, entry: u64) -> u64 {
     at
 }
 
-/// Bytes of a dense operand's storage, in whole words and vectors, or of the memory for packed
-/// ones.
+/// Bytes of a dense operand's storage, in whole words and vectors; or of the memory for packed
+/// operands.
 fn storage(plan: &Plan, role: Role) -> Option<u64> {
     let problem = &plan.problem;
     let operand = match role {

@@ -1,25 +1,24 @@
-//! Where an operand lies in a buffer that is larger than it needs.
+//! The place of an operand in a buffer that is larger than it needs.
 
 use tilewise::{DType, Result, Tensor};
 use tilewise_core::{Format, Grouping, Operand};
 
-/// Elements of guard band behind every operand, and at least before it where nothing else is asked
-/// for.
+/// Elements of guard band behind every operand; and before it, if nothing else is asked for.
 pub const GUARD: usize = 8;
 
 /// How the entries of a batch follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entries {
-    /// One after the other, with so many elements between.
+    /// One after the other, with this many elements between them.
     Apart(usize),
     /// Row by row: row r of every entry before row r + 1 of any.
     Between,
-    /// One entry serves all, by a stride of 0.
+    /// One entry serves all, because the stride is 0.
     Stride0,
-    /// One entry serves all, by a tensor that has no more.
+    /// One entry serves all, because the tensor has no more.
     Single,
-    /// A nested batch \[outer, heads\]: row r of all heads lies before row r + 1 of any, as
-    /// attention has them.
+    /// A nested batch \[outer, heads\]: row r of all heads lies before row r + 1 of any, as in
+    /// attention.
     Heads,
     /// Like `Heads`, with one head for each group.
     SharedHeads,
@@ -34,7 +33,7 @@ pub enum Entries {
 }
 
 /// How many entries a batch has: groups of outer entries, outer entries in each group, groups of
-/// heads in each of those, heads in each group.
+/// heads in each outer entry, and heads in each group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count(pub [usize; 4]);
 
@@ -45,7 +44,7 @@ impl From<usize> for Count {
 }
 
 impl Count {
-    /// All of them.
+    /// The number of all entries.
     pub fn entries(self) -> usize {
         self.0.iter().product()
     }
@@ -66,13 +65,13 @@ impl Count {
         }
     }
 
-    /// How far apart entries lie along each dimension, one after the other.
+    /// The distance of entries along each dimension, if they follow each other.
     fn packed(self, own: usize) -> [usize; 4] {
         let [_, outer, groups, each] = self.0;
         [own * each * groups * outer, own * each * groups, own * each, own]
     }
 
-    /// Where each entry of an operand begins.
+    /// The place at which each entry of an operand begins.
     pub fn firsts(self, operand: &Operand) -> Vec<usize> {
         let dimensions = self.0.into_iter().zip(operand.entry_strides());
         dimensions.fold(vec![operand.offset as usize], |firsts, (size, stride)| {
@@ -132,7 +131,8 @@ impl Place {
         }
     }
 
-    /// Row stride, and the strides of entries, where a matrix has so many lines, each with its gap.
+    /// The row stride and the strides of entries, for a matrix of `lines` lines. `row` is the
+    /// length of a line with its gap.
     fn strides(&self, count: Count, lines: usize, row: usize) -> (usize, [usize; 4]) {
         let [_, outer, groups, each] = count.0;
         let whole = lines * row;
@@ -179,8 +179,8 @@ impl Place {
         .with_entry_strides(count.strides(strides))
     }
 
-    /// A view of `flat`, the whole buffer, as an operand: \[rows, cols\] without a batch, \[outer,
-    /// heads, rows, cols\] with a nested one.
+    /// A view of `flat`, the whole buffer, as an operand. It is \[rows, cols\] without a batch,
+    /// \[entries, rows, cols\] with one, and \[outer, heads, rows, cols\] with a nested one.
     pub fn view(&self, flat: &Tensor, count: Option<Count>, shape: [usize; 2]) -> Result<Tensor> {
         let whole = count.unwrap_or(1.into());
         let operand = self.operand(whole, shape);

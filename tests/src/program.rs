@@ -1,4 +1,4 @@
-//! A program of the workspace, run from outside in a folder of its own.
+//! Runs a program of the workspace from outside, in a folder of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -12,8 +12,8 @@ pub struct Program {
 
 impl Program {
     /// The program at a path, such as `env!("CARGO_BIN_EXE_tilewise")`. Compiled pipelines are kept
-    /// in the folder `kept`, such as `env!("CARGO_TARGET_TMPDIR")`, and not in that of whoever runs
-    /// the tests.
+    /// in the folder `kept`, such as `env!("CARGO_TARGET_TMPDIR")`, and not in the user's own
+    /// folder.
     pub fn new(executable: &'static str, kept: &'static str) -> Self {
         Program { executable, kept, folder: tempfile::tempdir().expect("a temporary folder") }
     }
@@ -23,7 +23,7 @@ impl Program {
         self.folder.path().join(name)
     }
 
-    /// The program with arguments, `line` split at spaces, and an environment that says nothing
+    /// The program with arguments, which are `line` split at spaces. Its environment says nothing
     /// about adapters and logs.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(self.executable);
@@ -35,12 +35,12 @@ impl Program {
         command
     }
 
-    /// Runs it.
+    /// Runs the program.
     pub fn run(&self, line: &str) -> Output {
         self.command(line).output().expect("the program starts")
     }
 
-    /// Runs it and expects success; gives what it prints.
+    /// Runs the program and expects success. Returns what it prints.
     pub fn succeed(&self, line: &str) -> String {
         let output = self.run(line);
         let [stdout, stderr] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
@@ -53,7 +53,7 @@ impl Program {
         stdout
     }
 
-    /// Runs it and expects this exit status; gives what it says on stderr.
+    /// Runs the program and expects this exit status. Returns what it prints on stderr.
     pub fn fail(&self, status: i32, line: &str) -> String {
         let output = self.run(line);
         let stderr = text(&output.stderr);

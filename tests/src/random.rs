@@ -19,7 +19,7 @@ fn entries() -> impl Strategy<Value = Entries> {
     ]
 }
 
-/// Entries in a nested batch.
+/// The places of the entries of a nested batch.
 fn nested() -> impl Strategy<Value = Entries> {
     prop_oneof![
         2 => entries(),
@@ -33,7 +33,7 @@ fn nested() -> impl Strategy<Value = Entries> {
 }
 
 fn place() -> impl Strategy<Value = Place> {
-    // Offsets and gaps of zero and of multiples of four let vector loads happen.
+    // With offsets and gaps of zero or of multiples of four, vector loads happen.
     let gap = prop_oneof![3 => Just(0), 2 => Just(4), 3 => 0..9usize];
     let lead = prop_oneof![Just(8), 8..20usize];
     (dtype(), any::<bool>(), lead, gap, entries()).prop_map(
@@ -41,7 +41,7 @@ fn place() -> impl Strategy<Value = Place> {
     )
 }
 
-/// Where something is written: one place for each element.
+/// The place of an output: each element has its own.
 fn output() -> impl Strategy<Value = Place> {
     place().prop_map(|place| {
         let entries = match place.entries {
@@ -72,7 +72,8 @@ fn groups(m: usize) -> impl Strategy<Value = Groups> {
     })
 }
 
-/// Makes a case a product over a nested batch. C has all entries, and A has them all unless B does.
+/// Makes a case a product over a nested batch. C has all entries. A has all entries, too, unless B
+/// has.
 fn in_nest(case: Case, sizes: [usize; 4], [a, b, c, bias, residual]: [Entries; 5]) -> Case {
     let is_whole = |entries| {
         matches!(entries, Entries::Apart(_) | Entries::Between | Entries::Heads | Entries::Stride0)
@@ -80,7 +81,7 @@ fn in_nest(case: Case, sizes: [usize; 4], [a, b, c, bias, residual]: [Entries; 5
     let whole = |entries| if is_whole(entries) { entries } else { Entries::Heads };
     let a = if is_whole(b) && case.quantized.is_none() { a } else { whole(a) };
     let c = if c == Entries::Stride0 { Entries::Heads } else { whole(c) };
-    // No entry of bias and residual serves a group.
+    // An entry of bias or residual never serves a group.
     let each = |entries| match entries {
         Entries::Shared | Entries::SharedHeads => Entries::Heads,
         Entries::SharedInner | Entries::SharedOuter => Entries::Inner,
@@ -97,16 +98,16 @@ fn in_nest(case: Case, sizes: [usize; 4], [a, b, c, bias, residual]: [Entries; 5
     .nested(sizes)
 }
 
-/// The right operands of products.
+/// The kind of right operands.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Weights {
-    /// One in six is quantized.
+    /// One operand in six is quantized.
     Any,
-    /// All are.
+    /// All right operands are quantized.
     Quantized,
 }
 
-/// Everything but the kernel.
+/// Random cases without a kernel.
 fn case(of: Weights) -> impl Strategy<Value = Case> {
     let factor = || prop_oneof![Just(0.0f32), Just(1.0), -2.0..2.0f32];
     let shape = ([size(), size(), size()], prop_oneof![Just(None), (0..4usize).prop_map(Some)]);
@@ -144,14 +145,14 @@ fn case(of: Weights) -> impl Strategy<Value = Case> {
             nest,
         )| {
             let ([m, n, k], batch) = shape;
-            // A batch shows in A or B; weights that serve all entries are one matrix. A product
-            // with groups has no batch.
+            // The size of a batch is seen from A or B, unless one entry serves all; weights that
+            // serve all entries are one matrix. A product with groups has no batch.
             let once = |entries| {
                 entries == Entries::Single || quantized.is_some() && entries == Entries::Stride0
             };
             let hidden = a.entries == Entries::Single && once(b.entries);
             let batch = if kind.is_some() || hidden { None } else { batch };
-            // There are no weights of no matrix.
+            // Weights have at least one matrix.
             let batch = if quantized.is_some() { batch.map(|batch| batch.max(1)) } else { batch };
             // Blocks lie along K, or along N.
             let blocks =
@@ -159,7 +160,7 @@ fn case(of: Weights) -> impl Strategy<Value = Case> {
             let across = across && quantized.is_some();
             let [n, k] = if across { [blocks(n), k] } else { [n, blocks(k)] };
             let data = if integers { Data::Integers } else { Data::Random };
-            // Every entry of a group has its own weights.
+            // Every group or entry has its own weights.
             let b = if kind.is_some() { Place { entries: Entries::Apart(4), ..b } } else { b };
             let bias = bias.map(|(axis, place)| (axis, Place { transposed: false, ..place }));
             let residual = residual.map(|place| Place { transposed: false, ..place });
@@ -195,7 +196,7 @@ fn case(of: Weights) -> impl Strategy<Value = Case> {
     )
 }
 
-/// Checks so many random cases, or as many as `PROPTEST_CASES` says; failures are kept in `file`.
+/// Checks `cases` random cases, or as many as `PROPTEST_CASES` says. Failures are kept in `file`.
 ///
 /// # Panics
 /// When a check fails.
@@ -213,8 +214,8 @@ pub fn property(
         max_shrink_iters: 300,
         ..Config::default()
     };
-    // Every run has the same cases, so that a change is never blamed for what it did not do; other
-    // cases if their number is asked for.
+    // Every run has the same cases, so a change is never blamed for a failure that it did not
+    // cause. If a number of cases is asked for, they are others.
     let mut runner = match asked {
         None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
         Some(_) => TestRunner::new(config),

@@ -1,4 +1,4 @@
-//! Runs a case and judges the whole of the output buffer.
+//! Runs a case and checks the whole output buffer.
 
 #[cfg(not(target_family = "wasm"))]
 pub mod suite;
@@ -23,11 +23,11 @@ use weights::{stored_shape, weight_error, weights, weights_shape};
 /// The outcome of a case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The output's buffer after the product, guard bands and all.
+    /// The output's buffer after the product, with its guard bands.
     pub bytes: Vec<u8>,
     /// The elements of C, row-major over entries, rows and columns.
     pub c: Vec<f32>,
-    /// Bound of each of them.
+    /// The bound of each element.
     pub bound: Vec<f64>,
     /// Largest error as a fraction of its bound.
     pub worst: f64,
@@ -40,18 +40,18 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Poison everywhere.
+    /// A buffer of poison.
     fn poisoned(place: &Place, count: Count, shape: [usize; 2]) -> Self {
         let operand = place.operand(count, shape);
         Stored { operand, bytes: poison(place.dtype, operand.len as usize) }
     }
 
-    /// Poison, but for the elements.
+    /// A buffer of poison, with these elements in it.
     fn filled(place: &Place, count: Count, shape: [usize; 2], values: &[f32]) -> Self {
         let mut stored = Self::poisoned(place, count, shape);
         let encoded = convert::encode(place.dtype, values);
         let size = place.dtype.bytes() as usize;
-        // Entries that are one are filled once.
+        // An entry that serves all is filled once.
         let mut firsts = count.firsts(&stored.operand);
         firsts.sort_unstable();
         firsts.dedup();
@@ -74,7 +74,8 @@ impl Stored {
     }
 }
 
-/// Storage indices of the elements, row-major over entries, which begin there, rows and columns.
+/// Storage indices of the elements, row-major over entries, rows and columns. `firsts` are the
+/// places at which entries begin.
 fn places(
     operand: &Operand,
     firsts: Vec<usize>,
@@ -90,7 +91,7 @@ fn places(
     })
 }
 
-/// A case with the contents of its operands, and what must come of it.
+/// A case with the contents of its operands, and the results that it must have.
 pub struct Filled {
     /// The case.
     pub case: Case,
@@ -107,10 +108,10 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// Fills the operands and asks the oracle for a device with these caps.
+    /// Fills the operands, and asks the oracle for the results on a device with these caps.
     ///
     /// # Errors
-    /// When the weights cannot be quantized as the case says.
+    /// The weights cannot be quantized as the case says.
     pub fn new(case: &Case, caps: &Caps) -> Result<Self, String> {
         let [m, n, _] = case.size;
         let (batch, entries) = (case.count(), case.entries());
@@ -162,8 +163,8 @@ impl Filled {
         Ok(Filled { case: case.clone(), problem, a, b, old, bias, residual, weights, expected })
     }
 
-    /// Compares the content of C's buffer with the oracle's: what is not written bit for bit, what
-    /// is within its bound.
+    /// Compares the contents of C's buffer with the oracle's. Elements of C must be within their
+    /// bounds, and all other bits must be unchanged.
     ///
     /// # Errors
     /// What was wrong, in words.
@@ -219,8 +220,8 @@ impl Filled {
     }
 }
 
-/// Runs `case` and compares the output buffer with the oracle's: what is not written bit for bit,
-/// what is within its bound.
+/// Runs `case` and compares the output buffer with the oracle's. Elements of C must be within their
+/// bounds, and all other bits must be unchanged.
 ///
 /// # Errors
 /// What was wrong, in words.
@@ -232,7 +233,7 @@ pub async fn outcome(context: &Context, case: &Case) -> Result<Outcome, String> 
     filled.judge(bytes.map_err(|error| format!("refused: {error}"))?)
 }
 
-/// A case in numbers.
+/// The problem of a case.
 pub(crate) fn problem(case: &Case) -> Problem {
     let [m, n, k] = case.size;
     let (count, entries) = (case.count(), case.entries());
@@ -330,7 +331,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
     }
 }
 
-/// The entries of B of each shard.
+/// The entries of B in each shard.
 pub(crate) fn ranges(shards: &[usize]) -> impl Iterator<Item = Range<usize>> {
     shards.iter().scan(0, |end, count| {
         let first = *end;
@@ -339,7 +340,7 @@ pub(crate) fn ranges(shards: &[usize]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The whole buffer of C.
+/// Runs the case and returns the whole buffer of C.
 async fn execute(
     context: &Context,
     case: &Case,
@@ -352,7 +353,7 @@ async fn execute(
     let batch = case.batch.map(|_| case.count());
     let [a_shape, b_shape, c_shape] = case.shapes();
     let listed = matches!(case.form, Form::Listed(_));
-    // An operand of products in a list is stored as a row.
+    // The storage of operands of a list is one row.
     let place = |place: &Place| if listed { place.transposed(false) } else { *place };
     let c_view = place(&case.c).view(&c_flat, batch, c_shape)?;
     let (_, matrices) = case.left();
@@ -473,7 +474,7 @@ async fn execute(
     c_flat.read_bytes().await
 }
 
-/// A kernel's name with no more splits of K than the product makes: cases of all sizes have one.
+/// A kernel's name, with no more splits of K than the product has: cases of all sizes share a name.
 fn possible(gemm: &Gemm, name: &str, context: &Context) -> tilewise::Result<String> {
     let forced: Forced = name.parse()?;
     if context.is_cpu() || forced.splits.is_none() {

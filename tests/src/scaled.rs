@@ -1,5 +1,5 @@
-//! Cases for operands of bf16 on matrix units of f16, whose lines along K are divided by powers of
-//! two, and of f32, which are split in two terms besides.
+//! Cases for matrix units of f16 with other operands. Lines of bf16 along K are divided by powers
+//! of two; f32 is also split in two terms.
 
 use crate::case::{Groups, LAYOUTS};
 use crate::cases::Table;
@@ -11,12 +11,12 @@ use tilewise_core::kernel::Unit;
 /// The types of A, B and C.
 const BF16: [DType; 3] = [DType::BF16, DType::BF16, DType::F32];
 
-/// Every way to load, in strips along K and across; split, in groups, and of a wide range.
+/// Every way to load, in strips along K and across; with K split, in groups, and of a wide range.
 pub fn cases(table: Table) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let cases = units.flat_map(|kernel| {
         let case = |size, types| Case::new(size, types).kernel(&kernel.name);
-        // In eights, fours and single elements; in strips along K and across.
+        // The cases load eights, fours and single elements, in strips along K and across.
         let mixed =
             [BF16, [DType::BF16, DType::F16, DType::BF16], [DType::F16, DType::BF16, DType::F32]];
         let sizes = LAYOUTS.into_iter().enumerate().flat_map(|(i, layout)| {
@@ -38,7 +38,8 @@ pub fn cases(table: Table) -> Vec<Case> {
         let tiny = LAYOUTS.map(|layout| wide(case([13, 38, 38], BF16).layout(layout)));
         cases.extend(tiny.map(|case| Case { b_data: Data::Identity, ..case }));
         cases.extend(LAYOUTS.map(|layout| growing(case([2, 3, 2100], BF16).layout(layout))));
-        // A number too small for f16 is not zero, so that its product with an infinity is infinite.
+        // A number too small for f16 must not become zero: its product with an infinity is
+        // infinite.
         let (a, b) = ([1.0, 2f32.powi(-60)].repeat(5), [[0.0; 6], [f32::INFINITY; 6]].concat());
         let infinite = Case {
             a_data: Data::Given(a),
@@ -72,7 +73,7 @@ pub fn side_by_side(table: Table) -> Vec<Case> {
         .collect()
 }
 
-/// Cases for f32 in two terms: in every way to load, split, in groups, and of a wide range.
+/// Cases for f32 in two terms: in every way to load, with K split, in groups, and of a wide range.
 pub fn split(table: Table) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let cases = units.flat_map(|kernel| {
@@ -87,10 +88,10 @@ pub fn split(table: Table) -> Vec<Case> {
         let halved = Case { kernel: split(2), ..case([8, 36, 170]).batch(2) };
         cases.push(halved.clone());
         cases.push(Case { a: halved.a.entries(Entries::Stride0), beta: 0.5, ..halved });
-        // Segments that leave no zeros at the end.
+        // Segments without zeros at the end.
         cases.push(case([3, 9, kernel.variant.bk as usize]));
         cases.extend(LAYOUTS.map(|layout| some_infinite(case([11, 22, 35]).layout(layout))));
-        // Lines that are divided by 2, with zeros.
+        // Lines that are divided by 2, with zeros in them.
         let halves =
             |rng: &mut Rng| (rng.below(3) as f32 - 1.0) * (40_000.0 + rng.number() * 20_000.0);
         let mut rng = Rng::new(29);
@@ -121,9 +122,9 @@ pub fn split(table: Table) -> Vec<Case> {
     cases.chain(chains(table)).collect()
 }
 
-/// Several chains of additions in a kernel that keeps them short: a chain of ones after a sum that
-/// would not change by one; two and a part of one, where the product is one of a batch or of a
-/// group, and in splits of K.
+/// Cases for kernels that keep chains of additions short. In one, a chain of ones follows a sum
+/// that adding one would not change. In the others there are two chains and a part of one, in a
+/// batch and in groups, and splits of K.
 pub fn chains(table: Table) -> Vec<Case> {
     let chained = table.kernels().into_iter().filter(|kernel| kernel.variant.chain() > 0);
     let cases = chained.flat_map(|kernel| {
@@ -167,14 +168,14 @@ pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
     units.map(|kernel| case(&kernel.name)).collect()
 }
 
-/// With operands of f32, in two terms.
+/// Makes the operands f32, in two terms.
 pub fn single(case: Case) -> Case {
     let [a, b] = [case.a, case.b].map(|place| Place { dtype: DType::F32, ..place });
     Case { a, b, precision: Precision::SplitF32Fast, ..case }
 }
 
-/// Rows of A and columns of B between 2^-133 and 2^120, of zeros too, with numbers down to 2^-45 of
-/// their largest.
+/// Rows of A and columns of B between 2^-133 and 2^120, some of zeros. Their numbers go down to
+/// 2^-45 of the largest.
 fn wide(case: Case) -> Case {
     let [m, n, k] = case.size;
     let mut rng = Rng::new(7);
@@ -191,8 +192,8 @@ fn wide(case: Case) -> Case {
     Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
 }
 
-/// The largest numbers are at the end of lines that are longer than all that is on its way at a
-/// time.
+/// Lines whose largest numbers are at the end. The lines are longer than the part that a kernel
+/// loads at a time.
 fn growing(case: Case) -> Case {
     let [m, n, k] = case.size;
     let mut rng = Rng::new(9);
@@ -204,7 +205,7 @@ fn growing(case: Case) -> Case {
     Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
 }
 
-/// Numbers that lose nothing, of one operand and then of the other: C must be that operand. Some
+/// Numbers that lose nothing, in one operand and then in the other: C must equal that operand. Some
 /// are subnormal in bf16, some in f16.
 fn exact(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
@@ -224,7 +225,7 @@ fn exact(case: &Case) -> [Case; 2] {
     either(case, &lines)
 }
 
-/// Numbers that lose nothing, one of each eight near the least that is normal in f16, which is
+/// Numbers that lose nothing. One of each eight is near the least normal number of f16, which is
 /// 2^-29 of the largest in its line. Neighbouring lines have unlike powers of two.
 fn near_the_least(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
@@ -237,7 +238,7 @@ fn near_the_least(case: &Case) -> [Case; 2] {
         let sign = if rng.below(2) == 0 { 1.0 } else { -1.0 };
         (sign * digits as f64 * 2f64.powi(power - below - 7)) as f32
     };
-    // The first of two is higher in the first eight lines, and the second in the next ones.
+    // In the first eight lines the first of each two is higher, in the next eight the second.
     let powers = [40, 0, 9, -60, 25, 9, 0, -20];
     let mut line = |i: usize| -> Vec<f32> {
         let power = powers[(i ^ (i / 8 % 2)) % 8];
@@ -254,7 +255,7 @@ fn either(case: &Case, lines: &[Vec<f32>]) -> [Case; 2] {
     [a, Case { a_data: Data::Identity, b_data: across(lines), ..case }]
 }
 
-/// Infinities and NaN in some rows of A and columns of B, beside others that are finite.
+/// Infinities in some rows of A and NaN in some columns of B, beside finite numbers.
 fn some_infinite(case: Case) -> Case {
     let [m, n, k] = case.size;
     let mut rng = Rng::new(23);
@@ -270,9 +271,9 @@ fn some_infinite(case: Case) -> Case {
     Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
 }
 
-/// Numbers of 23 digits, which two terms hold, down to 2^-16 of the largest, and some of 8 digits,
-/// which one term holds; of one operand and then of the other: C must be that operand. Some are
-/// subnormal. The largest of f32 has 24 digits, but no more than one beside a power of two.
+/// Numbers of 23 digits, which two terms hold, down to 2^-16 of the largest; and some of 8 digits,
+/// which one term holds. They are in one operand and then in the other: C must equal that operand.
+/// Some are subnormal. The largest f32 has 24 digits, but only one beside a power of two.
 fn exact_in_terms(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
     let mut rng = Rng::new(17);
@@ -293,7 +294,7 @@ fn exact_in_terms(case: &Case) -> [Case; 2] {
     either(case, &lines)
 }
 
-/// Columns, row by row.
+/// The elements of these columns, row by row.
 fn across(columns: &[Vec<f32>]) -> Data {
     let rows = 0..columns[0].len();
     Data::Given(rows.flat_map(|i| columns.iter().map(move |column| column[i])).collect())
@@ -304,8 +305,8 @@ pub fn split_specials(table: Table) -> Vec<Case> {
     specials(table).into_iter().map(single).collect()
 }
 
-/// An infinity, a NaN and a subnormal number in every place of an operand: one in each row of A, or
-/// column of B, and in another place in each entry of a batch.
+/// An infinity, a NaN and a subnormal number at every place of an operand. Each row of A, or column
+/// of B, has one; each entry of a batch has it at another place.
 pub fn specials(table: Table) -> Vec<Case> {
     const SIZE: [usize; 3] = [17, 17, 33];
     let [m, n, k] = SIZE;
@@ -318,7 +319,7 @@ pub fn specials(table: Table) -> Vec<Case> {
             let place = |at: usize| (at / (rows * cols), at / cols % rows, at % cols);
             let number = |at| match place(at) {
                 (entry, row, col) if (row + col) % k == entry => special,
-                // Some are too small for f16 beside the others.
+                // Some numbers are too small for f16 beside the others.
                 _ => rng.number() * if rng.below(8) == 0 { 1e-17 } else { 1.0 },
             };
             Data::Given((0..k * rows * cols).map(number).collect())

@@ -1,4 +1,4 @@
-//! Every text of the library, as devices get it: products, conversions, operations, and the modules
+//! Every text of the library that devices get: products, conversions, operations, and the modules
 //! around custom kernels.
 
 mod custom;
@@ -28,9 +28,9 @@ pub struct Text {
     pub wgsl: String,
     /// The checks that devices make while they run it.
     pub checks: Checks,
-    /// Whether a device of DX12 without DXC gets it.
+    /// Whether a device of DX12 without DXC gets the text.
     pub fxc: bool,
-    /// Whether it has matrix units, which Vulkan alone offers.
+    /// Whether the text has matrix units, which only Vulkan offers.
     pub coop: bool,
     /// The files of a pass.
     parts: Vec<Part>,
@@ -55,7 +55,7 @@ impl Text {
         }
     }
 
-    /// A text with a mistake in it, which a compiler must see.
+    /// A text with a mistake that a compiler must see.
     pub fn planted(wgsl: &str) -> Self {
         let (name, wgsl) = ("planted".to_owned(), wgsl.to_owned());
         Text { name, wgsl, checks: Checks::None, fxc: false, coop: false, parts: Vec::new() }
@@ -67,7 +67,7 @@ impl Text {
         Text { name, wgsl, checks, fxc: false, coop: false, parts: Vec::new() }
     }
 
-    /// File and line from which line `number` of the text comes.
+    /// The file and line that line `number` of the text comes from.
     pub fn place(&self, number: usize) -> Option<String> {
         let of_part = |part: &Part| {
             let (path, text) = FILES.iter().find(|(path, _)| *path == part.file)?;
@@ -108,7 +108,7 @@ fn on(devices: &[Caps], fxc: bool) -> Vec<Text> {
             let context = &context;
             cases().into_iter().flat_map(move |case| {
                 let calls = match case.calls(context) {
-                    // Operations that FXC does not take are not offered with it.
+                    // Operations that FXC does not compile are not offered with it.
                     Err(Error::MissingFeature(_)) if fxc => Vec::new(),
                     calls => calls.unwrap_or_else(|error| panic!("{}: {error}", case.name)),
                 };

@@ -1,4 +1,4 @@
-//! Cases by theme, for any kernel: what the GPU's kernels and the CPU executor both have to get
+//! Cases by theme, for any kernel: the GPU's kernels and the CPU executor must get all of them
 //! right.
 
 mod forms;
@@ -23,7 +23,7 @@ pub fn on(kernels: &[Kernel], cases: &[Case]) -> Vec<Case> {
         .collect()
 }
 
-/// Every case on the kernel that compiles fastest; every `step`th on one variant of each other
+/// Every case on the kernel that compiles fastest. Every `step`th case on one variant of each other
 /// kernel, on software adapters by turns. Most of what a theme tests lies in files that all kernels
 /// share, and compiling takes far longer than running.
 #[cfg(not(target_family = "wasm"))]
@@ -58,8 +58,8 @@ pub fn mixed() -> Vec<Case> {
     cases
 }
 
-/// Every step of the epilogue by itself and all together, on top of `case`, with bias and residual
-/// in `dtype`.
+/// Every step of the epilogue by itself, and all together. They are added to `case`; bias and
+/// residual are in `dtype`.
 pub fn epilogues(case: &Case, dtype: DType) -> Vec<Case> {
     let [packed, odd] = [Place::packed(dtype), Place::odd(dtype)];
     let case = || case.clone();
@@ -92,8 +92,8 @@ fn all_steps(case: Case, [bias, residual]: [(Axis, Place); 2], activation: Activ
     }
 }
 
-/// Batches with gaps, interleaved, and with one entry for all; rows with gaps; odd offsets. Outputs
-/// of 16 bits have words that straddle rows and entries.
+/// Batches with gaps, interleaved batches, and batches with one entry for all; rows with gaps; odd
+/// offsets. Words of 16-bit outputs reach over the ends of rows and entries.
 pub fn strided() -> Vec<Case> {
     let mut cases = Vec::new();
     let ways =
@@ -103,7 +103,7 @@ pub fn strided() -> Vec<Case> {
         for (j, entries) in ways.into_iter().enumerate() {
             let case = Case::new([5, 7, 9], types).batch(3).layout(LAYOUTS[(i + j) % 4]).odd();
             let [a, b] = [case.a, case.b].map(|place| place.entries(ways[(j + 1) % 5]));
-            // Entries of the output may not share a place.
+            // Entries of an output must not share a place.
             let c = case.c.entries(ways[j % 3]);
             let case = Case { a: a.entries(entries), b, c, ..case };
             cases.push(case.clone());
@@ -117,7 +117,7 @@ pub fn strided() -> Vec<Case> {
                 ..case
             });
         }
-        // Packed, but of odd width: every other row of a 16-bit output starts inside a word.
+        // Packed rows of odd width: every second row of a 16-bit output starts inside a word.
         cases.push(Case::new([4, 7, 8], types).batch(2));
         cases.push(Case::new([4, 8, 8], types).batch(2));
         for lead in 8..12 {
@@ -137,9 +137,9 @@ pub fn strided() -> Vec<Case> {
     cases
 }
 
-/// Outputs in 16 bits, two to a word: rows that end in every part of four columns and begin at
-/// whole words, rows and entries that share words, and the last word half full. And numbers of 16
-/// bits that must arrive as they are.
+/// Outputs in 16 bits, two to a word. Rows end in every part of four columns, and begin at whole
+/// words; rows and entries share words; and the last word is half full. Also numbers of 16 bits
+/// that must arrive unchanged.
 pub fn words() -> Vec<Case> {
     let mut cases = Vec::new();
     for (i, out) in [DType::F16, DType::BF16].into_iter().enumerate() {
@@ -160,16 +160,16 @@ pub fn words() -> Vec<Case> {
     cases
 }
 
-/// Batches of two dimensions, as in attention: heads between rows, fewer heads of one operand, one
-/// for all outer entries; into outputs of either kind, with every epilogue that has entries. In
-/// some, rows of 16-bit outputs share words.
+/// Batches of two dimensions, as in attention: heads between rows, fewer heads in one operand, and
+/// one entry for all outer entries. Outputs are of either kind, with every epilogue that has
+/// entries. In some, rows of 16-bit outputs share words.
 pub fn nested() -> Vec<Case> {
     use Entries::{Apart, Heads, Inner, Shared, SharedHeads, SharedInner, SharedOuter, Single};
     let mut cases = Vec::new();
     for (i, out) in DType::FLOATS.into_iter().enumerate() {
         let types = [DType::FLOATS[(i + 1) % 3], DType::FLOATS[(i + 2) % 3], out];
         let ways = [
-            // Q·Kᵀ and P·V of attention, with as many heads and with fewer.
+            // Q·Kᵀ and P·V of attention, with equally many heads and with fewer.
             ([1, 2, 1, 3], [Heads, Heads, Apart(0)]),
             ([1, 2, 2, 4], [Heads, SharedHeads, Apart(0)]),
             ([1, 3, 2, 2], [Apart(0), SharedHeads, Heads]),
@@ -182,7 +182,7 @@ pub fn nested() -> Vec<Case> {
             ([2, 3, 2, 2], [SharedOuter, SharedHeads, Apart(0)]),
         ];
         for (j, (sizes, [a, b, c])) in ways.into_iter().enumerate() {
-            // Even rows, which begin at whole words, and odd ones.
+            // Even rows, which begin at whole words, and odd rows.
             for (size, odd) in [([4, 8, 8], false), ([5, 7, 9], true), ([1, 1, 3], true)] {
                 let case = Case::new(size, types).nested(sizes).layout(LAYOUTS[(i + j) % 4]);
                 let case = if odd { case.odd() } else { case };
@@ -216,7 +216,7 @@ pub fn nested() -> Vec<Case> {
     cases
 }
 
-/// Elements in so many blocks of a format, or in one that is long by itself.
+/// Elements in this many blocks of a format; in one block if it is long.
 pub(crate) fn few(format: QuantFormat, blocks: usize) -> usize {
     let block = format.block() as usize;
     (blocks * block).min(block.max(128))
@@ -231,7 +231,7 @@ pub fn quantized() -> Vec<Case> {
         let case = |size| Case { quantized: Some(format), ..Case::new(size, types) };
         cases.push(case([5, 37, 3 * block]));
         cases.push(case([33, 70, few(format, 2)]).integers());
-        // Batches, layouts and epilogues meet any loader alike.
+        // Batches, layouts and epilogues do not depend on the loader.
         if i % 4 != 0 {
             continue;
         }
@@ -244,8 +244,9 @@ pub fn quantized() -> Vec<Case> {
     cases
 }
 
-/// Quantized weights \[K,N\] on the kernels whose tiles are whole eights wide, the smallest of each
-/// mainloop: by turns plain, in a batch inside larger matrices, in groups, with an epilogue.
+/// Quantized weights \[K,N\] on kernels whose tiles are whole eights wide, on the smallest tile of
+/// each mainloop. By turns they are plain, in a batch inside larger matrices, in groups, and with
+/// an epilogue.
 pub fn across(kernels: Vec<Kernel>) -> Vec<Case> {
     let wide = kernels.into_iter().filter(|kernel| kernel.variant.bn % 8 == 0).collect();
     let case = |(i, format): (usize, QuantFormat)| {
@@ -265,7 +266,7 @@ pub fn across(kernels: Vec<Kernel>) -> Vec<Case> {
     on(&smallest(wide), &QuantFormat::kinds().into_iter().enumerate().map(case).collect::<Vec<_>>())
 }
 
-/// The formats that differ from one of another kind by group and type of scales alone.
+/// The formats that differ from another of their kind only by group and type of scales.
 pub fn further_formats() -> Vec<Case> {
     let kinds = QuantFormat::kinds();
     let further = quant_formats().into_iter().filter(|format| !kinds.contains(format));
@@ -276,15 +277,15 @@ pub fn further_formats() -> Vec<Case> {
     further.map(case).collect()
 }
 
-/// Cases that bind more storage buffers than four, or exactly four: epilogues, groups, quantized
-/// weights stored along K and across it.
+/// Cases that bind four storage buffers or more: epilogues, groups, and quantized weights stored
+/// along K and across it.
 pub fn few_buffers() -> Vec<Case> {
     let mut cases = epilogues(&Case::new([9, 22, 12], [DType::F32; 3]), DType::BF16);
     let kinds = QuantFormat::kinds();
     for (i, format) in kinds.into_iter().enumerate() {
         let types = [DType::FLOATS[i % 3], DType::F32, DType::FLOATS[(i / 2) % 3]];
         let [bias, residual] = [Place::odd(DType::F16), Place::odd(DType::F32)];
-        // Whole vectors of C, and not.
+        // Whole vectors of C, and others.
         let size = [5, [24, 22][i % 2], few(format, 2)];
         let case = Case { quantized: Some(format), ..Case::new(size, types) };
         let across = Case { across: true, size: [5, few(format, 2), 9], ..case.clone() };
@@ -297,7 +298,7 @@ pub fn few_buffers() -> Vec<Case> {
         cases.push(Case { groups, bias: Some((Axis::N, bias)), ..case });
         cases.push(if i % 2 == 0 { across.batch(2) } else { Case { beta: 0.5, ..across } });
     }
-    // In groups, bias and residual meet in no pass. Of C in words, rows share some.
+    // In groups, bias and residual are in different passes. If C is in words, some rows share them.
     for (i, out) in DType::FLOATS.into_iter().enumerate() {
         let groups = Some(Groups { ends: vec![3, 3, 17, 18], on_device: true });
         let case = Case { groups, ..Case::new([20, 21, 12], [DType::F32, DType::F16, out]) };
@@ -312,16 +313,16 @@ pub fn few_buffers() -> Vec<Case> {
     cases
 }
 
-/// Whether a format is cut for bindings of so many bytes. A range of a plane starts at a multiple
-/// of 256 bytes: with the 34 bytes of a block of q8_0, at one of 4,352.
+/// Whether a format is cut for bindings of this many bytes. A range of a plane starts at a multiple
+/// of 256 bytes. With the 34 bytes of a block of q8_0 that is a multiple of 4,352.
 pub fn has_ranges(format: QuantFormat, bytes: u64) -> bool {
     let step = |bytes: u64| 256 >> bytes.trailing_zeros().min(8);
     let steps = format.planes().iter().map(|plane| step(plane.bytes)).max().unwrap_or(1);
     format.planes().iter().all(|plane| steps * plane.bytes <= bytes)
 }
 
-/// Products of which some operand is larger than 4 KiB: every type in every layout, long rows,
-/// batches, epilogues, outputs that need two passes, weights, groups.
+/// Products with an operand of more than 4 KiB: every type in every layout, long rows, batches,
+/// epilogues, outputs that need two passes, weights, and groups.
 pub fn large() -> Vec<Case> {
     let mut cases = mixed();
     for (i, layout) in LAYOUTS.into_iter().enumerate() {
@@ -353,7 +354,7 @@ pub fn large() -> Vec<Case> {
     for (i, format) in
         quant_formats().into_iter().filter(|format| has_ranges(*format, 4096)).enumerate()
     {
-        // Rows of A and C beyond one binding, in turns.
+        // Rows of A and of C by turns are longer than one binding.
         let size = [[2, 5, 17][i % 3], 70, few(format, 2 + i % 3)];
         cases.push(Case { quantized: Some(format), ..Case::new(size, [DType::F32; 3]) });
     }
@@ -362,7 +363,7 @@ pub fn large() -> Vec<Case> {
         let case = Case::new([40, 40, few(format, 2)], [DType::F32; 3]);
         cases.push(Case { quantized: Some(format), groups, ..case });
     }
-    // Rows and a table of groups.
+    // Many rows, and a table of groups.
     let groups = Some(Groups { ends: (0..260).map(|group| group * 4).collect(), on_device: true });
     cases.push(Case { groups, ..Case::new([1100, 2, 2], [DType::F32; 3]) });
     let ends = [vec![0, 0, 25, 25, 185, 200, 200], vec![90, 20, 250], vec![70; 3]];
@@ -379,10 +380,10 @@ pub fn large() -> Vec<Case> {
         });
         cases.push(Case { size: [40, 10, 500], ..case });
     }
-    // Ranges of K, in each of which the groups are met.
+    // Ranges of K: the groups are met in each of them.
     let groups = Some(Groups { ends: vec![7, 20], on_device: true });
     cases.push(Case { groups, ..Case::new([20, 3, 100], [DType::F32; 3]).layout([true, false]) });
-    // Pieces of several groups each, or of rows of many; with a table and without.
+    // Pieces of several groups, or of rows of many groups; with a table and without.
     let pieces = [
         (24, 2, 9, DType::F32),
         (14, 3, 11, DType::BF16),
@@ -399,8 +400,8 @@ pub fn large() -> Vec<Case> {
     cases
 }
 
-/// Sizes of nothing: K = 0 leaves beta·C and the rest of the epilogue, the others leave nothing to
-/// do.
+/// Sizes with nothing to multiply. K = 0 leaves beta·C and the rest of the epilogue; the others
+/// leave nothing to do.
 pub fn empty() -> Vec<Case> {
     let mut cases = Vec::new();
     for out in DType::FLOATS {

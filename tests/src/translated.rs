@@ -1,5 +1,5 @@
-//! WGSL as drivers see it: what naga writes of a text for wgpu's backends, with the options of
-//! wgpu-hal.
+//! WGSL in the form that drivers get: the text that naga writes for wgpu's backends, with the
+//! options of wgpu-hal.
 
 use naga::back::{hlsl, msl, spv};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
@@ -9,7 +9,7 @@ use tilewise_core::kernel::Role;
 use tilewise_core::plan::Pass;
 use tilewise_sanitizer::deep;
 
-/// No check of any index, which is how wgpu compiles what it trusts.
+/// No index is checked: wgpu compiles trusted shaders like this.
 const UNCHECKED: BoundsCheckPolicies = BoundsCheckPolicies {
     index: BoundsCheckPolicy::Unchecked,
     buffer: BoundsCheckPolicy::Unchecked,
@@ -27,11 +27,11 @@ pub struct Read {
 /// The checks that wgpu adds to a text, as `gpu/pipeline.rs` asks it to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checks {
-    /// The library's own kernels: nothing.
+    /// The library's own kernels have no checks.
     None,
-    /// Operations: checks of indices.
+    /// Operations have checks of indices.
     Operation,
-    /// Custom kernels: zeroed memory, and an end to every loop, too.
+    /// Custom kernels have zeroed memory and an end to every loop, too.
     All,
 }
 
@@ -41,7 +41,7 @@ impl Checks {
         self != Checks::None
     }
 
-    /// Whether memory is zeroed, and loops that would not end do so.
+    /// Whether memory is zeroed, and every loop ends.
     fn zeros_and_loops(self) -> bool {
         self == Checks::All
     }
@@ -63,9 +63,10 @@ impl Read {
         deep(read).map_err(|error| error.to_string())?
     }
 
-    /// The text for DX12, and the name of its entry point. Registers are counted as
-    /// wgpu-hal's DX12 backend counts those of a layout: uniforms, read-only and writable buffers
-    /// apart, each in the order of the bindings, then one for the number of workgroups.
+    /// The text for DX12, and the name of its entry point. Registers are counted as wgpu-hal's DX12
+    /// backend counts those of a layout. Uniforms, read-only buffers and writable buffers have
+    /// their own counts, each in the order of the bindings. Then comes one for the number of
+    /// workgroups.
     ///
     /// # Errors
     /// naga's words.

@@ -1,7 +1,7 @@
-//! The survivors that make no difference, each with the reason, in a file that people write.
+//! Survivors that make no difference, each with the reason, in a file that people write.
 //!
-//! A block names a file of shaders, then the changes as `- line` and `+ line` by turns, as a patch
-//! would, then the reason:
+//! A block names a file of shaders, then the changes as pairs of `- line` and `+ line`, as in a
+//! patch, then the reason:
 //!
 //! ```text
 //! operand/block.wgsl
@@ -10,8 +10,8 @@
 //! The last whole block goes the way of those that are not whole, which reads the same elements.
 //! ```
 //!
-//! Blocks are separated by empty lines; lines that begin with `#` are comments. A change applies to
-//! every line of that text in the file.
+//! Empty lines separate blocks, and lines that begin with `#` are comments. A change applies to
+//! every line of the file with that text.
 
 use super::Mutant;
 use std::collections::HashSet;
@@ -41,8 +41,8 @@ impl Change {
 /// Reads the blocks of `text`.
 ///
 /// # Errors
-/// A block without changes, or without a reason, or one that is not of the form above; with the
-/// number of its first line.
+/// A block has no changes or no reason, or is not of the form above. The error has the number of
+/// the block's first line.
 pub fn parse(text: &str) -> Result<HashSet<Change>, String> {
     let mut changes = HashSet::new();
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')).peekable();

@@ -2,13 +2,13 @@
 //! whether the suite notices.
 //!
 //! A deleted barrier, a weakened guard, a shifted index, an operand in another's place: each is a
-//! *mutant*. The cases whose kernels it changes run, WGSL in the sanitizer, MSL on CPUs under
-//! clang's sanitizers, until one fails, which kills the mutant: first those that killed its
-//! neighbours in the text, then the cheapest. In WGSL, mainloops take turns.
+//! *mutant*. The cases whose kernels it changes run until one fails, which kills the mutant. WGSL
+//! runs in the sanitizer, MSL on CPUs under clang's sanitizers. The first cases are those that
+//! killed the mutant's neighbours in the text, then the cheapest. In WGSL, mainloops take turns.
 //!
-//! A mutant that survives all cases shows a hole in the suite, or makes no difference. The latter
-//! are listed with the reason in `tests/mutants/explained*.txt` ([`explained`]); any other survivor
-//! fails the check.
+//! A mutant that survives all cases shows a hole in the suite, or makes no difference. Mutants that
+//! make no difference are listed with the reason in `tests/mutants/explained*.txt` ([`explained`]).
+//! Any other survivor fails the check.
 
 pub mod explained;
 mod msl;
@@ -31,22 +31,22 @@ use std::ops::Range;
 /// The fate of a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
-    /// It is no valid text.
+    /// The text is not valid.
     Invalid,
     /// A case failed by a finding of this kind, a word of [`FINDINGS`].
     Found(&'static str),
     /// A case gave wrong results.
     Wrong,
-    /// It does not fit the plan: the size of its workgroups, their memory, or its bindings.
+    /// The mutant does not fit the plan: the size of its workgroups, their memory, or its bindings.
     Refused,
-    /// Nothing noticed.
+    /// No case noticed.
     Survived {
-        /// Whether every output had the bits that it has without the change.
+        /// Whether every output has the bits that it has without the change.
         same_bits: bool,
     },
 }
 
-/// The kinds of findings, of the sanitizer and of those that watch MSL.
+/// The kinds of findings of the sanitizer, and of clang's sanitizers.
 pub const FINDINGS: [&str; 11] = [
     "race",
     "out-of-bounds",
@@ -61,23 +61,22 @@ pub const FINDINGS: [&str; 11] = [
     "crash",
 ];
 
-/// Cases, filled, on which mutants are tried.
+/// Prepared cases, on which mutants are tried.
 pub trait Bench {
-    /// The cases, in words.
+    /// Describes the cases.
     fn size(&self) -> String;
 
-    /// The fates of mutants, in their order. Each is tried on one case in so many as `step` says of
-    /// it.
+    /// The fates of mutants, in their order. `step` says on which share of the cases each is tried.
     fn run(&self, mutants: &[Mutant], step: &Step<'_>) -> Vec<Fate>;
 
     /// The fate of one mutant, and the case and the report that decided it.
     fn fate(&self, mutant: &Mutant) -> (Fate, String);
 }
 
-/// How many cases there are for each one that a mutant is tried on.
+/// For each mutant, the number of cases of which it meets one.
 pub type Step<'a> = dyn Fn(&Mutant) -> usize + Sync + 'a;
 
-/// Tells a mutant from all others: file, bytes, and their replacement.
+/// File, bytes and replacement: they tell a mutant from all others.
 type Key = (&'static str, Range<usize>, String);
 
 /// One change of one file.
@@ -95,7 +94,7 @@ pub struct Mutant {
     /// Bytes that are replaced.
     range: Range<usize>,
     replacement: String,
-    /// The lines that change, blanks at their ends left out.
+    /// The lines that change, without blanks at their ends.
     pub before: String,
     /// The lines after the change.
     pub after: String,

@@ -1,4 +1,4 @@
-//! Runs mutants of the MSL against the cases: all of a text in one, and few in texts of their own.
+//! Runs mutants of the MSL against the cases. Most mutants share a text; a few need their own.
 
 mod blame;
 
@@ -20,7 +20,7 @@ pub struct Msl {
     cases: Vec<Case>,
     texts: usize,
     ids: HashMap<Key, u32>,
-    /// Mutants that no text can have.
+    /// Mutants whose text is never valid.
     invalid: HashSet<u32>,
     /// Mutants that need texts of their own.
     alone: HashSet<u32>,
@@ -31,7 +31,7 @@ struct Case {
     steps: Vec<Step>,
     /// The memory before each pass, and after the last.
     written: Vec<Written>,
-    /// About how long it takes: threads that run, times steps along K.
+    /// An estimate of the case's time: threads that run, times steps along K.
     work: u64,
 }
 
@@ -59,21 +59,22 @@ impl Text {
     }
 }
 
-/// Memory is watched, as a change may lead anywhere; loops end within the time or never do.
+/// Memory is watched, because a change may lead anywhere. A loop that does not end in time counts
+/// as endless.
 const WATCHED: Options = Options { mode: Mode::Memory, timeout: Duration::from_secs(1), ..PLAIN };
 
-/// The time of a second try. A machine that is busy may hold up the first one.
+/// The time of a second try, because a busy machine may delay the first one.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Options for mutants that only the order of accesses gives away.
+/// Options for mutants that show only in the order of accesses.
 const RACES: Options = Options { mode: Mode::Races, ..WATCHED };
 
 impl Msl {
-    /// Prepares the cases that these mutants concern. Nothing where there is no clang, which is
+    /// Prepares the cases that these mutants concern. Without clang there are none, which is
     /// printed.
     ///
     /// # Errors
-    /// When one of them fails without any change.
+    /// One of the cases fails without any change.
     ///
     /// # Panics
     /// When there is no clang and `TILEWISE_REQUIRE` wants `msl`.
@@ -110,7 +111,7 @@ impl Msl {
         Ok(Some(bench))
     }
 
-    /// The texts of all passes, with the mutants that clang takes there; the others are noted.
+    /// The texts of all passes, with all mutants that clang takes there; it notes the others.
     fn compile(
         &mut self,
         mutants: &[(u32, &Mutant)],
@@ -120,7 +121,7 @@ impl Msl {
         let passes = jobs.iter().flat_map(|job| &job.plan.passes);
         let wanted: BTreeMap<String, &Pass> = passes.map(|pass| (assemble(pass), pass)).collect();
         let mut wanted: Vec<_> = wanted.into_iter().collect();
-        // A few first, far apart: of them clang says what concerns most.
+        // The first few texts are far apart: clang's complaints about them cover most mutants.
         let mut count = FIRST;
         let apart = wanted.len().div_ceil(count).max(1);
         wanted = (0..apart)
@@ -133,7 +134,8 @@ impl Msl {
             let text = |pass: &Pass| assemble_with(pass, replaced).expect("the library's parts");
             let tried: Vec<_> = wanted.drain(..count.min(wanted.len())).collect();
             let texts_of: Vec<_> = tried.iter().map(|(_, pass)| text(pass)).collect();
-            // The first ones are there to be refused, each for its own reasons.
+            // The first texts are there to be refused, each for its own reasons, so each is
+            // compiled alone.
             let chunk = if count == FIRST { 1 } else { together(tried.len()) };
             let kernels: Vec<_> = compile_all(&texts_of, chunk, WATCHED.mode);
             let kernels = kernels.into_iter().zip(texts_of);
@@ -172,7 +174,7 @@ impl Msl {
         Ok(texts)
     }
 
-    /// Compiles again the texts in which races are looked for.
+    /// Compiles the texts of cases with races again, under ThreadSanitizer.
     fn compile_raced(&self) {
         let raced = self.raced();
         let steps = raced.iter().flat_map(|case| &case.steps);
@@ -185,7 +187,7 @@ impl Msl {
         }
     }
 
-    /// The files with the mutants that nothing speaks against.
+    /// The files with all mutants that were not refused yet.
     fn rendered(&mut self, mutants: &[(u32, &Mutant)]) -> HashMap<&'static str, Rendered> {
         let mut rendered = HashMap::new();
         for (path, text) in files(Language::Msl) {
@@ -203,7 +205,7 @@ impl Msl {
         rendered
     }
 
-    /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest
+    /// Tries cases in this order, and moves the case that notices to the front: it is the likeliest
     /// to notice the next mistake nearby.
     fn try_in(&self, order: &mut [&Case], mutant: &Mutant, step: usize) -> (Fate, String) {
         let Some(&id) = self.ids.get(&mutant.key()) else {
@@ -223,8 +225,8 @@ impl Msl {
             }
             result => result,
         };
-        // Each in a process of its own, as threads have theirs: in one that ran something before,
-        // races may go unseen.
+        // Each race runs in a new process, because each thread has its own. A process that ran
+        // something before may miss races.
         let race = |case: &Case| {
             std::thread::scope(|scope| {
                 scope
@@ -258,7 +260,7 @@ impl Msl {
         self.cases.iter().filter(|case| msl_cases::is_raced(&case.job.filled.case)).collect()
     }
 
-    /// The longest case for each text that has a file, far apart first.
+    /// For each text that has a file, the longest case; the first ones are far apart.
     fn one_of_each_text(&self, file: &str) -> Vec<&Case> {
         let mut longest: BTreeMap<&str, &Case> = BTreeMap::new();
         for case in &self.cases {
@@ -274,7 +276,7 @@ impl Msl {
     }
 }
 
-/// Compiles changed texts, in pieces of so many.
+/// Compiles changed texts, `together` at a time.
 fn compile_all<T: AsRef<str> + Sync>(
     texts: &[T],
     together: usize,
@@ -287,14 +289,14 @@ fn compile_all<T: AsRef<str> + Sync>(
     texts.par_chunks(together).flat_map_iter(compile).collect()
 }
 
-/// Texts that are compiled at first.
+/// The number of texts to compile at first.
 const FIRST: usize = 8;
 
-/// Texts that a mutant is compiled into which needs its own.
+/// The most texts to try for a mutant that needs its own.
 const TEXTS: usize = 16;
 
-/// Tries up to `most` of the cases that `run` concerns, of all one in `step`. It gives whether the
-/// outputs keep their bits, and nothing where there is nothing to run.
+/// Tries up to `most` of the cases that `run` concerns, one of every `step`. The fate says whether
+/// all outputs kept their bits. `run` gives none if there is nothing to run.
 fn try_each(
     order: &mut [&Case],
     most: usize,
@@ -339,7 +341,7 @@ fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// A mutant that the compiler evaluates.
+/// A mutant in code that the compiler evaluates.
 struct Alone {
     file: &'static str,
     text: String,
@@ -376,8 +378,9 @@ impl Case {
         Ok(Case { job, steps, written, work })
     }
 
-    /// Whether C has the bits that it has without the change; nothing where no pass asks about it.
-    /// Passes that do not ask about it, and find what they found, leave what they left.
+    /// Whether C has the bits that it has without the change; none if no pass asks about the
+    /// change. A pass that does not ask about it, and begins with the recorded memory, leaves what
+    /// it left then.
     fn run(&self, id: u32, options: Options) -> Result<Option<bool>, Failure> {
         if !self.steps.iter().any(|step| step.reached.contains(&id)) {
             return Ok(None);
@@ -419,8 +422,8 @@ impl Case {
         })
     }
 
-    /// Runs passes in order, with whether everything is still as it was; those that do not run
-    /// leave what they left.
+    /// Runs passes in order. `run` learns whether the memory is still as recorded, and returns
+    /// false if it did not run the pass: then the recorded memory is taken.
     fn each(
         &self,
         run: impl Fn(usize, &Pass, bool, &mut Written) -> Result<bool, Failure>,
@@ -459,7 +462,7 @@ impl Bench for Msl {
                 .map(|mutant| self.try_in(&mut order, mutant, step(mutant)).0)
                 .collect::<Vec<_>>()
         };
-        // Each waits for a process, and some of these until their time is up.
+        // There are more threads than processors, because each thread waits for a process.
         let threads = 2 * rayon::current_num_threads();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         pool.install(|| mutants.par_chunks(16).flat_map_iter(fates).collect())

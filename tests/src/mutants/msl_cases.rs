@@ -1,5 +1,5 @@
 //! Cases for mutants of the MSL. A text takes far longer to compile than a case to run, so few
-//! texts meet many sizes.
+//! texts are run with many sizes.
 
 use crate::case::{Form, Groups, LAYOUTS};
 use crate::cases::{MSL, almost_whole};
@@ -12,7 +12,7 @@ use tilewise_core::{Access, Caps, Variant};
 
 const F32: [DType; 3] = [DType::F32; 3];
 
-/// Each case with the device that it is planned for.
+/// Each case with the device for which it is planned.
 pub(super) fn all() -> Vec<(Case, Caps)> {
     let on = |caps: Caps| move |case: Case| (case, caps.clone());
     let cases = [
@@ -37,8 +37,8 @@ pub(super) fn all() -> Vec<(Case, Caps)> {
         .collect()
 }
 
-/// Whether races are looked for in a case, which takes another text of clang's and more time: a few
-/// in which every line runs.
+/// Whether races are looked for in a case. That takes another compiled text and more time, so only
+/// a few cases are chosen, in which every line runs.
 pub(super) fn is_raced(case: &Case) -> bool {
     RACED.contains(&case.seed)
 }
@@ -46,8 +46,8 @@ pub(super) fn is_raced(case: &Case) -> bool {
 /// Seeds of the cases in which races are looked for.
 const RACED: std::ops::Range<u64> = 1000..2000;
 
-/// Two tiles of every mainloop beside each other, as few as show a race, several steps along K, in
-/// vectors and in single elements, and in two passes.
+/// Two tiles of every mainloop side by side, which is enough to show a race. There are several
+/// steps along K, vectors and single elements, and two passes.
 fn races() -> Vec<Case> {
     let half = [DType::F16, DType::F16, DType::F16];
     let case = |name: &str, size, types: [DType; 3]| {
@@ -64,7 +64,7 @@ fn races() -> Vec<Case> {
     (RACED.start..).zip(cases).map(|(seed, case)| Case { seed, ..case }).collect()
 }
 
-/// Each size on one text: in vectors where they take whole ones, else in single elements.
+/// Each size on one text: in single elements if `odd`, else in vectors.
 fn sized(
     kernel: &str,
     sizes: &[[usize; 3]],
@@ -79,7 +79,7 @@ fn sized(
     sizes.iter().enumerate().map(case).collect()
 }
 
-/// In eights, as types of 16 bits are loaded.
+/// Rounds sizes up to whole eights, in which types of 16 bits are loaded.
 fn eights(sizes: Vec<[usize; 3]>) -> Vec<[usize; 3]> {
     sizes.into_iter().map(|size| size.map(|n| n.next_multiple_of(8))).collect()
 }
@@ -91,8 +91,8 @@ fn variant(name: &str) -> &'static Variant {
     MSL.kernels().into_iter().find(|kernel| kernel.name == name).expect("a variant").variant
 }
 
-/// The kernels of tiles: layouts in vectors and in single elements, of types that agree and that do
-/// not.
+/// The kernels of tiles: layouts in vectors and in single elements, with types that agree and that
+/// do not.
 fn tiles() -> Vec<Case> {
     let half = [DType::F16, DType::F16, DType::F32];
     let bfloat = [DType::BF16, DType::BF16, DType::F16];
@@ -107,7 +107,7 @@ fn tiles() -> Vec<Case> {
         cases.extend(sized(name, &odd, F32, LAYOUTS[3], true));
         cases.extend(sized(name, &odd, half, LAYOUTS[0], true));
     }
-    // Fewer rows or columns than a matrix has, and just as many.
+    // Fewer rows or columns than a matrix has, and exactly as many.
     let few = [[9, 7, 16], [7, 9, 16], [8, 8, 16], [40, 8, 8], [8, 40, 8], [3, 3, 9]];
     cases.extend(sized(DIRECT, &few, F32, LAYOUTS[0], false));
     cases.extend(sized(DIRECT, &few, half, LAYOUTS[1], false));
@@ -116,8 +116,8 @@ fn tiles() -> Vec<Case> {
     cases
 }
 
-/// Whole tiles beside each other, with whole slices of K and one that is not, and K split;
-/// and what is left of a tile where one that is turned round would be whole.
+/// Whole tiles side by side, with whole slices of K and one that is not whole, and with K split.
+/// Also the rest of a tile, where a tile turned round would be whole.
 fn whole() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, rest) in [(GEMM, 15), (DIRECT, 7), (DIRECT, 1)] {
@@ -138,7 +138,8 @@ fn whole() -> Vec<Case> {
     cases
 }
 
-/// The layout that a kernel is for: those for few lines want the other operand along K, or across.
+/// The layout that a kernel is made for. A kernel for few lines wants the other operand along K, or
+/// across.
 fn layout(name: &str) -> [bool; 2] {
     match variant(name).access {
         Access::Eights { streamed: Some(Streamed { role: Role::A, along_k }) } => [!along_k; 2],
@@ -150,13 +151,13 @@ fn layout(name: &str) -> [bool; 2] {
 /// The kernels of few rows, or few columns.
 fn lines() -> Vec<Case> {
     let half = [DType::F16, DType::F32, DType::F32];
-    // More rows of tiles than a band has; and operands in the other direction, which are read all
-    // the same.
+    // More rows of tiles than a band has. Then operands in the other direction, which the kernels
+    // also read.
     let mut cases =
         vec![Case::new([10, 40, 5], F32).layout(LAYOUTS[1]).kernel("msl-gemv/1x32").odd()];
     cases.extend(sized("msl-gemv/4x32", &[[4, 36, 300], [4, 36, 1]], F32, LAYOUTS[2], false));
     cases.push(Case::new([3, 70, 300], F32).layout(LAYOUTS[1]).kernel("msl-gevm/4x64").odd());
-    // A lane whose eighth line lies beyond the edge, and beyond the buffer in the last step.
+    // A lane whose eighth line lies beyond the edge, and in the last step beyond the buffer.
     cases.push(Case::new([3, 71, 512], F32).kernel("msl-gevm/4x64").odd());
     for name in ["msl-gemv/4x32", "msl-gemv/32x4", "msl-gevm/4x64", "msl-gevm/64x4"] {
         let Variant { bm, bn, bk, .. } = *variant(name);
@@ -200,8 +201,7 @@ fn variants() -> Vec<Case> {
     cases
 }
 
-/// Splits of K: few, more than are read at once, some of them short or without any of K; in a
-/// batch.
+/// Splits of K: few, more than are read at once, short ones, ones without any of K, and in a batch.
 fn splits() -> Vec<Case> {
     let mut cases = Vec::new();
     let bk = variant(GEMM).bk as usize;
@@ -237,8 +237,8 @@ fn ragged(ends: &[u32]) -> Option<Groups> {
     Some(Groups { ends: ends.to_vec(), on_device: true })
 }
 
-/// Groups: none, empty ones at every place, more than one tile of each, wrong ends; with biases of
-/// their own.
+/// Groups: none, empty ones at every place, groups of several tiles, and wrong ends. Each group has
+/// its own bias.
 fn groups() -> Vec<Case> {
     let mut cases = Vec::new();
     let all: [&[u32]; 8] = [
@@ -266,12 +266,12 @@ fn groups() -> Vec<Case> {
         let case = |rows| Case::new([rows, 39, 20], F32).layout(layout).kernel(name).odd();
         cases.push(Case { groups: ragged(&[0, 3, 3, 9, 14]), ..case(15) });
         cases.push(Case { groups: ragged(&[3, 39]), ..case(40) });
-        // Fewer rows than a tile has, after a group of none: a tile of the empty group would end
+        // Fewer rows than a tile has, after an empty group. A tile of the empty group would end
         // before it begins.
         cases.push(Case { groups: ragged(&[0, 3]), ..case(3) });
         cases.push(case(0).indexed(vec![2, 0, 3, 1, u32::MAX, 2], 3));
     }
-    // Ranges of K, over several tiles of several entries: right ends, and others.
+    // Ranges of K, over several tiles of several entries: with right ends and with wrong ones.
     let oblong = "msl-gemm/64x32x32";
     let kernels = [(GEMM, [true, false]), (DIRECT, [false, true]), (oblong, [true, false])];
     for (name, layout) in kernels {
@@ -281,8 +281,7 @@ fn groups() -> Vec<Case> {
             cases.push(case.kernel(name));
         }
     }
-    // Each group begins a tile; so many that the tiles that are started are no more than those that
-    // are needed.
+    // Each group begins a tile. There are so many groups that exactly the needed tiles are started.
     let ends: Vec<u32> = (1..=12).map(|group| 3 * group).collect();
     cases.push(
         Case { groups: ragged(&ends), ..Case::new([36, 9, 20], F32).layout(LAYOUTS[1]) }
@@ -303,12 +302,12 @@ fn quantized() -> Vec<Case> {
             cases.extend(sizes.map(|size| case(size).kernel(name)));
             cases.push(case([3, 37, block]).batch(2).kernel(name));
         }
-        // Stored across K; and exact.
+        // Weights stored across K, and exact products.
         for name in [GEMM, "msl-gemv/4x32", "msl-gevm/4x64"] {
             cases.push(Case { across: true, ..case([3, 2 * block, 13]).kernel(name) });
         }
         cases.push(case([3, 5, 2 * block]).kernel(GEMM).integers());
-        // Rounded to the type of A; and many rows of A against few of its lines.
+        // Weights rounded to the type of A. Then many rows of A with few lines of weights.
         for a in [DType::F16, DType::BF16] {
             cases.push(Case { a: Place::packed(a), ..case([13, 37, 2 * block]).kernel(GEMM) });
         }
@@ -340,13 +339,15 @@ fn epilogues() -> Vec<Case> {
             }
         }
     }
-    // Where activations are steep, flat, and far beyond the range of the functions inside them.
+    // Activations at numbers where they are steep, flat, and far beyond the range of the functions
+    // inside them.
     for activation in Activation::ALL {
         for alpha in [1.0, 30.0, 1e3, 1e10, 1e30] {
             cases.push(Case { alpha, activation, ..Case::new([4, 9, 3], F32).kernel(GEMM).odd() });
         }
     }
-    // Gates without a bias, over an old C that is no number, and with a bias of each group.
+    // Gates without a bias; with factors on the device, over an old C of NaN; and with a bias of
+    // each group.
     let gated = Case {
         gated: true,
         residual: Some(Place::odd(DType::F16)),
@@ -365,7 +366,7 @@ fn epilogues() -> Vec<Case> {
     cases
 }
 
-/// Infinities and what is no number.
+/// Infinities and NaN.
 fn numbers() -> Vec<Case> {
     let mut cases = Vec::new();
     for activation in Activation::ALL {
@@ -388,13 +389,13 @@ fn pieces() -> Vec<Case> {
         .filter(|case| matches!(case.form, Form::AlongK | Form::Indexed(_)));
     let cases = themes::large().into_iter().filter(|case| case.quantized.is_none()).chain(ranges);
     let (groups, others): (Vec<_>, Vec<_>) = cases.partition(|case| case.groups.is_some());
-    // Cases of a long K take seconds.
+    // Cases of a long K would take seconds.
     let short =
         groups.into_iter().chain(others.into_iter().step_by(8)).filter(|case| case.size[2] < 200);
     short.map(|case| case.kernel(GEMM)).collect()
 }
 
-/// More threadgroups than a dimension of the grid has.
+/// Products with more threadgroups than a dimension of the grid has.
 fn wide() -> Vec<Case> {
     let rows = Case::new([0, 3, 40], F32).indexed((0..7).map(|row| row % 3).collect(), 3);
     vec![

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 use tilewise_core::kernel::Language;
 
-/// Every mutant of a file, in the order of the text; two operators that come to the same text are
-/// one mutant.
+/// Every mutant of a file, in the order of the text. Two operators that give the same text give one
+/// mutant.
 pub(super) fn mutants(language: Language, file: &'static str, text: &str) -> Vec<Mutant> {
     let tokens = tokens(text);
     let places = places(language, text, &tokens);
@@ -125,7 +125,7 @@ impl<'a> Planter<'a> {
             self.call(index);
         }
         if next == "<" && self.tokens[index + 1].kind == Kind::Open {
-            // A constructor: its arguments follow the template's.
+            // A constructor: its arguments follow those of the template.
             if let Some(open) = closing(&self.tokens, index + 1).map(|close| close + 1)
                 && self.tokens.get(open).is_some_and(|token| token.text == "(")
             {
@@ -172,14 +172,14 @@ impl<'a> Planter<'a> {
         }
     }
 
-    /// Whether a name is one of this file's, or of what another operand's instance of a file may
-    /// bring. Others would only give mutants that are not valid.
+    /// Whether a name occurs in this file, or is one that another operand's instance of a file may
+    /// bring. All other names would only give invalid mutants.
     fn exists(&self, name: &str) -> bool {
         ["a_", "b_"].iter().any(|operand| name.starts_with(operand))
             || self.tokens.iter().any(|token| token.text == name)
     }
 
-    /// Neighbouring arguments in each other's place.
+    /// Exchanges neighbouring arguments.
     fn exchanges(&mut self, arguments: &[Range<usize>]) {
         for pair in arguments.windows(2) {
             let [first, second] = [self.span(&pair[0]), self.span(&pair[1])];
@@ -196,7 +196,7 @@ impl<'a> Planter<'a> {
             None => return,
         };
         let suffix = &text[digits.len()..];
-        // A loop that counts by nothing only costs time.
+        // A loop that counts by nothing would only cost time.
         let counts = self.msl && index > 0 && self.tokens[index - 1].text == "+=";
         let (value, hex) = match digits.strip_prefix("0x") {
             Some(hex) => (u32::from_str_radix(hex, 16), true),
@@ -270,8 +270,8 @@ impl<'a> Planter<'a> {
         self.plant("index", &inside, format!("{grouped} - 1u"));
     }
 
-    /// Changes choices and `!`, and leaves a term or factor out: the last and the first of a chain,
-    /// which groups to the left.
+    /// Changes choices and `!`. Leaves out a term or factor: the last and the first of a chain,
+    /// because chains group to the left.
     fn terms(&mut self, index: usize) {
         let text = self.tokens[index].text;
         match text {

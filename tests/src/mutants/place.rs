@@ -1,10 +1,10 @@
-//! Tells what the tokens of a file are to the mutation check.
+//! Tells the mutation check what the tokens of a file are.
 
 use super::token::{Kind, Token, arguments, closing, line_at};
 use std::ops::Range;
 use tilewise_core::kernel::Language;
 
-/// The place that a token stands in.
+/// The kind of place in which a token stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Code,
@@ -12,7 +12,7 @@ pub(super) enum Place {
     Unrolled,
     /// Code that the compiler evaluates: sizes of arrays, and constants made of others.
     Constant,
-    /// Declarations, and constants whose value the planner gives: nothing changes here.
+    /// Declarations, and constants whose value the planner gives. Nothing is changed here.
     Declaration,
 }
 
@@ -24,8 +24,8 @@ pub(super) fn places(language: Language, text: &str, tokens: &[Token<'_>]) -> Ve
     }
 }
 
-/// Lines tell: bindings, attributes, the members of structs, and constants are marked. An assertion
-/// only refuses texts that do not occur.
+/// The place of a line's tokens: bindings, attributes, members of structs, and constants are
+/// marked. An assertion only refuses texts that do not occur.
 fn in_wgsl(line: &str) -> Place {
     match line {
         _ if line.ends_with("//unroll") => Place::Unrolled,
@@ -35,7 +35,7 @@ fn in_wgsl(line: &str) -> Place {
     }
 }
 
-/// Code is the bodies of functions, and of macros of one line that are no declarations.
+/// The bodies of functions are code, and so are macros of one line that declare nothing.
 fn in_msl(text: &str, tokens: &[Token<'_>]) -> Vec<Place> {
     let mut places = bodies(tokens);
     let end = |from: usize, what: &str| {
@@ -79,7 +79,7 @@ fn in_msl(text: &str, tokens: &[Token<'_>]) -> Vec<Place> {
     places
 }
 
-/// Takes the text in braces that follow a list of parameters for code.
+/// Marks text in braces after a list of parameters as code.
 fn bodies(tokens: &[Token<'_>]) -> Vec<Place> {
     let mut open: Vec<bool> = Vec::new();
     let mut places = Vec::with_capacity(tokens.len());
@@ -101,8 +101,8 @@ fn bodies(tokens: &[Token<'_>]) -> Vec<Place> {
     places
 }
 
-/// Whether the bracket at `open` holds the size of an array that is declared there: a type, a name,
-/// and perhaps other sizes stand before it.
+/// Whether the bracket at `open` holds the size of an array that is declared there. Then a type, a
+/// name, and perhaps other sizes stand before it.
 pub(super) fn declares_array(tokens: &[Token<'_>], open: usize) -> bool {
     let mut name = open;
     while name > 0 && tokens[name - 1].text == "]" {
@@ -114,7 +114,7 @@ pub(super) fn declares_array(tokens: &[Token<'_>], open: usize) -> bool {
     name >= 2 && tokens[name - 1].kind == Kind::Word && is_type(&tokens[name - 2])
 }
 
-/// Whether a name after this token is one that is declared.
+/// Whether a name after this token is declared there.
 pub(super) fn is_type(token: &Token<'_>) -> bool {
     match token.kind {
         Kind::Word => !matches!(token.text, "return" | "else"),
@@ -140,7 +140,8 @@ fn directives(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the text of a macro begins that is code: one of one line, which declares nothing.
+/// The index at which the code of a macro begins. Only macros of one line that declare nothing have
+/// code.
 fn macro_body(directive: &[Token<'_>]) -> Option<usize> {
     let [_, define, name, rest @ ..] = directive else { return None };
     let one_line = directive.iter().all(|token| token.text != "\\");
@@ -158,7 +159,7 @@ mod tests {
     use super::super::token::tokens;
     use super::*;
 
-    /// The tokens in such a place.
+    /// The tokens in a place of this kind.
     fn of(place: Place, text: &str) -> Vec<&str> {
         let tokens = tokens(text);
         let places = places(Language::Msl, text, &tokens);

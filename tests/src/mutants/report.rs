@@ -5,7 +5,7 @@ use super::{FINDINGS, Fate, Mutant};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
-/// Fates counted by file, and what is to be done about them.
+/// The fates, counted by file, and the survivors that need work.
 pub struct Summary<'a> {
     fates: Vec<(&'a Mutant, Fate)>,
     explained: &'a HashSet<Change>,
@@ -26,7 +26,7 @@ impl<'a> Summary<'a> {
         })
     }
 
-    /// Survivors that nobody has explained, as a block of the file of explanations wants them.
+    /// Survivors that nobody has explained, in the form of blocks of the file of explanations.
     pub fn unexplained(&self) -> Vec<String> {
         let open = self.survivors().filter(|(_, _, explained)| !explained);
         open.map(|(mutant, same_bits, _)| {
@@ -42,8 +42,8 @@ impl<'a> Summary<'a> {
         .collect()
     }
 
-    /// Explanations of what does not survive, or does not exist. Only of use when all mutants were
-    /// run.
+    /// Explanations whose mutant does not survive, or does not exist. Only of use if all mutants
+    /// were run.
     pub fn stale(&self) -> Vec<&'a Change> {
         let alive: HashSet<Change> =
             self.survivors().map(|(mutant, _, _)| Change::of(mutant)).collect();
@@ -53,7 +53,7 @@ impl<'a> Summary<'a> {
         stale
     }
 
-    /// A Markdown table: files down, fates across.
+    /// A Markdown table with a row for each file and a column for each fate.
     pub fn table(&self) -> String {
         let killed = FINDINGS.into_iter().map(Fate::Found).chain([Fate::Wrong, Fate::Refused]);
         let columns: Vec<Fate> =
@@ -87,7 +87,7 @@ impl<'a> Summary<'a> {
         text
     }
 
-    /// Numbers in one line.
+    /// The total numbers, in one line.
     pub fn line(&self) -> String {
         let count =
             |wanted: fn(&Fate) -> bool| self.fates.iter().filter(|(_, fate)| wanted(fate)).count();

@@ -1,10 +1,10 @@
-//! Many mutants in one text, so that it is compiled once: what surrounds a change asks at run time
-//! whether the change is wanted.
+//! Puts many mutants in one text, to compile it once. Code around a change asks at run time whether
+//! the change is wanted.
 //!
 //! The *site* of changes is an expression, `(!MUTANTS(7, 7) ? (unchanged) : (MUTANT(7) ? (changed)
-//! : ..))`, or a statement, `if (MUTANT(7)) changed; else unchanged;`. Sites nest: what is
-//! unchanged has sites of its own. Each changed text stands on lines of its own, so that the lines
-//! of clang's complaints name mutants.
+//! : ..))`, or a statement, `if (MUTANT(7)) changed; else unchanged;`. Sites nest: the unchanged
+//! text has sites of its own. Each changed text stands on lines of its own, so the lines of clang's
+//! complaints name mutants.
 
 use super::Mutant;
 use super::place::{Place, places};
@@ -20,12 +20,12 @@ use tilewise_core::kernel::Language;
 pub(super) struct Rendered {
     pub(super) text: String,
     lines: Vec<Line>,
-    /// The sites' mutants, and the lines of the file that they reach over, from the first line of
-    /// their statement on: a compiler names that for a call that goes on below.
+    /// Each site's mutant, and the lines of the file that the site covers, from the first line of
+    /// its statement on: a compiler names that line for a call that continues on later lines.
     sites: Vec<(u32, Range<usize>)>,
 }
 
-/// Where a line of the text comes from.
+/// The origin of a line of the text.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     /// Line of the file, from 0.
@@ -35,8 +35,8 @@ struct Line {
 }
 
 impl Rendered {
-    /// The mutants that a complaint about a line, from 1, may be about: that of the changed text
-    /// there, or all of the sites around.
+    /// The mutants that a complaint about a line, from 1, may be about: the mutant of the changed
+    /// text there, or all mutants of the sites around it.
     pub(super) fn at(&self, line: usize) -> Vec<u32> {
         match self.lines.get(line.wrapping_sub(1)) {
             None => Vec::new(),
@@ -63,7 +63,7 @@ impl Rendered {
         self.text += text;
     }
 
-    /// A changed text on lines of its own.
+    /// Adds a changed text on lines of its own.
     fn changed(&mut self, text: &str, original: usize, mutant: u32, newline: &str) {
         self.text += newline;
         self.lines.push(Line { original, mutant: Some(mutant) });
@@ -73,8 +73,8 @@ impl Rendered {
     }
 }
 
-/// The mutants of an MSL file in the order of their sites, those without one at the end: numbered
-/// so, the mutants of a site follow each other.
+/// The mutants of an MSL file in the order of their sites. Mutants without a site are at the end.
+/// Numbered in this order, the mutants of a site follow each other.
 pub(super) fn in_order<'a>(
     text: &str,
     mutants: impl Iterator<Item = &'a Mutant>,
@@ -90,7 +90,7 @@ pub(super) fn in_order<'a>(
     mutants
 }
 
-/// The text of an MSL file with a site for each of these mutants of it that can have one.
+/// The text of an MSL file, with a site for each of these mutants that can have one.
 pub(super) fn render(file: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Rendered {
     let tokens = tokens(text);
     let places = places(Language::Msl, text, &tokens);
@@ -102,7 +102,7 @@ pub(super) fn render(file: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Rend
         }
     }
     let mut rendered = Rendered::default();
-    // Complaints are about lines from here on.
+    // Complaints name lines from here on.
     let _ = writeln!(rendered.text, "#line 1 \"{file}\"");
     rendered.lines.push(Line { original: 0, mutant: None });
     let sites: Vec<_> =
@@ -123,7 +123,8 @@ struct Renderer<'a, 'b> {
 }
 
 impl Renderer<'_, '_> {
-    /// A range of the file; its sites are those from `next` on. Gives the first that is beyond.
+    /// Renders a range of the file. Its sites are those from `next` on. Returns the first site
+    /// beyond the range.
     fn range(&mut self, range: Range<usize>, mut next: usize) -> usize {
         let mut at = range.start;
         while let Some((site, mutants)) =
@@ -161,7 +162,7 @@ impl Renderer<'_, '_> {
             }
             return self.range(site.clone(), next);
         }
-        // All are asked about at once, so that it is one question where none is wanted.
+        // One question asks for all mutants of the site: usually none is wanted.
         let ids = mutants.iter().map(|(id, _)| *id);
         let _ = write!(
             self.rendered.text,
@@ -186,7 +187,7 @@ impl Renderer<'_, '_> {
         self.rendered.push(&self.text[range], line, None);
     }
 
-    /// The line on which the statement of a line begins.
+    /// The line on which the statement in a line begins.
     fn statement(&self, line: usize) -> usize {
         let lines: Vec<&str> = self.text.lines().take(line).map(str::trim).collect();
         let ends = |line: &&str| {
@@ -206,15 +207,15 @@ struct Grower<'a> {
 }
 
 impl Grower<'_> {
-    /// The bytes that are a mutant's site; none where the compiler evaluates the change.
+    /// The bytes of a mutant's site; none if the compiler evaluates the change.
     fn site(&self, mutant: &Mutant) -> Option<Range<usize>> {
         let first = self.tokens.iter().position(|token| token.start >= mutant.range.start)?;
         let last = self.tokens.iter().rposition(|token| token.end() <= mutant.range.end)?;
         if self.places[first..=last].contains(&Place::Constant) {
             return None;
         }
-        // A name or argument in another's place may have another type, which matters less to a
-        // whole statement.
+        // A name or argument in another's place may have another type. That matters less if the
+        // site is a whole statement.
         let member = first > 0 && matches!(self.tokens[first - 1].text, "." | "->");
         let whole = mutant.operator == "swap" || mutant.operator == "name" && !member;
         let tokens = match self.tokens[last].text {
@@ -225,8 +226,8 @@ impl Grower<'_> {
         Some(self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end())
     }
 
-    /// The expression around some tokens: up to the nearest brackets, commas, choices and
-    /// assignments; or the outermost.
+    /// The expression around some tokens. It reaches to the nearest brackets, commas, choices and
+    /// assignments, or is the outermost expression.
     fn expression(&self, mut range: Range<usize>, outermost: bool) -> Option<Range<usize>> {
         loop {
             range = self.grown(range)?;
@@ -235,7 +236,7 @@ impl Grower<'_> {
                 return Some(range);
             }
             match self.enclosing(range.start) {
-                // Values of some types have no common one.
+                // Values of some types have no common type.
                 Some(open) if self.tokens[open].text == "{" && self.is_expression(open) => {
                     return None;
                 }
@@ -243,7 +244,8 @@ impl Grower<'_> {
                     range = open..closing(self.tokens, open)? + 1
                 }
                 _ if commas => return None,
-                // The target of an assignment may be a constant after the change.
+                // The target of an assignment may be a constant after the change, so the site is
+                // the whole assignment.
                 _ if self.tokens.get(range.end).is_some_and(|next| is_assignment(next.text)) => {
                     return self.grown(range.start..range.end + 1);
                 }
@@ -252,7 +254,7 @@ impl Grower<'_> {
         }
     }
 
-    /// The statement that consists of an expression, is assigned it, or returns it.
+    /// The statement that is an expression, assigns it, or returns it.
     fn statement(&self, expression: &Range<usize>) -> Option<Range<usize>> {
         let Range { mut start, end } = *expression;
         let in_block = self.enclosing(start).is_some_and(|open| self.tokens[open].text == "{");
@@ -270,7 +272,7 @@ impl Grower<'_> {
         }
     }
 
-    /// To both sides as far as one expression goes.
+    /// Extends a range to both sides, to the ends of its expression.
     fn grown(&self, range: Range<usize>) -> Option<Range<usize>> {
         let assigns = self.between(&range).any(|at| is_assignment(self.tokens[at].text));
         let ends = |at: usize| {
@@ -303,7 +305,7 @@ impl Grower<'_> {
         Some(start..end)
     }
 
-    /// The tokens of a range that are in no bracket of it.
+    /// The tokens of a range that are inside none of its brackets.
     fn between(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
         let mut found = Vec::new();
         let mut at = range.start;
@@ -330,7 +332,7 @@ impl Grower<'_> {
         None
     }
 
-    /// Whether a bracket is a part of an expression, and neither a block's nor a statement's.
+    /// Whether a bracket belongs to an expression, and not to a block or a statement.
     fn is_expression(&self, open: usize) -> bool {
         let Some(before) = open.checked_sub(1).map(|at| &self.tokens[at]) else { return false };
         let beside = before.end() == self.tokens[open].start;
@@ -359,7 +361,7 @@ mod tests {
     use super::*;
     use crate::mutants::operators;
 
-    /// The lines of a text with the mutants of one operator in it, numbered from 1.
+    /// The lines of a text with the mutants of one operator, numbered from 1.
     fn lines(operator: &str, text: &str) -> Vec<String> {
         let all = operators::mutants(Language::Msl, "f.metal", text);
         let mutants = all.iter().filter(|mutant| mutant.operator == operator);
@@ -388,7 +390,7 @@ mod tests {
         let expected =
             ["void f() { if (MUTANT(1)) {", "return g(q, p);", "} else return g(p, q); }"];
         assert_eq!(lines("swap", "void f() { return g(p, q); }"), expected);
-        // A variable whose value changes is declared for what follows.
+        // If the value of a variable changes, it is declared for the code that follows.
         let expected = [
             "void f() { uint x = (!MUTANTS(1, 1) ? (g(p, q)) : (MUTANT(1)",
             "? (g(q, p))",

@@ -1,5 +1,5 @@
-//! Knows as much of the grammar of WGSL and MSL as it takes to plant mistakes: words, numbers and
-//! operators, brackets that match, and what an operator joins.
+//! Knows the grammar of WGSL and MSL that is needed to plant mistakes: words, numbers and
+//! operators, matching brackets, and the operands of an operator.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(crate) enum Kind {
     Word,
     /// A literal.
     Number,
-    /// An operator, or any other punctuation but brackets.
+    /// An operator, or any other punctuation except brackets.
     Operator,
     /// `(`, `[`, `{`, or the `<` of a template.
     Open,
@@ -32,14 +32,14 @@ impl Token<'_> {
     }
 }
 
-/// Longer ones first.
+/// Operators, longer ones first.
 const OPERATORS: [&str; 21] = [
     "<<=", ">>=", "->", "::", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=",
     "/=", "%=", "&=", "|=", "^=", "++",
 ];
 
-/// The tokens of a file, without comments. Brackets of templates are told from comparisons by the
-/// blanks that stand around those.
+/// The tokens of a file, without comments. Comparisons have blanks around them, which tells them
+/// from brackets of templates.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let bytes = text.as_bytes();
@@ -134,8 +134,8 @@ pub(super) fn arguments(tokens: &[Token<'_>], open: usize) -> Vec<Range<usize>> 
     found
 }
 
-/// How tightly a binary operator binds, in C++ (WGSL has parentheses where it differs); `None` for
-/// what ends an operand.
+/// How tightly a binary operator binds in C++. (Where WGSL differs, it has parentheses.) `None` for
+/// tokens that end an operand.
 fn precedence(operator: &str) -> Option<u8> {
     Some(match operator {
         "||" => 1,
@@ -158,8 +158,8 @@ pub(super) fn line_at(text: &str, at: usize) -> &str {
     text[start..].lines().next().unwrap_or("").trim()
 }
 
-/// Whether the token at `index` is an operator between two operands: such have blanks on both
-/// sides, others do not.
+/// Whether the token at `index` is an operator between two operands: such an operator has a blank
+/// after it, other operators do not.
 pub(super) fn is_binary(tokens: &[Token<'_>], index: usize) -> bool {
     let operand_before = index > 0
         && match tokens[index - 1].kind {
@@ -174,7 +174,7 @@ pub(super) fn is_binary(tokens: &[Token<'_>], index: usize) -> bool {
         && blank_after
 }
 
-/// Whether an operator makes a member's name, or a qualified one.
+/// Whether an operator is part of a member's name or of a qualified name.
 pub(super) fn is_member(operator: &str) -> bool {
     matches!(operator, "." | "->" | "::")
 }

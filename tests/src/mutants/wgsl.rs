@@ -20,11 +20,11 @@ pub struct Wgsl {
 struct Case {
     work: Work,
     files: HashSet<&'static str>,
-    /// Operations of the sanitizer in the run without any change.
+    /// Operations of the sanitizer in the run without a change.
     operations: u64,
 }
 
-/// The work of a case, with the run without any change.
+/// The work of a case, with the results of the run without a change.
 enum Work {
     Product(Box<Job>, Record),
     Conversion(Conversion, Ran),
@@ -51,7 +51,7 @@ impl Work {
             }
             Work::Arithmetic(pairs) if mutant.file == arithmetic::FILE => {
                 let compute = |pairs: &[_]| crate::sanitized::arithmetic(text, pairs, &options);
-                // Few pairs notice most mistakes.
+                // A few pairs notice most mistakes, so they run first.
                 let few: Vec<_> = pairs.iter().copied().step_by(61).collect();
                 compute(&few).and_then(|()| compute(pairs)).map(|()| true)
             }
@@ -73,7 +73,7 @@ impl Wgsl {
     /// Prepares the cases.
     ///
     /// # Errors
-    /// When one of them fails without any change.
+    /// One of the cases fails without any change.
     pub fn new() -> Result<Self, String> {
         let shaders = Shaders::default();
         let options = quick();
@@ -83,7 +83,7 @@ impl Wgsl {
         let (three, by_threes) = cases::three_buffers(WGSL);
         let (software, sparse) = cases::sparse(WGSL);
         let (few, mut bound) = cases::few_buffers(WGSL);
-        // The kernel that shares nothing meets all, and the others as it does.
+        // Only the kernel that shares nothing runs these cases; the others would do the same.
         bound.retain(|case| case.kernel == Some(WGSL.floor()));
         let mut chosen = Vec::new();
         for (list, caps, rounded) in [
@@ -98,7 +98,7 @@ impl Wgsl {
             for case in list.into_iter().filter(|case| case.is_for(caps)) {
                 let plan =
                     planned(&case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
-                // Without the extension there are other loaders and stores; one kernel shows them.
+                // Without the extension there are other loaders and stores. One kernel shows them.
                 let other = planned(&case, &without)
                     .is_ok_and(|other| other.passes != plan.passes && plan.passes.len() < 2);
                 let naive = case.kernel.as_ref().is_some_and(|name| name.starts_with("naive"));
@@ -150,7 +150,7 @@ impl Wgsl {
         Ok(Wgsl { jobs, shaders })
     }
 
-    /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest
+    /// Tries cases in this order, and moves the case that notices to the front: it is the likeliest
     /// to notice the next mistake nearby.
     fn try_in(&self, order: &mut [&Case], mutant: &Mutant, step: usize) -> (Fate, String) {
         let files = super::files(Language::Wgsl);
@@ -205,8 +205,8 @@ impl Bench for Wgsl {
     }
 }
 
-/// Sorts cases by their cost, and lets mainloops take turns: a mistake in a file that all share may
-/// show in one of them alone.
+/// Sorts cases by their cost, and lets mainloops take turns: a mistake in a file that all of them
+/// share may show in one only.
 fn take_turns(cases: &mut [Case]) {
     cases.sort_by_key(|case| case.operations);
     let mut turns = HashMap::new();
@@ -218,8 +218,8 @@ fn take_turns(cases: &mut [Case]) {
     });
 }
 
-/// Leaves marked loops as software devices read them. The repeated texts, which GPUs read, are many
-/// times as long for naga, and a mistake in such a loop is one that the sanitizer finds in either.
+/// Leaves marked loops as software devices get them. GPUs get repeated texts, which are many times
+/// as long for naga. The sanitizer finds a mistake in such a loop in either form.
 fn as_written(passes: &mut [Pass]) {
     passes.iter_mut().for_each(|pass| pass.unroll = false);
 }
@@ -229,17 +229,17 @@ fn files(passes: &[Pass]) -> HashSet<&'static str> {
     passes.iter().flat_map(|pass| pass.parts.iter().map(|part| part.file)).collect()
 }
 
-/// Elements of the operations that mutants meet.
+/// Most elements of the operations that mutants meet.
 const MOST: usize = 700;
 
-/// Random pairs of numbers, beside those of edges.
+/// The number of random pairs of numbers, besides the pairs of edges.
 const PAIRS: usize = 6_000;
 
 /// Mutants that are tried one after the other, in the order of the text.
 const NEIGHBOURS: usize = 64;
 
-/// One thread per run, since mutants run side by side; no loop of these cases is as long as the
-/// bound.
+/// One thread for each run, because mutants run side by side. No loop of these cases is as long as
+/// the bound.
 fn quick() -> Options {
     let mut options = options();
     (options.parallel, options.stop_at_first) = (false, true);

@@ -1,4 +1,4 @@
-//! The cases.
+//! The cases of ready operations.
 
 mod choose;
 mod combine;
@@ -21,7 +21,7 @@ const U: f64 = DType::F32.unit_roundoff();
 /// A distance between neighbours of f32, relative.
 const ULP: f64 = 2.0 * U;
 
-/// Shapes of rows: one, few and many elements, one and many rows, none.
+/// Shapes of rows: with one, few and many elements; one row, many rows, and none.
 const ROWS: [&[usize]; 16] = [
     &[1],
     &[2],
@@ -50,7 +50,7 @@ pub fn all() -> Vec<Case> {
     FAMILIES.iter().flat_map(|(_, cases)| cases()).collect()
 }
 
-/// Makes cases.
+/// A function that makes cases.
 pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
@@ -72,18 +72,18 @@ pub const FAMILIES: [(&str, Cases); 15] = [
     ("sort", index::sort),
 ];
 
-/// Cases of several workgroups, or of rows that are too long to be kept, with as few elements as
-/// that takes.
+/// Cases of several workgroups, or of rows that are too long to be kept. They have as few elements
+/// as that permits.
 pub fn in_parts() -> Vec<Case> {
     [softmax::in_parts(), norm::in_parts(), index::in_parts()].into_iter().flatten().collect()
 }
 
-/// Cases that devices alone are asked to run.
+/// Cases that only devices run.
 pub fn large() -> Vec<Case> {
     index::large()
 }
 
-/// The cases of at most so many elements.
+/// The cases of at most `most` elements.
 pub fn small(most: usize) -> Vec<Case> {
     let count = |case: &Case| case.inputs.iter().map(|given| given.values.len()).max();
     all().into_iter().filter(|case| count(case).unwrap_or(0) <= most).collect()
@@ -106,7 +106,7 @@ fn boxed<K: ops::Operation + 'static>(op: ops::Op<K>) -> Box<dyn AnyOp> {
 /// A shape, the types of input and output, and where they lie.
 type Turn = (&'static [usize], DType, DType, Lies, Lies);
 
-/// Each shape in a type and a place of its turn.
+/// Each shape, with types and places that take turns.
 fn turns(shapes: &[&'static [usize]]) -> Vec<Turn> {
     let lies = [Lies::Packed, Lies::Within, Lies::Transposed, Lies::TransposedWithin];
     let mut turns = Vec::new();

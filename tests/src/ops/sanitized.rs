@@ -1,4 +1,4 @@
-//! Cases where blocking is possible: on any context, and in the sanitizer.
+//! Runs cases where a thread may block: on any context, and in the sanitizer.
 
 use super::Case;
 use crate::sanitized::Failure;
@@ -7,29 +7,29 @@ use std::collections::HashSet;
 use tilewise::sanitizer::Options;
 use tilewise::{Call, Context};
 
-/// Invocations of a workgroup at most.
+/// The most invocations of a workgroup.
 const WORKGROUP: u32 = 256;
 
 /// A run in the sanitizer.
 pub struct Ran {
-    /// Files of which the kernel is made.
+    /// Files that the kernels are made of.
     pub files: HashSet<&'static str>,
-    /// Its cost, in operations of the sanitizer.
+    /// The cost of the run, in operations of the sanitizer.
     pub operations: u64,
     /// The output.
     pub bits: Vec<u8>,
 }
 
 impl Case {
-    /// [`outcome`](Self::outcome), when it is there.
+    /// Waits for [`outcome`](Self::outcome).
     ///
     /// # Errors
-    /// Those of `outcome`.
+    /// The errors of `outcome`.
     pub fn run(&self, context: &Context) -> Result<(), String> {
         pollster::block_on(self.outcome(context))
     }
 
-    /// Runs the case in the sanitizer, of these texts.
+    /// Runs the case in the sanitizer, with these texts.
     ///
     /// # Errors
     /// The finding, or the first number that is wrong.
@@ -61,11 +61,11 @@ impl Case {
                 Ok(check.report.counters.invocations)
             };
             let invocations = check(call)? as u32;
-            // Large grids have several rows of workgroups, and more than there is work for.
+            // Large grids have several rows of workgroups, some of which have no work.
             if invocations > WORKGROUP {
                 check(&call.clone().grid([invocations, 2, 1]))?;
             }
-            // The check worked on copies, and the next kernel wants what this one gives.
+            // The check worked on copies, and the next kernel needs this one's output.
             kernel.run(call).map_err(failed)?;
         }
         pollster::block_on(self.hold(&out)).map_err(Failure::Wrong)?;

@@ -1,19 +1,19 @@
-//! Many cases in one test.
+//! Runs many cases in one test.
 
 use super::{Outcome, outcome};
 use crate::{Adapter, Case, adapters};
 use std::time::Instant;
 use tilewise::Context;
 
-/// [`outcome`], when it is there.
+/// Waits for [`outcome`](super::outcome).
 ///
 /// # Errors
-/// Those of `outcome`.
+/// The errors of `outcome`.
 pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
     pollster::block_on(outcome(context, case))
 }
 
-/// Runs cases and keeps what failed, so that one test reports all of it.
+/// Runs cases and keeps the failures, so that one test reports all of them.
 #[derive(Default)]
 pub struct Suite {
     failures: Vec<String>,
@@ -22,10 +22,10 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Runs the cases that `cases` gives for each adapter, on it.
+    /// Runs on each adapter the cases that `cases` gives for it.
     ///
     /// # Panics
-    /// When any failed: with the first few, and the number.
+    /// When any failed. The message has the first few failures, and their number.
     pub fn on_every_adapter(cases: impl Fn(&Adapter) -> Vec<Case>) {
         for adapter in adapters() {
             let mut suite = Suite::default();
@@ -64,7 +64,7 @@ impl Suite {
         }
     }
 
-    /// Fails if anything did.
+    /// Fails if any case or check has failed.
     ///
     /// # Panics
     /// When any case failed.

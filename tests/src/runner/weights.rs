@@ -5,7 +5,7 @@ use crate::{Case, Rng};
 use tilewise::{DType, QuantFormat, Quantized};
 use tilewise_core::{Caps, quant};
 
-/// Quantized weights, one matrix per entry of B; for exact results of integers.
+/// Quantized weights, one matrix for each entry of B. If the case is exact, they are integers.
 pub(super) fn weights(
     case: &Case,
     format: QuantFormat,
@@ -13,16 +13,16 @@ pub(super) fn weights(
 ) -> Result<Vec<Quantized>, String> {
     let [n, k] = stored_shape(case, format);
     let mut matrix = |_| {
-        // Scales of a sample are negative, too.
+        // Some scales of a sample are negative.
         if !case.exact && (!format.quantizes() || rng.bits().is_multiple_of(2)) {
             let sampled = Quantized::sample(format, n, k, || rng.bits() as u32)?;
-            // Some are zero in f16 and subnormal in f32, or subnormal in f16.
+            // Some scales are zero in f16 and subnormal in f32; others are subnormal in f16.
             let small = |i: usize| (i % 13 == 5).then(|| [1e-40, 5.960_464_5e-8][i / 13 % 2]);
             return Ok(rescaled(&sampled, |i| small(i).map(|small| [small, -small])));
         }
         if !case.exact {
-            // Blocks of different magnitude, so that their scales differ in every format; and a few
-            // of zeros, which have the least.
+            // Blocks have different magnitudes, so their scales differ in every format. A few
+            // blocks are zeros, which have the smallest scale.
             let block = format.block() as usize;
             let mut magnitude = 1.0;
             let values: Vec<_> = (0..n * k)
@@ -56,15 +56,15 @@ pub(super) fn weights_shape(case: &Case) -> [usize; 2] {
     if case.across { [k, n] } else { [n, k] }
 }
 
-/// Rows and columns of the matrices that they lie in.
+/// Rows and columns of the matrices that the weights lie in.
 pub(super) fn stored_shape(case: &Case, format: QuantFormat) -> [usize; 2] {
     let [rows, columns] = weights_shape(case);
     [rows + 2 * case.margin(), columns + 2 * case.margin() * format.block() as usize]
 }
 
-/// How far the kernel of a case may be from the weights. Those on matrix units round them to a
-/// 16-bit type of A, and `rows` multiplies scales with sums; where the planner chooses, it may
-/// choose any.
+/// How far the weights of a case's kernel may be from the given weights. Kernels on matrix units
+/// round weights to a 16-bit type of A, and `rows` multiplies scales with sums. If the planner
+/// chooses the kernel, it may be any of them.
 pub(super) fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
     let simdgroups =
         |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");

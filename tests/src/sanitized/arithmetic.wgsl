@@ -1,4 +1,4 @@
-// Before it lie the functions, in place of its last comment what is done with each pair.
+// The functions stand before this text. Its last comment is replaced by the work on each pair.
 @group(0) @binding(0) var<storage, read> pairs: array<vec2<u32>>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 

@@ -7,7 +7,7 @@ use tilewise_core::Caps;
 use tilewise_core::plan::Plan;
 use tilewise_sanitizer::Options;
 
-/// Every case with its plan on each of the devices; once where the plans are the same.
+/// Every case with its plan on each device, but each plan only once.
 ///
 /// # Panics
 /// When a case has no plan.
@@ -20,7 +20,7 @@ pub fn plans<'a>(
         devices.iter().filter(|caps| case.is_for(caps)).filter_map(move |caps| {
             let plan =
                 planned(case, caps).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
-            // A plan that copies rows before is a product as any other after the copy.
+            // A plan that copies rows first is a product like any other after the copy.
             let new = !known.contains(&plan) && !plan.copies_rows;
             known.push(plan.clone());
             new.then_some((case, caps, plan))

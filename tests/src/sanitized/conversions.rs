@@ -1,4 +1,4 @@
-//! The passes of taking and quantizing in the sanitizer.
+//! Runs the passes of taking and quantizing in the sanitizer.
 
 use super::ranges::Elements;
 use super::{Failure, Shaders, cut};
@@ -15,11 +15,11 @@ use tilewise_shaders::CONVERSIONS;
 /// A role's memory before the first pass.
 struct Held {
     bytes: Vec<u8>,
-    /// The elements that may be touched, and which plane of them this is; all bytes without.
+    /// The elements that may be touched, and the number of their plane; without these, all bytes.
     elements: Option<(Table, usize)>,
 }
 
-/// Passes, with what their roles hold and what must come of them.
+/// Passes, with the contents of their roles and the results that they must have.
 pub struct Conversion {
     /// The case, in words.
     pub name: String,
@@ -27,11 +27,11 @@ pub struct Conversion {
     pub passes: Vec<Pass>,
     held: BTreeMap<Role, Held>,
     expected: BTreeMap<Role, Vec<u8>>,
-    /// The type of numbers that are decoded: then zeros of either sign are one.
+    /// The type of decoded numbers, if there are any: then −0 equals 0.
     decoded: Option<DType>,
 }
 
-/// The contents of the roles.
+/// The contents of the memory of each role.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Written(BTreeMap<Role, Vec<u8>>);
 
@@ -41,7 +41,7 @@ impl Written {
         cut(&self.0[&binding.role], binding.start, binding.bytes)
     }
 
-    /// Takes over what a pass has written.
+    /// Stores what a pass has written.
     pub(crate) fn take(&mut self, binding: &Binding, bytes: &[u8]) {
         let own = self.0.entry(binding.role).or_default();
         let start = binding.start as usize;
@@ -50,10 +50,10 @@ impl Written {
     }
 }
 
-/// A run that failed nowhere.
+/// A run without failures.
 pub struct Ran {
     written: Written,
-    /// Its cost, in operations of the sanitizer.
+    /// The cost of the run, in operations of the sanitizer.
     pub operations: u64,
 }
 
@@ -61,7 +61,7 @@ impl Conversion {
     /// Plans a case of taking for a device with these caps.
     ///
     /// # Errors
-    /// The planner's.
+    /// The planner's errors.
     pub fn taking(case: &Taking, caps: &Caps) -> Result<Self, Error> {
         let stored = case.table.store(&mut Rng::new(7));
         let take = case.problem(stored.table);
@@ -85,7 +85,7 @@ impl Conversion {
         let before = poison(case.dtype, take.len as usize);
         let mut after = before.clone();
         let size = case.dtype.bytes() as usize;
-        // A matrix that may have a factor has one, of which products are exact.
+        // A matrix that may have a factor has one. Products with this factor are exact.
         let has_factor = matches!(
             case.table.format,
             Format::Quantized(format) if format.def().factor_of.is_some()
@@ -111,7 +111,7 @@ impl Conversion {
     /// Plans a case of quantizing for a device with these caps.
     ///
     /// # Errors
-    /// The planner's.
+    /// The planner's errors.
     pub fn quantizing(case: &Quantizing, caps: &Caps) -> Result<Self, Error> {
         let stored = case.weights.store(&mut Rng::new(8));
         let passes = plan::quantize(&case.problem(stored.table), caps, &CONVERSIONS)?;
@@ -145,7 +145,7 @@ impl Conversion {
     /// Runs the passes in order.
     ///
     /// # Errors
-    /// The first of: no valid text, a finding, an output of other bits.
+    /// The first of these: the text is not valid; a finding; an output of other bits.
     pub fn run(&self, shaders: &Shaders<'_>, options: &Options) -> Result<Ran, Failure> {
         let mut written = self.unwritten();
         let mut operations = 0;
@@ -161,7 +161,7 @@ impl Conversion {
         Written(self.held.iter().map(|(role, held)| (*role, held.bytes.clone())).collect())
     }
 
-    /// Whether the outputs are what they must be.
+    /// Checks that the outputs are right.
     ///
     /// # Errors
     /// `Wrong`.
@@ -183,7 +183,7 @@ impl Conversion {
     }
 
     /// Like [`run`](Self::run), with a file replaced. Returns whether the outputs have the bits of
-    /// the run before. Nothing is run if every shader does what the library's does.
+    /// the run before. If every shader does what the library's does, nothing runs.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run).
@@ -215,7 +215,7 @@ impl Conversion {
         }
         let report = super::launched(launch.run(), &shader)?;
         for binding in pass.bindings.iter().filter(|binding| binding.writable) {
-            // A shader with a mistake in it may leave a binding out.
+            // A shader with a mistake may leave a binding out.
             if let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) {
                 written.take(binding, bytes);
             }
@@ -228,7 +228,7 @@ impl Conversion {
         let whole = self.passes.len() == 1;
         let Some((table, plane)) = &self.held[&binding.role].elements else {
             let bytes = match binding.role {
-                // Indices lie apart.
+                // Indices have words between them.
                 Role::RowIndex | Role::ColumnIndex => {
                     let count = binding.bytes / 8;
                     return (0..count).fold(bytes, |bytes, i| bytes.range(8 * i + 4..8 * i + 8));
@@ -252,7 +252,7 @@ impl Conversion {
     }
 }
 
-/// The output of a case without anything around it.
+/// The output of a case, without anything around it.
 fn packed(case: &Taking) -> Table {
     let [entries, rows, columns] = case.shape().map(|size| size as u64);
     Table::packed(Format::Dense(case.dtype), entries, rows, columns)
@@ -268,11 +268,11 @@ fn planes(stored: &Memory, first: Role) -> BTreeMap<Role, Held> {
         .collect()
 }
 
-/// The arithmetic on bits with these numbers, in the sanitizer; `functions` is the text of the file
-/// that has it.
+/// Runs the arithmetic on bits with these numbers in the sanitizer. `functions` is the text of the
+/// file of the arithmetic.
 ///
 /// # Errors
-/// No valid text, a finding, a result of other bits.
+/// The text is not valid; a finding; a result of other bits.
 pub fn arithmetic(functions: &str, pairs: &[[u32; 2]], options: &Options) -> Result<(), Failure> {
     let around = include_str!("arithmetic.wgsl").replace("// BODY", crate::arithmetic::BODY);
     let text = format!("{functions}\n{around}");

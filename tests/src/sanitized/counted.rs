@@ -1,4 +1,4 @@
-//! How many workgroups a pass has.
+//! The number of workgroups of a pass.
 
 use super::written::Written;
 use super::{Failure, Job};
@@ -9,7 +9,7 @@ use tilewise_core::plan::Pass;
 use tilewise_shaders::KIT;
 
 impl Job {
-    /// The workgroups of a pass: as many as one before it counted, where one did.
+    /// The workgroups of a pass. If an earlier pass has counted them, it is that count.
     pub(super) fn grid(&self, pass: &Pass, written: &Written) -> Result<[u32; 3], Failure> {
         let Some(start) = pass.indirect else { return Ok([pass.grid[0], pass.grid[1], 1]) };
         let wanted = self.tiles(pass);
@@ -22,7 +22,7 @@ impl Job {
         }
     }
 
-    /// The tiles of a pass whose workgroups are counted: of masked entries, or of a list.
+    /// The tiles of a pass whose workgroups are counted: tiles of masked entries, or of a list.
     fn tiles(&self, pass: &Pass) -> u32 {
         let mut kernels = WGSL.kernels().into_iter();
         let own = kernels.find(|kernel| kernel.name == pass.label);

@@ -1,4 +1,4 @@
-//! Which elements of its operands a case may touch.
+//! The elements of its operands that a case may touch.
 
 use super::Job;
 use super::ranges::Elements;
@@ -14,20 +14,20 @@ impl Job {
         grouping.segments([m, k], batch, groups.as_ref().map_or(&[], |groups| &groups.ends))
     }
 
-    /// Rows of an entry of A and C that belong to anybody: those up to the last end of a group. An
-    /// entry for all is the first.
+    /// Rows of an entry of A and C that are used: rows up to the last end of a group. If one entry
+    /// serves all, it is the first.
     pub(super) fn rows(&self, entry: u64) -> u64 {
         let own = self.segments().into_iter().filter(|segment| segment.entry == entry);
         own.map(|segment| segment.rows.end).max().unwrap_or(0)
     }
 
-    /// The steps along K that belong to anybody, likewise.
+    /// The steps along K that are used: steps up to the last end.
     pub(super) fn steps(&self) -> u64 {
         self.segments().into_iter().map(|segment| segment.k.end).max().unwrap_or(0)
     }
 
-    /// The elements of an operand of each product of a list, in whole vectors of so many; and
-    /// of the vector that matrix units read where there is nothing to do.
+    /// The elements of an operand of each product of a list, in whole vectors of `vector` elements;
+    /// and the vector at `idle`, which matrix units read if there is nothing to do.
     pub(super) fn listed(&self, role: Role, vector: u64, idle: Option<u64>) -> Vec<Elements> {
         let numbers = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
         let all = self.plan.problem.listed(numbers).into_iter().map(|one| {
@@ -46,8 +46,8 @@ impl Job {
         all.chain(idle).collect()
     }
 
-    /// The elements of an operand, of so many `rows` of each entry if it is A or goes with C, and
-    /// so many steps along K.
+    /// The elements of an operand, with `rows` rows of each entry if it is A or goes with C, and
+    /// with `k` steps along K.
     pub(super) fn elements(&self, role: Role, rows: impl Fn(u64) -> u64, k: u64) -> Vec<Elements> {
         let problem = &self.plan.problem;
         if problem.grouping.is_listed() {
@@ -90,7 +90,7 @@ impl Job {
 
 /// Declares all elements as the logical range of `buffer`.
 pub(super) fn declare(all: &[Elements], buffer: Buffer, words: bool, bound: &Range<u64>) -> Buffer {
-    // Where there are none, nothing may be touched.
+    // If there are no elements, nothing may be touched.
     let buffer = if all.is_empty() { buffer.range(0..0) } else { buffer };
     all.iter().fold(buffer, |buffer, elements| elements.declare(buffer, words, bound))
 }

@@ -1,11 +1,11 @@
-//! A case's shaders in the sanitizer instead of on a GPU: the same plan, the same assembled text,
-//! buffers of the sizes that the plan binds.
+//! Runs a case's shaders in the sanitizer and not on a GPU: the same plan, the same assembled text,
+//! and buffers of the sizes that the plan binds.
 //!
-//! Exactly the logical range of every operand is declared: what lies before, behind and between its
-//! rows is NaN, and touching it is a finding. Memory of workgroups and variables starts undefined,
+//! Exactly the logical range of every operand is declared. Before, behind and between its rows lies
+//! NaN, and touching that is a finding. Memory of workgroups and variables starts undefined,
 //! because the library's pipelines run without zeroing. With beta = 0 the output is poisoned, and
-//! every element of it must be written. So a clean run shows what the library's unchecked shaders
-//! stand on.
+//! every element of it must be written. A clean run is the proof that the library's unchecked
+//! shaders rely on.
 
 mod check;
 mod conversions;
@@ -66,7 +66,7 @@ pub fn options() -> Options {
     options
 }
 
-/// The plan of a case on a device with these caps: in MSL where its kernel is one of those.
+/// The plan of a case on a device with these caps. It is in MSL if the case's kernel is.
 ///
 /// # Errors
 /// `Refused`, with the planner's reason.
@@ -117,14 +117,14 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
 pub struct Job {
     /// The case and what must come of it.
     pub filled: Filled,
-    /// How it is computed.
+    /// The plan that computes the product.
     pub plan: Plan,
-    /// Whether each element must be the oracle's value rounded to nearest even. The case must be
-    /// such that f32 holds it exactly.
+    /// Whether each element must be the oracle's value rounded to nearest even. Then f32 must hold
+    /// that value exactly.
     pub rounded: bool,
 }
 
-/// Whether a finishing pass leaves the rest to another, in scratch memory.
+/// Whether a finishing pass keeps its results in scratch memory for another pass.
 fn keeps(pass: &Pass) -> bool {
     pass.parts.iter().any(|part| Some(part.file) == KIT.keep)
 }
@@ -136,12 +136,12 @@ impl Record {
     }
 }
 
-/// A run that failed nowhere.
+/// A run without failures.
 pub struct Record {
     outcome: Outcome,
     /// The memory before each pass, and after the last.
     written: Vec<Written>,
-    /// Its cost, in operations of the sanitizer.
+    /// The cost of the run, in operations of the sanitizer.
     pub operations: u64,
 }
 
@@ -149,17 +149,17 @@ impl Job {
     /// Prepares a case for a device with these caps.
     ///
     /// # Errors
-    /// `Refused`, when the planner has no plan.
+    /// `Refused` if the planner has no plan.
     pub fn new(case: &Case, caps: &Caps) -> Result<Self, Failure> {
         let plan = planned(case, caps)?;
         let filled = Filled::new(case, caps).map_err(Failure::Refused)?;
         Ok(Job { filled, plan, rounded: false })
     }
 
-    /// Runs the passes in order, each with what the passes before it left.
+    /// Runs the passes in order, each on the memory that earlier passes left.
     ///
     /// # Errors
-    /// The first of: no valid text, a finding, an output that is not the oracle's.
+    /// The first of these: the text is not valid; a finding; an output that is not the oracle's.
     pub fn run(&self, shaders: &Shaders<'_>, options: &Options) -> Result<Outcome, Failure> {
         self.run_recorded(shaders, options).map(|record| record.outcome)
     }
@@ -195,9 +195,9 @@ impl Job {
         Ok(Record { outcome, written, operations })
     }
 
-    /// Like [`run`](Self::run), with one file of the recorded run replaced. A pass that does what
-    /// it did then, and finds what it found, leaves what it left, and is not run again. Returns
-    /// whether C has the bits that it had then.
+    /// Like [`run`](Self::run), with one file of the recorded run replaced. A pass is not run again
+    /// if it does the same as then, on the same memory: the recorded memory is taken. Returns
+    /// whether C has the recorded bits.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run).
@@ -223,7 +223,7 @@ impl Job {
         Ok(same)
     }
 
-    /// Whether an output is the oracle's.
+    /// Checks that an output is the oracle's.
     ///
     /// # Errors
     /// `Wrong`.
@@ -235,8 +235,8 @@ impl Job {
         Ok(outcome)
     }
 
-    /// Runs one pass on what those before it left, and returns the number of operations that it
-    /// took.
+    /// Runs one pass on the memory that earlier passes left. Returns the number of operations that
+    /// it took.
     fn pass(
         &self,
         pass: &Pass,
@@ -246,7 +246,7 @@ impl Job {
     ) -> Result<u64, Failure> {
         let report = self.launch(pass, &*shaders.get(pass)?, options, written)?;
         for binding in pass.bindings.iter().filter(|binding| binding.writable) {
-            // A shader with a mistake in it may leave a binding out.
+            // A shader with a mistake may leave a binding out.
             let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
             written.take(binding, bytes);
         }
@@ -272,8 +272,8 @@ impl Job {
         launched(launch.run(), shader)
     }
 
-    /// The buffer for a role, as long as the plan says, with its logical range. C, scratch and
-    /// packed operands, which passes write, are given.
+    /// The buffer for a role, as long as planned, with its logical range. C, scratch and packed
+    /// operands, which passes write, are given.
     fn buffer(
         &self,
         pass: &Pass,
@@ -285,7 +285,7 @@ impl Job {
         let binds = |role| pass.bindings.iter().any(|binding| binding.role == role);
         if is_packed(binding.from) {
             let bytes = &packed[&binding.from][binding.start as usize..][..binding.bytes as usize];
-            // Rows of masked entries that nobody wants are not packed: they keep NaN.
+            // Rows of masked entries that nobody needs are not packed, and stay NaN.
             let some = masked && binds(Role::A) && binds(Role::Offsets);
             return match binding.writable {
                 true if some => Buffer::new(vec![0xff; bytes.len()]).range(0..binding.bytes),
@@ -295,7 +295,7 @@ impl Job {
         }
         let words = binding.element_bytes == 4;
         let cut = |bytes: &[u8]| Buffer::new(cut(bytes, binding.start, binding.bytes));
-        // Where several passes write C, each writes its part only.
+        // If several passes write C, each writes only its part.
         let writes = |pass: &&Pass| {
             !keeps(pass) && pass.bindings.iter().any(|binding| binding.role == Role::C)
         };
@@ -305,7 +305,7 @@ impl Job {
             Role::C => {
                 let elements = self.elements(Role::C, |entry| self.rows(entry), 0);
                 let buffer = declare(&elements, cut(c), words, &bound);
-                // In words shared with others' bytes, these are read and written back.
+                // Words that are shared with other bytes are read and written back.
                 let shared = words && elements.iter().any(Elements::shares_words);
                 let unread = problem.epilogue.beta == 0.0 && !shared;
                 let buffer = if whole && !keeps(pass) { buffer.must_write() } else { buffer };
@@ -320,7 +320,8 @@ impl Job {
                 let splits = if reads { pass.params.scratch_splits } else { pass.params.splits };
                 let grouped = problem.grouping.operands().count() > 0;
                 let some_rows = grouped && problem.grouping.has_whole_k();
-                // A piece of a grouped product leaves out rows whose groups belong to another.
+                // A piece of a grouped product leaves out rows whose groups belong to another
+                // piece.
                 let known = !some_rows || self.plan.cuts.is_empty();
                 let rows = |entry| if some_rows && known { self.rows(entry) } else { m };
                 let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
@@ -337,7 +338,7 @@ impl Job {
             }
             Role::Offsets => {
                 let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
-                // A shard binds those up to its last.
+                // A shard binds the ends up to its last group.
                 let bytes = binding.bytes.min(4 * ends.len() as u64);
                 cut(bytemuck::cast_slice(ends)).range(0..bytes)
             }
@@ -351,10 +352,10 @@ impl Job {
                     .fold(buffer, |buffer, row| buffer.range(place(row)..place(row) + 4))
             }
             role => {
-                // Packing does not know where the groups end, and copies all of an operand; but of
-                // masked entries the strips with rows. On matrix units, a tile with nothing to do
-                // reads the first row or step.
-                // (A mainloop may read a table of groups.)
+                // Packing does not know where the groups end, and copies all of an operand. Of
+                // masked entries it copies the strips with rows. On matrix units, a tile with
+                // nothing to do reads the first row or step. (A mainloop may read a table of
+                // groups, so only passes that write one pack.)
                 let packed = |binding: &Binding| binding.role == Role::Packed && binding.writable;
                 let packing = pass.bindings.iter().any(packed);
                 let constant = |name| {
@@ -362,14 +363,14 @@ impl Job {
                     all.find(|(own, _)| *own == name).map_or(1, |&(_, value)| u64::from(value))
                 };
                 let strip = constant("STRIP");
-                // Where the storage runs along the rows, a vector may hold some beyond a count.
+                // If the storage runs along the rows, a vector may hold rows beyond a count.
                 let a_bytes = problem.a.format.planes()[0].bytes;
                 let vector = if problem.a.transposed { binding.element_bytes / a_bytes } else { 1 };
                 let rows = |entry| match self.rows(entry) {
                     rows if packing && role == Role::A && masked && binds(Role::Offsets) => {
                         let fours = if strip > 1 { 4 } else { 1 };
                         let rows = rows.next_multiple_of(fours).next_multiple_of(strip);
-                        // Vectors along M, and the rest of a word.
+                        // A vector along M may hold more rows, and so may the rest of a word.
                         let along_m = if problem.a.transposed { [8, 1] } else { [1, 0] };
                         (rows.next_multiple_of(along_m[0]) + along_m[1]).min(problem.m)
                     }
@@ -403,8 +404,8 @@ impl Job {
         }
     }
 
-    /// The bytes for a role, to the last that a kernel may touch if it takes elements one by one.
-    /// No kernel that packs operands does so.
+    /// The bytes for a role, up to the last one that a kernel may touch if it takes elements one by
+    /// one. Kernels that pack operands do not.
     pub(crate) fn memory(&self, binding: &Binding, written: &Written) -> Vec<u8> {
         if is_packed(binding.from) {
             return cut(&written.packed[&binding.from], binding.start, binding.bytes);
@@ -432,7 +433,7 @@ impl Job {
         self.filled.case.gathered.as_ref().map_or(Vec::new(), Indices::words)
     }
 
-    /// The bytes of an operand that nobody writes.
+    /// The bytes of an operand that is only read.
     fn stored(&self, role: Role) -> Vec<u8> {
         let Filled { a, b, bias, residual, weights, .. } = &self.filled;
         let of = |stored: &Option<Stored>| {
@@ -471,7 +472,7 @@ impl Job {
     }
 }
 
-/// A report without findings.
+/// The report, or an error if it has findings.
 pub(crate) fn launched(report: Result<Report, Error>, shader: &Shader) -> Result<Report, Failure> {
     let report = report.map_err(|error| match error {
         Error::Invalid(text) => Failure::Invalid(text),
@@ -483,7 +484,7 @@ pub(crate) fn launched(report: Result<Report, Error>, shader: &Shader) -> Result
     }
 }
 
-/// The `len` of `bytes` that are bound from `start` on; what is missing at the end is NaN in every
+/// The `len` of `bytes` that are bound from `start` on. Missing bytes at the end are NaN in every
 /// type.
 fn cut(bytes: &[u8], start: u64, len: u64) -> Vec<u8> {
     let bytes = &bytes[bytes.len().min(start as usize)..];

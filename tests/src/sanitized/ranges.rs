@@ -1,16 +1,16 @@
 //! The logical ranges of operands: exactly the bytes that a right kernel touches.
 //!
-//! A storage word is 4 bytes, so a shader that takes 16-bit elements from an `array<u32>` touches
-//! the neighbour of an element at an odd place as well; there the ranges are widened to whole
-//! words, and nowhere else.
+//! A storage word is 4 bytes. A shader that takes 16-bit elements from an `array<u32>` also touches
+//! the neighbour of an element at an odd place. Only for such a shader the ranges are widened to
+//! whole words.
 
 use std::ops::Range;
 use tilewise_core::Operand;
 use tilewise_sanitizer::{Buffer, Region};
 
-/// The blocks of an operand in one plane, each of `bytes` bytes; of a dense operand, its elements.
-/// There are matrices that begin with the blocks `firsts`, each of `lines` runs of `width`
-/// neighbouring blocks, and the operand's numbers count blocks.
+/// The blocks of an operand in one plane, each of `bytes` bytes; for a dense operand, its elements.
+/// `firsts` are the blocks at which matrices begin. Each matrix has `lines` runs of `width`
+/// neighbouring blocks. The operand's numbers count blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Elements {
     pub(super) firsts: Vec<u64>,
@@ -36,13 +36,13 @@ impl Elements {
         Elements { firsts, ld: operand.ld / block, lines, width: width / block, bytes }
     }
 
-    /// Whether words hold both elements and something else.
+    /// Whether some words hold both elements and other bytes.
     pub(super) fn shares_words(&self) -> bool {
         let starts = [if self.lines > 1 { self.ld } else { 0 }, self.width];
         self.firsts.iter().chain(&starts).any(|blocks| !(blocks * self.bytes).is_multiple_of(4))
     }
 
-    /// The byte after the last of them, in their storage.
+    /// The byte after the last element, in the storage.
     pub(super) fn end(&self) -> u64 {
         let last = self
             .firsts
@@ -51,15 +51,15 @@ impl Elements {
         if self.lines * self.width == 0 { 0 } else { last * self.bytes }
     }
 
-    /// The distance from each matrix to the next, if it is one.
+    /// The distance from each matrix to the next, if all distances are equal.
     fn step(&self) -> Option<u64> {
         let mut steps = self.firsts.windows(2).map(|pair| pair[1] - pair[0]);
         let first = steps.next().unwrap_or(0);
         steps.all(|step| step == first).then_some(first)
     }
 
-    /// Declares them as the logical range of `buffer`, which holds the bytes `bound` of their
-    /// storage; in whole words if the shader takes them from words.
+    /// Declares the elements as the logical range of `buffer`, which holds the bytes `bound` of
+    /// their storage. If the shader takes them from words, whole words are declared.
     pub(super) fn declare(&self, buffer: Buffer, words: bool, bound: &Range<u64>) -> Buffer {
         let bytes = |blocks: u64| blocks * self.bytes;
         let all = bound.start == 0 && self.end() <= bound.end;

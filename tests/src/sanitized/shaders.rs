@@ -1,4 +1,4 @@
-//! Shaders, parsed once.
+//! Shaders, each parsed once.
 
 use super::Failure;
 use naga::AddressSpace;
@@ -11,8 +11,8 @@ use tilewise_shaders::assemble_with;
 /// A shader, or why there is none.
 type Parsed = Result<Arc<Shader>, Failure>;
 
-/// Shaders by their parts and by whether marked loops are repeated, parsed once. Made of the
-/// library's files, or of the same with one of them replaced.
+/// Shaders, each parsed once, by their parts and by whether marked loops are repeated. They have
+/// the library's files, or one file is replaced.
 #[derive(Default)]
 pub struct Shaders<'a> {
     replaced: Option<(&'a str, &'a str, &'a Shaders<'a>)>,
@@ -22,19 +22,20 @@ pub struct Shaders<'a> {
 static LIBRARY: LazyLock<Shaders<'static>> = LazyLock::new(Shaders::default);
 
 impl Shaders<'static> {
-    /// The library's, which all tests of a process share.
+    /// The library's shaders, which all tests of a process share.
     pub fn of_library() -> &'static Self {
         &LIBRARY
     }
 }
 
 impl<'a> Shaders<'a> {
-    /// With another text for the file `path`; passes without it are taken from `library`.
+    /// Shaders with another text for the file `path`. Passes without that file are taken from
+    /// `library`.
     pub fn with(path: &'a str, text: &'a str, library: &'a Shaders<'a>) -> Self {
         Shaders { replaced: Some((path, text, library)), parsed: Mutex::default() }
     }
 
-    /// Whether a pass's shader may do other than the library's.
+    /// Whether a pass's shader may do something else than the library's.
     pub(super) fn changed(&self, pass: &Pass, options: &Options) -> bool {
         let Some((path, _, library)) = self.replaced else { return false };
         let same = |(own, known): (Arc<Shader>, Arc<Shader>)| {
@@ -69,7 +70,7 @@ impl<'a> Shaders<'a> {
     }
 }
 
-/// Workgroups have the size and the memory that the planner held against the device's limits.
+/// Checks that workgroups have the size and the memory that the planner compared with the limits.
 fn as_planned(shader: &Shader, pass: &Pass) -> Result<(), Failure> {
     let module = shader.module();
     let sizes = module.entry_points.iter().map(|entry| entry.workgroup_size);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use tilewise_core::plan::Cut;
 use tilewise_core::{Dimension, Grouping, Plan, Problem};
 
-/// The passes of all shards, as pieces of the whole, where all lie in the storage of B.
+/// The passes of all shards as pieces of the whole, which all lie in the storage of B.
 pub(super) fn in_shards(
     problem: &Problem,
     shards: &[usize],

@@ -9,12 +9,12 @@ use tilewise_core::plan::Binding;
 pub struct Written {
     pub(crate) c: Vec<u8>,
     pub(crate) scratch: Vec<u8>,
-    /// Packed operands, of this product alone or made before, by where they lie.
+    /// Packed operands by the place where they lie: packed for this product only, or made before.
     pub(super) packed: HashMap<Role, Vec<u8>>,
 }
 
 impl Written {
-    /// The bytes that a pass has written where a binding lies.
+    /// Stores what a pass has written to a binding.
     pub(crate) fn take(&mut self, binding: &Binding, bytes: &[u8]) {
         let memory = match binding.from {
             Role::Scratch => return bytes.clone_into(&mut self.scratch),
@@ -25,7 +25,7 @@ impl Written {
     }
 }
 
-/// Whether packed operands lie there.
+/// Whether packed operands lie in this memory.
 pub(super) fn is_packed(from: Role) -> bool {
     matches!(from, Role::Packed | Role::ACopy | Role::BCopy)
 }

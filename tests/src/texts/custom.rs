@@ -1,13 +1,13 @@
-//! Custom kernels: whatever is generated around a body, in every type.
+//! Custom kernels, with everything that is generated around a body, in every type.
 
 use tilewise::{Call, Context, DType, Kernel, Tensor};
 
-/// A body that mentions everything which is generated for tensors of any type.
+/// A body that mentions everything that is generated for tensors of any type.
 const MENTIONS: &str = "
     let i = global_id.x + local_id.y + workgroup_id.z + num_workgroups.x + local_index + grid.y;
     let row = a_row(i) + a_shape[1] + a_strides[0] + a_ndim + out_shape[0] + out_strides[1] + V;";
 
-/// How elements are reached, beside that.
+/// Ways to reach elements, besides these.
 const BODIES: [(&str, &str); 4] = [
     ("by-index", "out[i] = a[row] + T(N);"),
     ("one", "out_store(i, a_load(row) + T(N));"),

@@ -1,16 +1,17 @@
-//! Finds what some compiler refuses although naga takes it, if it is cheap to see in a text.
+//! Finds code that some compiler refuses although naga takes it, if it is easy to see in a text.
 
 use crate::mutants::token::tokens;
 
-/// Functions whose values decide, for a whole workgroup, what lies before barriers.
+/// Functions whose values decide for a whole workgroup, before barriers.
 const CONDITIONS: [&str; 2] = ["schedule", "divided"];
 
 /// Lines, counted from 1, and what is wrong with them.
 pub fn lint(wgsl: &str) -> Vec<(usize, &'static str)> {
     let mut found = Vec::new();
-    // The operator of each bracket that is open.
+    // The operator in each open bracket.
     let mut open = vec![None];
-    // Returns of the function at hand, but for one that texts for matrix units alone have.
+    // The returns of the current function. One that only texts for matrix units have is not
+    // counted.
     let mut returns = None;
     let mut in_units_alone = false;
     let mut before = "";

@@ -1,4 +1,4 @@
-//! Every pass of every kernel and conversion, once for all that have the same files.
+//! Every pass of every kernel and conversion. Passes with the same files are there once.
 
 use std::collections::HashMap;
 use tilewise_core::caps::DeviceClass;
@@ -9,7 +9,7 @@ use tilewise_core::{
 };
 use tilewise_shaders::{CONVERSIONS, LIBRARY};
 
-/// Roomy caps, with and without the f16 extension and matrix units, and of a software device.
+/// Roomy caps: with the f16 extension and matrix units, without both, and of a software device.
 pub fn devices() -> [Caps; 3] {
     let device = Caps {
         max_workgroup_bytes: 48 << 10,
@@ -133,7 +133,7 @@ fn problems() -> Vec<Problem> {
             *operand = operand.with_entry_strides([0, 0, 4 * operand.len / 8, operand.len / 8]);
         }
         all.push(nested);
-        // Formats of one kind differ in constants, which one type of A shows.
+        // Formats of one kind differ in constants; one type of A is enough for them.
         let kinds = QuantFormat::kinds();
         for format in
             QuantFormat::all().filter(|format| dtype == DType::F32 || kinds.contains(format))
@@ -152,12 +152,13 @@ fn problems() -> Vec<Problem> {
     all
 }
 
-/// Every pass of every kernel and variant, whole and split, once for all that have the same files.
+/// Every pass of every kernel and variant, whole and split. Passes with the same files are there
+/// once.
 pub fn passes() -> impl Iterator<Item = (Pass, String)> {
     passes_on(&devices())
 }
 
-/// Every pass on some devices, once for all that have the same files.
+/// Every pass on some devices. Passes with the same files are there once.
 pub(super) fn passes_on(devices: &[Caps]) -> impl Iterator<Item = (Pass, String)> + use<> {
     let mut passes = HashMap::new();
     let mut take = |pass: Pass, problem: &dyn std::fmt::Debug| {
@@ -168,7 +169,8 @@ pub(super) fn passes_on(devices: &[Caps]) -> impl Iterator<Item = (Pass, String)
         for problem in problems() {
             for kernel in LIBRARY.kernels {
                 for variant in kernel.variants {
-                    // Variants differ in constants, which one format shows, and one epilogue.
+                    // Variants differ in constants. One format and one epilogue are enough for
+                    // them.
                     let first =
                         Format::Quantized(QuantFormat::all().next().expect("there are formats"));
                     let dense = matches!(problem.b.format, Format::Dense(_));
@@ -185,7 +187,8 @@ pub(super) fn passes_on(devices: &[Caps]) -> impl Iterator<Item = (Pass, String)
                             pad: None,
                             splits: Some(splits),
                         };
-                        // Splits of K are another store, which a product without groups shows.
+                        // Splits of K have another store. A product without groups is enough for
+                        // it.
                         let shown = dense && problem.grouping == Grouping::Batched;
                         if splits > 1 && !(kernel.splits && shown) {
                             continue;
@@ -215,7 +218,7 @@ pub(super) fn passes_on(devices: &[Caps]) -> impl Iterator<Item = (Pass, String)
     passes.into_values()
 }
 
-/// A format of each kind taken whole, by rows and by columns, to each type; weights quantized to
+/// Takes a format of each kind to each type: whole, by rows and by columns. Quantizes weights to
 /// every format that devices make.
 fn conversions(caps: &Caps, pass: &mut impl FnMut(Pass, &dyn std::fmt::Debug)) {
     let dense = DType::FLOATS.map(Format::Dense);

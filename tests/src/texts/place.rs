@@ -1,11 +1,11 @@
-//! From a line of an assembled text to the line of the file that it comes from.
+//! Finds the line of a file that a line of an assembled text comes from.
 
-/// Lines before and behind a line that tell it from others like it.
+/// Lines before and after a line that are compared as well, to tell it from others like it.
 const AROUND: usize = 2;
 
 /// Path and number of the line in `files` that is most like line `number` of `text`, both counted
-/// from 1. Assembly replaces constants, names and types, and repeats loops, so that few lines are
-/// equal, and some are found more than once.
+/// from 1. Assembly replaces constants, names and types, and repeats loops. So few lines are equal,
+/// and some are found more than once.
 pub(super) fn of_line(files: &[(String, String)], text: &str, number: usize) -> Option<String> {
     let around = |lines: &[&str], at: usize| -> Vec<String> {
         let line = |by: usize| (at + by).checked_sub(AROUND).and_then(|at| lines.get(at));

@@ -4,7 +4,8 @@ use crate::case::{Groups, LAYOUTS};
 use crate::{Case, Data, Entries, Place};
 use tilewise::{Axis, DType, QuantFormat};
 
-/// Counts of rows for a batch of three: none, one, whole tiles, all, and, on a device, more.
+/// Counts of rows for a batch of three: none, one, whole tiles, and all. On a device they may be
+/// larger.
 fn counts() -> Vec<Vec<u32>> {
     vec![vec![40, 0, 17], vec![1, 64, 33], vec![0; 3], vec![32, 8, 66], vec![u32::MAX, 67, 39]]
 }
@@ -17,7 +18,7 @@ pub fn masked() -> Vec<Case> {
         let case = Case::new([66, 22, 12], types).layout(LAYOUTS[i % 4]).masked(counts.clone());
         let [bias, residual] = [Place::odd(types[1]), Place::odd(DType::F32)];
         cases.push(case.clone());
-        // Few rows, it is said: a device counts its workgroups.
+        // The case says that rows are few, so a device counts its workgroups.
         let few = Case { expected_rows: Some(1), ..case.clone() };
         cases.push(few.clone());
         cases.push(Case { size: [66, 21, 13], ..few }.odd());
@@ -38,8 +39,8 @@ pub fn masked() -> Vec<Case> {
     cases
 }
 
-/// Rows that name their entries of B: none, one, many, some twice, all the same, some that are no
-/// entry.
+/// Rows that name their entries of B: no rows, one and many. Some name an entry twice, all name the
+/// same, and some name no entry.
 pub fn indexed() -> Vec<Case> {
     let mut cases = Vec::new();
     let indices = [
@@ -62,7 +63,7 @@ pub fn indexed() -> Vec<Case> {
             residual: Some(Place::odd(DType::F32)),
             ..case.clone()
         });
-        // The first row twice, one beyond the last, and the others.
+        // The first row is there twice, and one index lies beyond the last row.
         let rows: Vec<_> = (0..indices.len() as u32).map(|row| row.saturating_sub(1)).collect();
         let stored = rows.len().max(3) - 2;
         cases.push(case.clone().layout([false, i % 2 == 0]).gathered(stored, &rows));
@@ -74,7 +75,7 @@ pub fn indexed() -> Vec<Case> {
     cases
 }
 
-/// Sums over ranges of 40 elements of K, of which some begin inside every step and some are empty.
+/// Sums over ranges of 40 elements of K. Some ranges begin inside every step, and some are empty.
 pub fn along_k(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for (i, ends) in ends.iter().enumerate() {
@@ -96,9 +97,10 @@ pub fn along_k(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     cases
 }
 
-/// Lists of products up to 40×22×12 in 900 elements of A, 520 of B and 1,500 of C: of any sizes,
-/// empty ones, none; then ones that only a device can hold, each between right ones: larger than
-/// the largest, beyond an operand by one element, just within it, by far, in rows that overlap.
+/// Lists of products up to 40×22×12, in 900 elements of A, 520 of B and 1,500 of C. First products
+/// of any sizes, empty ones, and none. Then products that only a device can hold, each between
+/// right ones: larger than the largest, beyond an operand by one element, just within it, far
+/// beyond it, and with rows that overlap.
 pub fn lists() -> Vec<Vec<[u32; 9]>> {
     let right = [40, 22, 12, 5, 13, 7, 23, 30, 25];
     let with = |changes: &[(usize, u32)]| {
@@ -108,8 +110,8 @@ pub fn lists() -> Vec<Vec<[u32; 9]>> {
     };
     let mut all = vec![
         vec![right, [1, 1, 1, 899, 9, 519, 9, 1499, 9], [9, 20, 0, 0, 0, 0, 0, 1100, 21]],
-        // Without K, A and B lie anywhere; one line or element leaves A; rows of C that are one or
-        // overlap.
+        // Without K, A and B may lie anywhere. One line or element leaves A. Rows of C are one row,
+        // or overlap.
         vec![
             [9, 20, 0, u32::MAX, 9, u32::MAX, 9, 1100, 21],
             [1, 1, 5, 897, 9, 0, 9, 1400, 9],
@@ -129,7 +131,7 @@ pub fn lists() -> Vec<Vec<[u32; 9]>> {
         with(&[(8, u32::MAX / 39 + 1)]),
         with(&[(6, u32::MAX / 11)]),
     ];
-    // The last place of each operand that fits, and the next; of B also where it is transposed.
+    // The last place of each operand that fits, and the next one; for B also if it is transposed.
     let places = [(3, 381), (5, 25), (5, 245), (7, 503)].into_iter();
     all.extend(places.flat_map(|(at, place)| [place, place + 1].map(|place| with(&[(at, place)]))));
     let others =
@@ -138,7 +140,7 @@ pub fn lists() -> Vec<Vec<[u32; 9]>> {
     all
 }
 
-/// Each of these lists, in every layout by turns.
+/// Each of these lists; layouts take turns.
 pub fn listed(lists: &[Vec<[u32; 9]>]) -> Vec<Case> {
     let case = |(i, list): (usize, &Vec<[u32; 9]>)| {
         // Neighbours differ in one number, and have the same layout.
@@ -154,9 +156,9 @@ pub fn listed(lists: &[Vec<[u32; 9]>]) -> Vec<Case> {
     lists.iter().enumerate().map(case).collect()
 }
 
-/// Lists that are said to be aligned, in every layout: products of any sizes that are, among them
-/// one at the end of its storage; ones that break the promise or would leave A or B, each between
-/// right ones; and one beyond whose K infinite numbers stand.
+/// Lists that are said to be aligned, in every layout. Products of any sizes are aligned, one of
+/// them at the end of its storage. Others break the promise or would leave A or B, each between
+/// right ones. Infinite numbers stand beyond the K of one product.
 pub fn aligned_lists() -> Vec<Case> {
     let right = [40, 22, 12, 8, 16, 8, 24, 30, 25];
     let with = |at: usize, number: u32| {
@@ -165,7 +167,7 @@ pub fn aligned_lists() -> Vec<Case> {
         vec![[3, 5, 2, 648, 8, 400, 8, 0, 8], numbers, [1, 1, 12, 704, 0, 448, 8, 25, 0]]
     };
     let mut lists = vec![
-        // Row strides of one row, and places without K, may be anything.
+        // The row stride of a single row, and places without K, may be anything.
         vec![
             right,
             [1, 1, 8, 896, 3, 512, 0, 1499, 9],
@@ -229,7 +231,7 @@ pub fn aligned_lists() -> Vec<Case> {
     cases
 }
 
-/// Pieces of a masked batch, along entries and rows, and of ranges of K, for bindings of 4 KiB.
+/// Pieces for bindings of 4 KiB: of a masked batch, along entries and rows, and of ranges of K.
 pub fn large_forms() -> Vec<Case> {
     let mut cases = Vec::new();
     for (i, counts) in [vec![200, 130, 7, 300], vec![3; 30]].into_iter().enumerate() {
@@ -250,7 +252,7 @@ pub fn large_forms() -> Vec<Case> {
     // Workgroups are counted in each piece.
     let case = Case::new([600, 4, 2], [DType::F32; 3]).masked(vec![300, 7, 600]);
     cases.push(Case { expected_rows: Some(3), ..case });
-    // Rows in pieces, which name entries all of which each piece binds.
+    // Rows in pieces. The rows name entries, and each piece binds all entries.
     let indices = (0..90).map(|row| row * 7 % 5).collect();
     cases.push(Case::new([0, 6, 20], [DType::F32; 3]).indexed(indices, 4));
     cases

@@ -4,7 +4,7 @@ use super::all_steps;
 use crate::{Case, Place};
 use tilewise::{Activation, Axis, DType};
 
-/// A gate with each function, by itself and behind all other steps.
+/// A gate with each function, by itself and after all other steps.
 pub fn gates(case: &Case, dtype: DType) -> Vec<Case> {
     let [packed, odd] = [Place::packed(dtype), Place::odd(dtype)];
     let gate = |residual, activation| Case {

@@ -4,11 +4,12 @@ use crate::case::Groups;
 use crate::{Case, Place};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 
-/// Indices of five rows: in no order, some twice, and some of no row.
+/// Indices of five rows, in no order. Some rows are there twice, and some indices are of no row.
 const INDICES: [u32; 11] = [4, 0, 0, 3, 5, 1, u32::MAX, 4, 2, 1 << 31, 1];
 
-/// Plain, in groups, in a batch, masked, along K, with every step of the epilogue, by quantized
-/// weights; of one row, of none, and none of some.
+/// Rows by index: plain, in groups, in a batch, masked, along K, with every step of the epilogue,
+/// and by quantized weights. Also indices of one row, no indices, and indices of a matrix without
+/// rows.
 pub fn gathered() -> Vec<Case> {
     let case = |size, types| Case::new(size, types).gathered(5, &INDICES);
     let [f32, f16, bf16] = DType::FLOATS;
@@ -31,7 +32,7 @@ pub fn gathered() -> Vec<Case> {
             bias: Some((Axis::N, Place::odd(f16))),
             ..case([11, 22, 8], [f16, f16, f32])
         },
-        // Rows of 16 bits share words, and are finished by these.
+        // Rows of 16 bits share words, so a pass by words finishes them.
         Case::new([11, 7, 9], [bf16, f32, f16]).odd().gathered(5, &INDICES),
         Case { groups: groups(&[9, 2, 70]), ..weights.clone() },
         weights,
@@ -49,8 +50,8 @@ pub fn gathered() -> Vec<Case> {
     ]
 }
 
-/// More rows by index than a binding of 4 KiB holds of C, plain and in groups, and more of K than
-/// one holds of B.
+/// More rows by index than a binding of 4 KiB holds of C, plain and in groups; and more of K than a
+/// binding holds of B.
 pub fn large_gathered() -> Vec<Case> {
     let all: Vec<u32> = (0..200).map(|row| row * 7 % 13).collect();
     let case = Case::new([200, 23, 20], [DType::F32, DType::F16, DType::F32]);

@@ -1,9 +1,9 @@
-//! Whom clang complains about, in a text of many mutants.
+//! Finds the mutants that clang complains about, in a text of many mutants.
 
 use crate::mutants::sites::Rendered;
 use std::collections::HashMap;
 
-/// Whom clang complains about.
+/// The mutants that clang complains about.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Blamed {
     /// Mutants whose changed text is wrong in itself.
@@ -12,7 +12,8 @@ pub(super) struct Blamed {
     pub(super) alone: Vec<u32>,
 }
 
-/// Lines that are no one mutant's count only where no other does, because one error makes others.
+/// A complaint about a line of several mutants counts only if no complaint is about one mutant,
+/// because one error causes others.
 pub(super) fn blamed(complaints: &str, files: &HashMap<&str, Rendered>) -> Blamed {
     let (mut blamed, mut around) = (Blamed::default(), Vec::new());
     let (mut error, mut found): (&str, Vec<Vec<u32>>) = ("", Vec::new());
@@ -71,12 +72,12 @@ mod tests {
             "f.metal:1:1: error: no\nnote\nf.metal:{macros}:9: note: expanded from macro 'H'"
         );
         assert_eq!(of(used), Blamed { invalid: vec![id("#define H(x) (x)")], alone: one });
-        // A line of the file itself: all sites there.
+        // A complaint about a line of the file itself concerns all sites there.
         let around = of("f.metal:2:1: error: no".into()).alone;
         assert_eq!(around.len(), numbered.iter().filter(|(_, mutant)| mutant.line == 2).count());
     }
 
-    /// clang names the first line of a call whose arguments go on below.
+    /// clang names the first line of a call whose arguments continue on later lines.
     #[test]
     fn complaints_about_a_statement_name_its_other_lines() {
         let text =

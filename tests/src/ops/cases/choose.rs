@@ -5,8 +5,8 @@ use tilewise::Tensor;
 use tilewise::moe::reference::Choice;
 use tilewise::moe::{Router, Scoring};
 
-/// Tokens, experts, and the experts of a token: one and many of each, and rows that several
-/// invocations share.
+/// Tokens, experts, and the experts of a token: one and many of each. Some rows are shared by
+/// several invocations.
 const SHAPES: [([usize; 2], usize); 9] = [
     ([1, 1], 1),
     ([2, 2], 2),
@@ -42,10 +42,11 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Logits of few different numbers, so that there are ties. Where there are five tokens and more,
-/// the first ones have NaN, +∞, −∞ alone, two neighbours that are finite, and numbers that differ
-/// by so much that their softmax vanishes. Where invocations have several experts each, the largest
-/// is one's first, and in the next token the two largest are second ones.
+/// Logits of few different numbers, so that there are ties. If there are at least five tokens, the
+/// first ones are special: they have NaN; +∞; only −∞; two neighbouring finite numbers; and numbers
+/// that differ so much that their softmax vanishes. If invocations have several experts each, the
+/// largest logit is the first one of an invocation; in the next token the two largest are second
+/// ones.
 fn logits(rng: &mut Rng, [tokens, experts]: [usize; 2]) -> Vec<f64> {
     let mut logits = numbers(rng, &[tokens, experts], 5.0);
     logits.iter_mut().for_each(|logit| *logit = logit.round() / 2.0);
@@ -67,7 +68,7 @@ fn logits(rng: &mut Rng, [tokens, experts]: [usize; 2]) -> Vec<f64> {
     logits
 }
 
-/// Weights and experts.
+/// The weights and the experts that a router chooses.
 fn of_router(
     rng: &mut Rng,
     shape: [usize; 2],
@@ -77,11 +78,11 @@ fn of_router(
 ) -> [Case; 2] {
     let dtype = FLOATS[turn % 3];
     let logits = Given::new(dtype, LIES[turn % 4], &shape, logits(rng, shape));
-    // In eighths, so that sums with scores are no nearer to each other than scores may be off.
+    // Biases are in eighths: sums with scores differ by more than the scores' errors.
     let mut bias = numbers(rng, &shape[1..], 6.0);
     bias.iter_mut().for_each(|bias| *bias = bias.round() / 8.0);
-    // Biases so low that experts whose softmax vanishes are chosen before the token's largest
-    // logit.
+    // Some biases are so low that experts whose softmax vanishes are chosen before the token's
+    // largest logit.
     bias.iter_mut().step_by(3).for_each(|bias| *bias -= 3.0);
     let scale = [1.0, 2.5, -0.3][turn / 3 % 3];
     let bias_of = biased.then_some(&bias[..]);

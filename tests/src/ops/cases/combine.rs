@@ -3,7 +3,7 @@
 use super::{Case, DType, FLOATS, Given, LIES, Rng, ULP, boxed, numbers};
 use tilewise::{Tensor, ops};
 
-/// Indices below `count`, of which some lie beyond, one far.
+/// Indices below `count`. Some lie beyond it, one of them far.
 pub(super) fn indices(rng: &mut Rng, shape: &[usize], count: usize) -> Vec<f64> {
     let number = |number: f64| (number.abs() * (count as f64 + 1.0)).floor();
     let mut all: Vec<_> = numbers(rng, shape, 1.0).into_iter().map(number).collect();
@@ -13,7 +13,7 @@ pub(super) fn indices(rng: &mut Rng, shape: &[usize], count: usize) -> Vec<f64> 
     all
 }
 
-/// A NaN lies in the last row of x, where there are two.
+/// Weighted sums. If x has several rows, a NaN lies in the last.
 pub(super) fn combine() -> Vec<Case> {
     // Rows and columns of x; rows and columns of places.
     const SHAPES: [([usize; 2], [usize; 2]); 10] = [

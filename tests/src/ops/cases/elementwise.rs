@@ -6,7 +6,7 @@ use super::{
 use tilewise::Tensor;
 use tilewise::ops::{self, Binary, Unary};
 
-/// Numbers at which functions are apt to go wrong.
+/// Numbers at which functions often go wrong.
 const EDGES: [f64; 22] = [
     0.0,
     -0.0,
@@ -45,7 +45,7 @@ pub(super) fn cases() -> Vec<Case> {
             cases.push(unary(function, x, out, None));
         }
     }
-    // One function in all shapes and places.
+    // One function runs in all shapes and places.
     for (shape, dtype, out, lies, out_lies) in turns(&ROWS) {
         let x = Given::new(dtype, lies, shape, numbers(&mut rng, shape, 3.0));
         cases.push(unary(Unary::Square, x.clone(), (out, out_lies), None));
@@ -84,7 +84,7 @@ fn binary(rng: &mut Rng) -> Vec<Case> {
     let lies = [Lies::Packed, Lies::Within, Lies::Transposed, Lies::TransposedWithin];
     let mut cases = Vec::new();
     for (of, &function) in Binary::ALL.iter().enumerate() {
-        // All shapes for one function, the first for every one.
+        // One function runs in all shapes, the others in the first.
         let shapes = if function == Binary::Add { &shapes[..] } else { &shapes[..1] };
         for (turn, &[left, right, shape]) in shapes.iter().enumerate() {
             let mut given = |own: &[usize], turn: usize| {
@@ -110,14 +110,14 @@ fn binary(rng: &mut Rng) -> Vec<Case> {
             }
         }
     }
-    // Powers where they are not plain.
+    // Powers of special numbers.
     let bases = [0.0, -0.0, 1.0, -1.0, 1.1, -2.0, -0.5, 8.0, f64::INFINITY, -1e30, f64::NAN];
     let exponents = [0.0, 1.0, -1.0, 2.0, -3.0, 0.5, -0.5, f64::NAN, 40.0];
     let a = Given::new(DType::F32, Lies::Packed, &[11, 1], bases.to_vec());
     let b = Given::new(DType::F32, Lies::Packed, &[9], exponents.to_vec());
     let out = (DType::F32, Lies::Packed);
     cases.push(two(Binary::Pow, vec![a, b], &[11, 9], out, None));
-    // An operand twice, and both in place.
+    // An operand that is given twice, and both in place.
     let x = Given::new(DType::F16, Lies::Packed, &[3, 5], numbers(rng, &[3, 5], 2.0));
     let wanted = x.values.iter().map(|&x| (x * x, x * x * 1e-6)).collect();
     cases.push(Case {

@@ -27,7 +27,7 @@ pub(super) fn cases() -> Vec<Case> {
             let mut values = numbers(&mut rng, shape, 90.0);
             values.iter_mut().for_each(|value| *value = value.abs().round());
             let x = Given::new(dtype, LIES[(turn + of) % 4], shape, values);
-            // Some lie beyond, one far.
+            // Some indices lie beyond x, one of them far.
             let mut indices: Vec<_> = numbers(&mut rng, &[count], 1.0)
                 .into_iter()
                 .map(|number| (number.abs() * (shape[0] as f64 + 1.0)).floor())

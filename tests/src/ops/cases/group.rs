@@ -4,8 +4,8 @@ use super::combine::indices;
 use super::{Case, DType, Given, Half, LIES, Rng};
 use tilewise::{Tensor, ops};
 
-/// Rows and columns of keys, and groups: of one workgroup, and of several kernels for many slots or
-/// many groups.
+/// Rows and columns of keys, and the number of groups. Some need one workgroup, others several
+/// kernels for many slots or many groups.
 const SHAPES: [([usize; 2], usize); 12] = [
     ([1, 1], 1),
     ([3, 2], 4),
@@ -32,16 +32,16 @@ pub(super) fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// Starts and slots.
+/// The starts of groups, and the slots.
 fn of_groups(rng: &mut Rng, shape: [usize; 2], groups: usize, turn: usize) -> [Case; 2] {
     let mut keys = indices(rng, &shape, groups);
-    // The first is far, too, and comes before those that are larger by less.
+    // The first key is far beyond, too. It comes before keys that lie less far beyond.
     if keys.len() > 4 {
         keys[0] = f64::from(u32::MAX - 1);
-        // The last group is a group.
+        // The second key is the last group.
         keys[1] = groups.saturating_sub(1) as f64;
     }
-    // The last slot lies right before the next key's first place.
+    // The last slot lies right before the first place of the next key.
     if let Some(last) = keys.last_mut() {
         *last = 0.0;
     }

@@ -3,7 +3,7 @@
 use super::{Case, DType, FLOATS, Given, Half, LIES, Lies, ROWS, Rng, ULP, Wanted, boxed, numbers};
 use tilewise::{Tensor, ops};
 
-/// How vectors lie.
+/// The places of vectors with strides.
 const STRIDED: Lies = Lies::TransposedWithin;
 
 fn exact(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
@@ -29,7 +29,7 @@ pub(super) fn top_k() -> Vec<Case> {
     let mut cases = Vec::new();
     for (turn, (shape, k)) in SHAPES.into_iter().enumerate() {
         for (of, dtype) in FLOATS.into_iter().enumerate() {
-            // Few different numbers, so that there are ties.
+            // There are few different numbers, so that there are ties.
             let mut values = numbers(&mut rng, shape, 20.0);
             values.iter_mut().for_each(|value| *value = value.round() / 2.0);
             if shape == [4, 9] {
@@ -95,7 +95,7 @@ pub(super) fn scatter() -> Vec<Case> {
             let mut values = numbers(&mut rng, shape, 90.0);
             values.iter_mut().for_each(|value| *value = value.abs().round());
             let x = Given::new(dtype, LIES[(turn + of) % 4], shape, values);
-            // Some rows have several, some none, and some indices lie beyond, one far.
+            // Some rows get several indices, some none. Some indices lie beyond, one of them far.
             let mut indices: Vec<_> = numbers(&mut rng, &shape[..1], 1.0)
                 .into_iter()
                 .map(|number| (number.abs() * (rows as f64 + 1.0)).floor())
@@ -160,7 +160,7 @@ pub(super) fn histogram() -> Vec<Case> {
 }
 
 fn histogram_of(rng: &mut Rng, shape: &[usize], bins: usize, lies: [Lies; 2]) -> Case {
-    // Some lie beyond the bins, one far.
+    // Some keys lie beyond the bins, one of them far.
     let mut keys = integers(rng, shape, bins as f64 * 1.2 + 1.0);
     if let [_, _, .., last] = &mut keys[..] {
         *last = f64::from(u32::MAX);
@@ -194,7 +194,7 @@ pub(super) fn scan() -> Vec<Case> {
 }
 
 fn scan_of(rng: &mut Rng, shape: &[usize], dtype: DType, total: bool, lies: [Lies; 2]) -> Case {
-    // Integers wrap around soon.
+    // Integers soon wrap around.
     let values = match dtype {
         DType::U32 => integers(rng, shape, 2f64.powi(32)),
         DType::I32 => {
@@ -251,7 +251,7 @@ pub(super) fn sort() -> Vec<Case> {
 
 /// The sorted keys, and what moves with them.
 fn sort_of(rng: &mut Rng, size: usize, bits: u32, payload: bool, lies: Lies) -> [Case; 2] {
-    // More bits than count, which move with the others.
+    // The keys have more bits than are sorted by; these bits move with the others.
     let keys = integers(rng, &[size], 2f64.powi((bits as i32 + 3).min(32)));
     let other = integers(rng, &[size], 2f64.powi(32));
     let counted = |i: usize| keys[i] as u64 % (1 << bits);

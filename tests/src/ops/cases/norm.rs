@@ -10,7 +10,7 @@ pub(super) fn cases() -> Vec<Case> {
     turns(&ROWS).into_iter().enumerate().flat_map(|(at, turn)| norms(&mut rng, at, turn)).collect()
 }
 
-/// Rows that no workgroup keeps.
+/// Rows that are too long for a workgroup to keep.
 pub(super) fn in_parts() -> Vec<Case> {
     let (rng, [f32, ..]) = (&mut Rng::new(14), FLOATS);
     let strided = norms(rng, 1, (&[2, 8193], f32, f32, Lies::Transposed, Lies::Within));
@@ -22,7 +22,7 @@ pub(super) fn in_parts() -> Vec<Case> {
 fn norms(rng: &mut Rng, at: usize, (shape, dtype, out, lies, out_lies): Turn) -> [Case; 2] {
     let n = shape[shape.len() - 1];
     let mut values = numbers(rng, shape, 3.0);
-    // Rows about another number than 0, and one with NaN.
+    // Every second element is moved away from 0, and one row has NaN.
     values.iter_mut().step_by(2).for_each(|value| *value += 1.5);
     if n == 31 {
         values[2 * n + 30] = f64::NAN;
@@ -52,7 +52,7 @@ fn norms(rng: &mut Rng, at: usize, (shape, dtype, out, lies, out_lies): Turn) ->
     })
 }
 
-/// A row, and the errors that the documentation of the operations admits.
+/// The norm of a row, with the errors that the operations' documentation permits.
 fn norm(row: &[f64], weight: &[f64], bias: Option<&[f64]>) -> Vec<Wanted> {
     let (n, k) = (row.len() as f64, row.len() as f64 / 4.0 + 20.0);
     let mean = if bias.is_some() { row.iter().sum::<f64>() / n } else { 0.0 };

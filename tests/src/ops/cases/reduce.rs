@@ -3,7 +3,7 @@
 use super::{Case, DType, FLOATS, Given, Lies, Rng, ULP, Wanted, boxed, numbers};
 use tilewise::{Tensor, ops};
 
-/// Shapes, and the axis of the rows.
+/// Shapes, and the axis along which they are reduced.
 const SHAPES: [(&[usize], usize); 22] = [
     (&[300, 2], 1),
     (&[4, 5, 2], 1),
@@ -35,7 +35,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (turn, (shape, axis)) in SHAPES.into_iter().enumerate() {
         for (of, dtype) in FLOATS.into_iter().enumerate() {
-            // Few different numbers, so that there are ties; the first row has edges.
+            // There are few different numbers, so that there are ties. The first row has edges.
             let mut values = numbers(&mut rng, shape, 20.0);
             values.iter_mut().for_each(|value| *value = value.round() / 2.0);
             if shape == [31, 5] {
@@ -45,7 +45,7 @@ pub(super) fn cases() -> Vec<Case> {
                 (0..31).for_each(|i| values[5 * i + 2] = f64::NEG_INFINITY);
                 (0..31).for_each(|i| values[5 * i + 3] = [0.0, -0.0][(i + 1) % 2]);
             }
-            // Below the zeros that are read beyond the ends of rows.
+            // These numbers lie below the zeros that are read beyond the ends of rows.
             if (shape, axis) == (&[300, 2][..], 0) {
                 values.iter_mut().step_by(2).for_each(|value| *value = -value.abs() - 1.0);
             }
@@ -92,7 +92,7 @@ fn smallest(row: &[f64]) -> f64 {
     row.iter().copied().fold(f64::INFINITY, |a, b| if a < b || a.is_nan() { a } else { b })
 }
 
-/// The first of the largest.
+/// The index of the largest number; of several, the first.
 fn largest(row: &[f64]) -> usize {
     let larger = |a: f64, b: f64| !b.is_nan() && (a.is_nan() || a > b);
     (1..row.len()).fold(0, |best, i| if larger(row[i], row[best]) { i } else { best })

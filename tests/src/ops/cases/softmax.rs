@@ -4,7 +4,7 @@ use super::{Case, DType, Given, Lies, Rng, Wanted, ops};
 use super::{ROWS, U, ULP, boxed, broadcast, numbers, rows, turns};
 use tilewise::Tensor;
 
-/// Softmax of a row whose scores have these errors; see the operation's documentation.
+/// Softmax of a row whose scores have these errors. The operation's documentation gives the bound.
 fn softmax_row(scores: &[(f64, f64)]) -> Vec<Wanted> {
     if scores.iter().any(|(score, _)| score.is_nan() || *score == f64::INFINITY) {
         return vec![(f64::NAN, 0.0); scores.len()];
@@ -21,7 +21,7 @@ fn softmax_row(scores: &[(f64, f64)]) -> Vec<Wanted> {
     let relative = steps * ULP + 2.0 * rounding;
     let p = |(score, _): &(f64, f64)| {
         let p = (score - most).exp() / sum;
-        // Below 2⁻¹²⁶ exponentials vanish.
+        // Exponentials below 2⁻¹²⁶ vanish.
         (p, relative * p + f64::from(f32::MIN_POSITIVE))
     };
     scores.iter().map(p).collect()
@@ -32,8 +32,8 @@ pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (shape, dtype, out, lies, out_lies) in turns(&ROWS) {
         let mut values = numbers(&mut rng, shape, 20.0);
-        // The first row has every special number, and the others some −∞, unless a score is far
-        // above them.
+        // Rows after the first have some −∞, unless a score is far above the others. In one shape
+        // the first rows have other special numbers.
         let last = shape.last().copied().unwrap_or(1);
         let some = if last == 16 { 0 } else { values.len() };
         values[..some]
@@ -42,7 +42,7 @@ pub(super) fn cases() -> Vec<Case> {
             .step_by(7)
             .for_each(|value| *value = f64::NEG_INFINITY);
         if last == 31 {
-            // At the third and the second place of a block.
+            // These are at the third and the second place of a block.
             values[last + 6] = f64::NAN;
             values[2 * last + 9] = f64::INFINITY;
             values[3 * last..4 * last].fill(f64::NEG_INFINITY);
@@ -50,12 +50,12 @@ pub(super) fn cases() -> Vec<Case> {
             values[4 * last + 30] = 60000.0;
             (values[2], values[7]) = (60000.0, 65000.0);
         }
-        // One far above the others, each time at another place of its block.
+        // In each row one number is far above the others, at another place of its block.
         if last == 12 || last == 16 {
             let peak = |(row, scores): (usize, &mut [f64])| scores[(5 * row + 1) % last] += 400.0;
             values.chunks_mut(last).enumerate().for_each(peak);
         }
-        // Far below the zeros that are read beyond the ends of rows.
+        // All numbers are far below the zeros that are read beyond the ends of rows.
         if last == 33 || last == 2 {
             values.iter_mut().for_each(|value| *value -= 500.0);
         }
@@ -93,7 +93,7 @@ fn masked_softmax(rng: &mut Rng) -> Vec<Case> {
     MASKED.into_iter().flat_map(of).collect()
 }
 
-/// Rows that no workgroup keeps.
+/// Rows that are too long for a workgroup to keep.
 pub(super) fn in_parts() -> Vec<Case> {
     let masked: Masked = (&[3, 8196], &[8196], [DType::F32; 2], [Lies::Packed; 2], 8194);
     vec![masked_of(&mut Rng::new(13), masked, None)]
@@ -109,9 +109,10 @@ fn masked_of(
     let mut mask = numbers(rng, of_mask, 1.0);
     mask.iter_mut().skip(1).step_by(3).for_each(|mask| *mask = f64::NEG_INFINITY);
     match keys {
-        // The largest number of all.
+        // The largest number of f32.
         12 => mask[12] = f32::MAX.into(),
-        // Far above the others, in blocks that are read together with the first, and later.
+        // These are far above the others. One is in a block that is read together with the first
+        // block, the other in a later one.
         8196 => [8196 + 1500, 2 * 8196 + 6000].iter().for_each(|&at| values[at] += 400.0),
         _ => {}
     }
