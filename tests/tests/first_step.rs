@@ -1,16 +1,18 @@
-//! How soon a program that has just started gets its first results from a device in software, whose
-//! driver compiles each text for long: the first step of training a network of two layers.
+//! Measures how soon a program that has just started gets its first results from a software device,
+//! whose driver compiles each text for long. The program takes the first step of training a network
+//! of two layers.
 //!
-//! The step runs in a process of its own, with nothing compiled before and the driver as users have
-//! it, which the suite does not.
+//! The step runs in a process of its own. Nothing is compiled before, and the driver has the
+//! settings that users have and the suite has not.
 
 use std::process::Command;
 use std::time::Duration;
 use tilewise::{Activation, Call, Context, ContextOptions, DType, Gemm, Kernel, Result, Tensor};
 use tilewise_tests::adapters;
 
-/// CPU time that the step may take, most of it the driver's compiling. The wall clock would count
-/// other programs too. On an idle machine it shows no more: some thread computes all the time.
+/// CPU time that the step may take. Most of it is the driver's compiling. The wall clock would
+/// count other programs too; on an idle machine it shows no more than this, because some thread
+/// computes all the time.
 const MOST: Duration = Duration::from_secs(3);
 
 const ADAPTER: &str = "TILEWISE_FIRST_STEP";
@@ -49,13 +51,13 @@ fn measure(adapter: &str) {
     net.step().unwrap();
     let first = net.loss().unwrap();
     println!("{SAYS}{}", (cpu_time() - before).as_millis());
-    // It is a step of training: the loss falls.
+    // The step is one of training: the loss falls.
     (0..20).for_each(|_| net.step().unwrap());
     let last = net.loss().unwrap();
     assert!(last < 0.9 * first, "from {first} to {last}");
 }
 
-/// Time that this process has had of all CPUs, in user mode and in the system's.
+/// CPU time of this process, in user mode and in the system.
 fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let (_, fields) = stat.rsplit_once(')').unwrap();
@@ -68,7 +70,7 @@ fn cpu_time() -> Duration {
 const ROWS: usize = 64;
 const RATE: f32 = 0.5;
 
-/// Rows of 32 numbers, 64 hidden ones, 10 classes.
+/// The shapes are 32 inputs, 64 hidden numbers and 10 classes for each row.
 struct Net {
     x: Tensor,
     labels: Tensor,

@@ -1,6 +1,6 @@
-//! A device that does not compile MSL: every product comes out right by WGSL kernels, the log says
-//! so once, and whoever asks learns what runs. Vulkan's adapters are such devices where MSL is
-//! wanted.
+//! A device that does not compile MSL: WGSL kernels give right results for every product, the log
+//! says so once, and callers can ask what runs. Vulkan's adapters are such devices if MSL is asked
+//! for.
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use tilewise::planner::Problem;
@@ -33,7 +33,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lines that `work` has logged, whatever the tests beside this one log.
+/// The lines that `work` logs, without those of other tests.
 fn said(work: impl FnOnce()) -> Vec<String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     static LOGGER: Once = Once::new();
@@ -71,8 +71,8 @@ fn tensor(context: &Context, dtype: DType, values: &[f32], shape: &[usize]) -> T
     Tensor::from_bytes(context, dtype, &convert::encode(dtype, values), shape).unwrap()
 }
 
-/// A product of integers with B stored along K or not, its operands in f32 or 16 bits: what it is
-/// to be, too.
+/// A product of integers, with the right result. B is stored along K or not, and operands are in
+/// f32 or 16 bits.
 struct Product {
     a: Tensor,
     b: Tensor,
@@ -176,7 +176,7 @@ fn whoever_asks_learns_what_runs() {
             );
             let (chosen, choices) = (gemm.plan().unwrap().choice.unwrap(), gemm.choices().unwrap());
             assert!(choices.iter().any(|choice| choice.to_string() == chosen.to_string()));
-            // A kernel that was refused is no choice any more.
+            // A kernel that was refused is not a choice any more.
             let refused = line.split("the MSL of ").nth(1).unwrap().split(' ').next().unwrap();
             assert!(choices.iter().all(|choice| choice.to_string() != refused), "{refused}");
             product.assert_right();
@@ -191,7 +191,7 @@ fn a_named_kernel_is_an_error() {
             let context = open(adapter, Switch::On, None);
             let product = Product::new(&context, DType::F32, [70, 66, 40], false);
             for name in ["msl-gemm/64x64x16", "msl-gemm/64x64x16+k2", "msl-gemm"] {
-                // The second time it is known.
+                // The second time, the refusal is already known.
                 for _ in 0..2 {
                     let error = product.gemm().kernel(name).run().unwrap_err();
                     let refused = matches!(
@@ -222,7 +222,7 @@ fn a_named_kernel_is_an_error() {
     }
 }
 
-/// Errors by a lost device are not held against MSL.
+/// An error of a lost device does not count against MSL.
 #[test]
 fn a_lost_device_is_no_refusal() {
     for adapter in refusing() {
@@ -252,7 +252,7 @@ fn the_tuner_times_what_runs() {
                 "{tuned}"
             );
             let product = Product::new(&context, DType::F32, [1, 64, 128], false);
-            // Only what is hopeless has not been tried.
+            // Only kernels without any hope have not been tried.
             let choices = product.gemm().choices().unwrap();
             assert!(
                 choices

@@ -1,5 +1,5 @@
-//! Waiting for a device sleeps. Counted where Linux tells how long a thread has run: a software
-//! device works on threads of its own in this process.
+//! Waiting for a device sleeps. CPU time is counted if Linux tells how long a thread has run: a
+//! software device works on threads of its own in this process.
 
 use std::fs;
 use std::future::Future;
@@ -16,7 +16,7 @@ fn ran(task: &str) -> Option<Duration> {
     Some(Duration::from_nanos(text.split(' ').next()?.parse().expect("nanoseconds")))
 }
 
-/// How long each thread has run that waits on behalf of futures.
+/// How long each thread has run that waits for futures.
 fn waiters() -> Vec<Duration> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
     let waits = tasks.filter(|task| {
@@ -25,7 +25,7 @@ fn waiters() -> Vec<Duration> {
     waits.filter_map(|task| ran(task.to_str().unwrap())).collect()
 }
 
-/// How long they and this thread have run.
+/// How long the waiting threads and this thread have run.
 fn waiting_ran() -> Duration {
     waiters().into_iter().chain(ran("/proc/thread-self")).sum()
 }
@@ -42,8 +42,8 @@ fn submit(context: &Context, work: impl FnOnce(&mut wgpu::CommandEncoder)) {
     context.queue().unwrap().submit([encoder.finish()]);
 }
 
-/// Submits long draws: llvmpipe has done its compute passes when a submission returns, but draws on
-/// threads of its own.
+/// Submits long draws. llvmpipe has finished its compute passes when a submission returns, but it
+/// draws on threads of its own.
 fn draw(context: &Context, draws: u32) {
     let device = context.device().unwrap();
     let text = "
@@ -108,13 +108,13 @@ fn draw(context: &Context, draws: u32) {
     });
 }
 
-/// Waits for the work of which this is the output.
+/// A way to wait for the work that writes this output.
 type Wait<'a> = &'a dyn Fn(&Tensor);
 
-/// Time on the clock and of the processor of a wait for at least a second of work.
+/// Wall-clock time and CPU time of a wait for at least a second of work.
 fn long_wait(context: &Context, wait: Wait<'_>) -> (Duration, Duration) {
-    // Few products, each long, with a small output. At the end of a wait wgpu drops all passes of
-    // the submission, and the output is copied: both are work, not waiting.
+    // Few long products with a small output. At the end of a wait wgpu drops all passes of the
+    // submission, and the output is copied. Both are work and not waiting.
     let k = if context.caps().class == DeviceClass::Cpu { 256 } else { 1 << 14 };
     let a = random(context, &[256, k], 1);
     let b = random(context, &[k, 256], 2);
@@ -145,7 +145,7 @@ fn waiting_sleeps() {
         println!("skipped: this system does not tell how long a thread has run");
         return;
     }
-    // The count notices a thread that works.
+    // The count must notice a thread that works.
     let (begun, before) = (Instant::now(), waiting_ran());
     while begun.elapsed() < Duration::from_millis(100) {
         let _ = (0..100_000u32).map(black_box).fold(0, u32::wrapping_add);
@@ -171,8 +171,8 @@ fn waiting_sleeps() {
     }
 }
 
-/// wgpu gives OpenGL to one thread at a time, and panics in one that has wanted it for 6 s. No
-/// thread of the library's wants it while one thread of the user's reads and works.
+/// wgpu gives OpenGL to one thread at a time, and panics in a thread that has waited 6 s for it. No
+/// thread of the library may wait for it while one thread of the user's reads and works.
 #[test]
 fn a_thread_may_work_long_before_it_reads_on() {
     for adapter in adapters().iter().filter(|adapter| adapter.context.backend_name() == "gl") {

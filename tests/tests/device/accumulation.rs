@@ -1,5 +1,5 @@
-//! Less exact products: only by permission, only on kernels that have a way for it, and otherwise
-//! as if there were no such thing.
+//! Less exact products: they are planned only by permission, and only on kernels that have a way
+//! for them. Otherwise plans are as without the permission.
 
 use std::collections::BTreeSet;
 use tilewise::{DType, Gemm, Precision, Tensor};
@@ -53,7 +53,7 @@ fn refused_by_name_without_permission() {
             other => panic!("{kernel}: {other:?}"),
         }
         assert_eq!(&name(&taken.unwrap().choice.unwrap()), kernel);
-        // No permission makes up for a unit that is not there.
+        // A permission does not replace a unit that is not there.
         let forced = kernel.parse().unwrap();
         match plan(&both(square(64))[1], &devices()[1], &LIBRARY, Some(&forced)) {
             Err(Error::NoKernel(why)) => assert!(why.contains("no matrix unit"), "{why}"),
@@ -87,7 +87,7 @@ fn chosen_only_with_permission() {
     }
 }
 
-/// Where the device has no unit for it, or an operand is not f16, the plan is what it is without.
+/// If the device has no unit for it, or an operand is not f16, a permission changes no plan.
 #[test]
 fn changes_nothing_elsewhere() {
     let mut f32_sums = recorded("nvidia-h200");
@@ -119,9 +119,9 @@ fn changes_nothing_elsewhere() {
     }
 }
 
-/// Split f32 is for products of f32 by f32 on matrix units, and keeps chains as short as it says:
-/// in the kernel, or by splits of K; where the sums of so many pass what a binding holds, they are
-/// added in several ranges of K.
+/// Split f32 is for products of f32 by f32 on matrix units. It keeps chains as short as it says, in
+/// the kernel or by splits of K. If the sums of many splits do not fit a binding, they are added in
+/// several ranges of K.
 #[test]
 fn chains_of_split_f32() {
     let caps = recorded("nvidia-h200");
@@ -171,8 +171,8 @@ fn chains_of_split_f32() {
     refused(Problem { precision: Precision::SplitF32, ..square }, "coop/128x128x32+k2");
 }
 
-/// Fewer bytes of activations are for few rows of quantized weights, where they are expected to be
-/// faster.
+/// Fewer bytes of activations are used for few rows of quantized weights, if they are expected to
+/// be faster.
 #[test]
 fn bytes_of_activations() {
     let caps = recorded("nvidia-h200");
@@ -193,12 +193,12 @@ fn bytes_of_activations() {
         let of = |precision| bytes(&planned(1, format, precision));
         assert_eq!([strict, two, one].map(of), [Some(3), Some(2), Some(1)], "{format}");
     }
-    // Four rows are multiplied in f32, but for this permission.
+    // Without the permission, four rows are multiplied in f32.
     let four = [strict, two, one].map(|precision| planned(4, "affine-4bit-g64-f16", precision));
     assert_eq!([bytes(&four[0]), bytes(&four[2])], [None, Some(1)]);
     let [strictly, _, cheaply] = four.map(|plan| plan.choice.unwrap().cost);
     assert!(cheaply < strictly);
-    // Many rows, weights of other formats and dense ones are what they are.
+    // Many rows, weights of other formats, and dense weights are planned as without the permission.
     for (m, format) in [(512, "affine-4bit-g64-f16"), (1, "affine-3bit-g64-f16"), (1, "q6_k")] {
         let [strict, one] = [strict, one].map(|precision| planned(m, format, precision));
         assert_eq!((strict.choice, strict.passes), (one.choice, one.passes), "{m} {format}");
@@ -209,8 +209,8 @@ fn bytes_of_activations() {
     assert_eq!((strict.choice, strict.passes), (one.choice, one.passes));
 }
 
-/// The builder says it to the planner, and a product that needs no such unit comes out the same to
-/// the bit.
+/// The builder tells the planner of the permission. A product that needs no such unit has equal
+/// bits with it.
 #[test]
 fn by_the_builder() {
     for context in contexts() {

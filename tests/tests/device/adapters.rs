@@ -1,4 +1,4 @@
-//! Which adapters the suite runs on. `cargo xtask suite` records the lines that begin with
+//! Tells which adapters the suite runs on. `cargo xtask suite` records the lines that begin with
 //! `adapter: `.
 
 use std::process::Command;
@@ -12,7 +12,7 @@ fn listed() {
     }
 }
 
-/// By name, by backend, and by both.
+/// Adapters are found by name, by backend, and by both.
 #[test]
 fn found_by_name() {
     for adapter in adapters() {
@@ -29,12 +29,12 @@ fn found_by_name() {
     }
 }
 
-/// A process that is told to use some adapters only lists those, and one that requires what is not
-/// among them fails.
+/// A process that is told to use some adapters lists only those. A process fails if it requires an
+/// adapter that is not among them.
 #[test]
 fn only_what_was_asked_for() {
     let all = lines_of("", "").expect("nothing is required");
-    // OpenGL's are left out where there are others.
+    // OpenGL's adapters are left out if there are others.
     let shown = |adapter: &Adapter| {
         adapter.context.backend_name() == "gl" || all.contains(&adapter.to_string())
     };

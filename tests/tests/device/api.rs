@@ -1,5 +1,5 @@
-//! The public crate as a program uses it: commands of its own, buffers of its own, views, reading
-//! back, contexts, the pipeline cache.
+//! Uses the public crate as a program does: commands and buffers of its own, views, reading back,
+//! contexts, and the pipeline cache.
 
 use std::task::{Poll, Waker};
 use tilewise::wgpu::{self, BufferUsages};
@@ -19,7 +19,7 @@ fn upload(context: &Context, shape: &[usize], seed: u64) -> Tensor {
     Tensor::upload(context, &random(shape, seed), shape).unwrap()
 }
 
-/// The product of integers, straightforwardly.
+/// The product of integers, computed in the simplest way.
 fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
     let element = |i: usize| (0..k).map(|s| a[i / n * k + s] * b[s * n + i % n]).sum();
     (0..m * n).map(element).collect()
@@ -29,8 +29,8 @@ fn read(tensor: &Tensor) -> Vec<f32> {
     tensor.read_f32_blocking().unwrap()
 }
 
-/// A chain of dependent products in one compute pass of one encoder, and independent ones in the
-/// same submission.
+/// A chain of dependent products in one compute pass of one encoder, and independent products in
+/// the same submission.
 #[test]
 fn many_products_in_one_submission() {
     for adapter in adapters() {
@@ -94,7 +94,7 @@ fn scratch_is_shared() {
     }
 }
 
-/// More products than the context keeps parameters for, without waiting between them.
+/// There are more products than the context keeps parameters for, and no waiting between them.
 #[test]
 fn many_submissions() {
     for adapter in adapters() {
@@ -111,8 +111,8 @@ fn many_submissions() {
     }
 }
 
-/// Buffers of the caller's: operands and output at offsets of one another's neighbours, with only
-/// the usages that are needed.
+/// Buffers of the caller's, with operands and output at offsets, and with only the usages that are
+/// needed.
 #[test]
 fn buffers_of_the_callers() {
     for adapter in adapters() {
@@ -152,8 +152,8 @@ fn buffers_of_the_callers() {
     }
 }
 
-/// Views give the elements they say, and products of views those of their elements: on every
-/// adapter and on the CPU.
+/// Views give their own elements, and products of views those of these elements: on every adapter
+/// and on the CPU.
 #[test]
 fn views() {
     for context in contexts() {
@@ -186,7 +186,7 @@ fn views() {
     }
 }
 
-/// Shapes and types of what `run` allocates; `c` starts it and stays as it is.
+/// Shapes and types of the outputs that `run` allocates. `c` starts a product and stays unchanged.
 #[test]
 fn outputs() {
     for context in contexts() {
@@ -218,7 +218,7 @@ fn outputs() {
     }
 }
 
-/// A prepared operand is a tensor like the one that it was made of, but no output.
+/// A prepared operand is a tensor like the one that it was made of, but it cannot be an output.
 #[test]
 fn prepared_operands() {
     for context in contexts() {
@@ -242,7 +242,7 @@ fn prepared_operands() {
             // On the other side, and as a view, it serves without its copy.
             let turned = Gemm::new(&right.t(), left.t()).run().unwrap();
             assert_eq!(read(&turned.t()), plain);
-            // Neither it nor a view of it is an output.
+            // Neither the operand nor a view of it can be an output.
             let constant = PreparedTensor::left(&tensor(&[5, 6], 3)).unwrap();
             for view in [constant.narrow(0, 0, 5).unwrap(), constant.t().t(), (*constant).clone()] {
                 let error = Gemm::new(&a, &b).run_into(&view).unwrap_err();
@@ -258,11 +258,11 @@ fn prepared_operands() {
     }
 }
 
-/// Prepared weights are weights like those that they were made of, but no output.
+/// Prepared weights are like the weights that they were made of, but they cannot be an output.
 #[test]
 fn prepared_weights() {
     for context in contexts() {
-        // Each group has 0 and 15, so that affine codes of 4 bits are these numbers.
+        // Each group has a 0 and a 15, so affine codes of 4 bits are exactly these numbers.
         let [n, k, m] = [24, 128, 5];
         let numbers: Vec<f32> =
             (0..n * k).map(|i| ((5 * (i % k) + 7 * (i / k)) % 16) as f32).collect();
@@ -306,7 +306,7 @@ fn prepared_weights() {
             [expected.clone(), expected]
         );
         assert_eq!([again.bytes() > 0, again.bytes() < prepared.bytes()], [copied; 2]);
-        // Columns in another order, and none.
+        // Columns in another order, and no columns.
         let order: Vec<u32> = (0..k as u32).map(|i| i * 5 % k as u32).collect();
         let ordered =
             PreparedQuantizedTensor::new(&plain.clone().with_order(&order).unwrap()).unwrap();
@@ -317,7 +317,7 @@ fn prepared_weights() {
         let none = PreparedQuantizedTensor::new(&plain.slice(4..4, 0..64).unwrap()).unwrap();
         assert_eq!(none.bytes(), 0);
 
-        // An operand of another context, and weights as an output.
+        // An operand of another context, and weights as an output, are refused.
         let elsewhere = Context::cpu();
         let foreign = Tensor::zeros(&elsewhere, DType::F32, &[m, k]).unwrap();
         assert!(matches!(Gemm::new(&foreign, &prepared).run(), Err(Error::WrongContext(_))));
@@ -358,7 +358,7 @@ fn prepared_weights() {
     }
 }
 
-/// The output of a future, of which no poll blocks.
+/// The output of a future. Its polls do not block.
 fn polled<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     let mut task = std::task::Context::from_waker(Waker::noop());
@@ -367,7 +367,7 @@ fn polled<T>(future: impl Future<Output = T>) -> T {
     output
 }
 
-/// Each poll of a future returns, and once the work is done it is ready.
+/// Each poll of a future returns, and the future is ready once the work is done.
 #[test]
 fn reading_does_not_block() {
     for adapter in adapters() {
@@ -376,7 +376,7 @@ fn reading_does_not_block() {
         let values = polled(c.read::<f32>()).unwrap();
         let a = random(&[64, 64], 1);
         assert_eq!(values, product(&a, &a, [64, 64, 64]), "{}", adapter.name());
-        // A reading that is given up leaves the context as it was.
+        // A reading that is dropped leaves the context as it was.
         drop(Box::pin(c.read::<f32>()));
         let mut given_up = Box::pin(c.read::<f32>());
         let _ = given_up.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop()));
@@ -410,8 +410,8 @@ fn threads() {
     }
 }
 
-/// The pipelines kept on disk: written whole, read again, ignored when they are not what they
-/// should be.
+/// Pipelines are kept on disk. Their file is written whole, read again, and ignored if it is not as
+/// it should be.
 #[test]
 fn pipeline_cache() {
     for (number, adapter) in adapters().iter().enumerate() {
@@ -457,7 +457,7 @@ fn pipeline_cache() {
             std::fs::write(&file, &corrupt).unwrap();
             use_once();
         }
-        // Several at once leave one whole file.
+        // Several uses at once leave one whole file.
         std::thread::scope(|scope| {
             (0..3).for_each(|_| drop(scope.spawn(use_once)));
         });
@@ -465,7 +465,7 @@ fn pipeline_cache() {
         use_once();
         std::fs::remove_dir_all(&folder).unwrap();
     }
-    // A folder that cannot be made is no reason to fail.
+    // It is no failure if a folder cannot be made.
     if let Some(adapter) = adapters().first() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let options =
@@ -475,7 +475,7 @@ fn pipeline_cache() {
     }
 }
 
-/// Adapters by name, by backend, and the CPU by its own name.
+/// Adapters are chosen by name and by backend, the CPU by its own name.
 #[test]
 fn choosing_a_context() {
     let open = tilewise_tests::adapters::open;

@@ -1,15 +1,15 @@
 //! Operands and outputs in disjoint ranges of one buffer, as in an arena or a cache. Every kernel
-//! gives the bits that it gives with separate buffers, and writes nothing beside the output.
+//! gives the same bits as with separate buffers, and writes nothing beside the output.
 
 use std::collections::BTreeSet;
 use tilewise::{Activation, Context, DType, Gemm, Take, Tensor};
 use tilewise_tests::{Rng, contexts};
 
-/// Elements of the arena before, between and behind its tensors. Not all are multiples of a
-/// binding's alignment; all are whole words of 16-bit elements.
+/// Elements of the arena before, between and behind its tensors. Not all gaps are multiples of a
+/// binding's alignment, but all are whole words of 16-bit elements.
 const GAPS: [usize; 6] = [6, 2, 70, 0, 14, 34];
 
-/// Tensors of these shapes, one behind the other in one buffer, that hold random numbers.
+/// Tensors of these shapes with random numbers, one behind the other in one buffer.
 fn arena(context: &Context, dtype: DType, shapes: &[&[usize]]) -> (Tensor, Vec<Tensor>) {
     let mut rng = Rng::new(5);
     let sizes: Vec<usize> = shapes.iter().map(|shape| shape.iter().product()).collect();
@@ -62,7 +62,7 @@ fn products_in_an_arena() {
             let names: Vec<Option<String>> = {
                 let (_, parts) = arena(&context, dtype, &shapes);
                 let mut kernels = Gemm::new(&parts[0], &parts[1]).choices().unwrap();
-                // One of each kernel, with K whole and split.
+                // One name for each kernel with K whole, and one with K split.
                 let mut met = BTreeSet::new();
                 kernels.retain(|choice| met.insert((choice.kernel, choice.splits > 1)));
                 kernels.iter().map(|choice| Some(choice.to_string())).chain([None]).collect()
@@ -93,7 +93,7 @@ fn products_in_an_arena() {
                 let made = own_c.read_bytes_blocking().unwrap();
                 let size = dtype.bytes() as usize;
                 let elements = made.chunks(size).zip(c_before.chunks(size));
-                // By chance few elements are the same afterwards.
+                // Few elements stay the same by chance.
                 let same = elements.filter(|(after, before)| after == before).count();
                 assert!(same * 10 < m * n, "{name:?} {dtype}: {same} of {m}×{n} stayed");
                 wanted[place..place + made.len()].copy_from_slice(&made);

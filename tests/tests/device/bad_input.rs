@@ -1,5 +1,5 @@
-//! Views that cannot be, views that cannot be outputs, and numbers that are none: errors or stated
-//! results on every adapter and on the CPU. Where there is an error, nothing is written.
+//! Views that cannot exist, views that cannot be outputs, and numbers like NaN. They give errors or
+//! documented results on every adapter and on the CPU. After an error nothing is written.
 
 use tilewise::moe::Router;
 use tilewise::{Call, Context, DType, Error, Gemm, Kernel, Result, Take, Tensor, ops};
@@ -8,8 +8,8 @@ use tilewise_tests::contexts;
 /// Writes to an output.
 type Write<'a> = Box<dyn Fn(&Tensor) -> Result<()> + 'a>;
 
-/// All that writes to tensors of the caller's, by name, with type and shape of the output: `x` is
-/// \[4, 6\] of f32, `keys` \[24\] of u32.
+/// All calls that write to tensors of the caller's, by name, with type and shape of the output. `x`
+/// is \[4, 6\] of f32, and `keys` \[24\] of u32.
 fn writers<'a>(
     x: &'a Tensor,
     keys: &'a Tensor,
@@ -78,15 +78,15 @@ fn packed(shape: &[usize]) -> Vec<usize> {
     (0..shape.len()).map(tail).collect()
 }
 
-/// A tensor of which `x` or `keys` is a view, with room behind them.
+/// A tensor of which `x` or `keys` is a view; it has room behind them.
 fn storage(context: &Context, dtype: DType) -> Tensor {
     let numbers: Vec<u32> = (0..64).map(|i| i % 7).collect();
     let words = Tensor::upload(context, &numbers, &[64]).unwrap();
     words.cast(dtype).unwrap()
 }
 
-/// Outputs of which two elements share a place: repeated along their last axis, and with rows
-/// that overlap.
+/// Outputs in which two elements share a place: repeated along the last axis, and with rows that
+/// overlap.
 #[test]
 fn no_output_may_have_two_elements_in_one_place() {
     for context in &contexts() {
@@ -102,7 +102,7 @@ fn no_output_may_have_two_elements_in_one_place() {
             {
                 let out = all.as_strided(&shape, &strides, 0).unwrap();
                 let error = write(&out).unwrap_err();
-                // A take wants a contiguous output in any case.
+                // A take needs a contiguous output in any case.
                 let kind = matches!(error, Error::Strides(_)) || name == "take";
                 assert!(kind, "{name}, {strides:?}: {error:?}");
                 assert_eq!(all.read_bytes_blocking().unwrap(), before, "{name}, {strides:?}");
@@ -165,7 +165,7 @@ fn views_beyond_the_buffer_are_refused() {
                 "{shape:?} {strides:?} {offset}: {error:?}"
             );
         }
-        // One element of any stride, and none at all.
+        // One element with any stride, and no element, are fine.
         assert_eq!(x.as_strided(&[1], &[usize::MAX], 63).unwrap().elem_count(), 1);
         let none = x.as_strided(&[0, 9], &[usize::MAX; 2], usize::MAX).unwrap();
         assert!(none.read_f32_blocking().unwrap().is_empty());
@@ -173,8 +173,8 @@ fn views_beyond_the_buffer_are_refused() {
     }
 }
 
-/// Numbers and indices that are none, with the result that is stated: NaN is the largest, the
-/// first of several; keys and indices beyond the end do not count.
+/// Special numbers and indices have documented results. NaN counts as the largest, and the first of
+/// several is taken. Keys and indices beyond the end do not count.
 #[test]
 fn numbers_with_a_stated_result() {
     for context in &contexts() {

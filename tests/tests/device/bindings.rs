@@ -1,4 +1,5 @@
-//! Operations on tensors that no binding of the device holds: in parts, with the bits of the whole.
+//! Operations on tensors that do not fit a binding of the device run in parts, with the bits of the
+//! whole.
 
 use tilewise::moe::Router;
 use tilewise::ops::{self, Op, Operation, Pair, PairOperation};
@@ -8,7 +9,7 @@ use tilewise_tests::adapters;
 
 use DType::{BF16, F16, F32};
 
-/// Kernels that ran, and the outputs.
+/// How many kernels ran, and the outputs.
 type Ran = (usize, Vec<Tensor>);
 
 /// An operation, the bytes of a binding, and a run.
@@ -36,7 +37,7 @@ fn two<K: PairOperation>(pair: Pair<K>) -> Ran {
     (pair.calls(outs.each_ref()).unwrap().len(), outs.into())
 }
 
-/// Into a view, of which all that lies around it is an output, too.
+/// Runs into a view. The tensor around the view is an output, too.
 fn within<K: Operation>(op: &Op<K>, view: &Tensor, around: Tensor) -> Ran {
     op.run_into(view).unwrap();
     (op.calls(view).unwrap().len(), vec![around])
@@ -108,7 +109,7 @@ const CASES: &[Case] = &[
         one(ops::gather(&words(on, 999, &[150, 31]), &words(on, 160, &[9])))
     }),
     ("scatter", 4096, |on| {
-        // Rows that several name get the last of these.
+        // If several rows go to one place, the last one stays.
         let (x, places) = (numbers(on, F16, &[301, 3, 13]), words(on, 199, &[301]));
         one(ops::scatter(&x, &places, 190))
     }),
@@ -131,7 +132,7 @@ fn operations_beyond_a_binding() {
             adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = bytes)
         };
         let (whole, small) = (adapter.with_limits(|_| {}), [1 << 12, 1 << 17].map(limited));
-        // A software device, which compiles for seconds, runs every other case.
+        // A software device compiles for seconds, so it runs every other case.
         let step = if adapter.description.hardware { 1 } else { 2 };
         for (name, bytes, run) in CASES.iter().skip(turn % step).step_by(step) {
             let small = small.iter().find(|context| context.caps().max_binding_bytes == *bytes);
@@ -145,8 +146,8 @@ fn operations_beyond_a_binding() {
     }
 }
 
-/// Errors name what cannot be cut: one row, rows that lie among each other, a vector that is
-/// sorted.
+/// Errors name what cannot be cut: a single row, rows that lie among each other, and a vector that
+/// is sorted.
 #[test]
 fn rows_beyond_a_binding() {
     for adapter in adapters() {

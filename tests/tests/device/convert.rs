@@ -1,5 +1,5 @@
 //! Taking and quantizing: in the sanitizer to the last bit, and through the library's calls on
-//! every adapter and the CPU executor.
+//! every adapter and on the CPU executor.
 
 use rayon::prelude::*;
 use tilewise::{Context, Error, Quantize, QuantizedTensor, Take, Tensor};
@@ -15,7 +15,7 @@ use tilewise_tests::conversions::{
 use tilewise_tests::sanitized::{Conversion, Shaders, options};
 use tilewise_tests::{Rng, adapters, contexts};
 
-/// Runs them in the sanitizer, and fails with what went wrong in the first few.
+/// Runs conversions in the sanitizer, and fails with the errors of the first few.
 fn clean(conversions: Vec<Conversion>) {
     let shaders = Shaders::of_library();
     let run = |conversion: &Conversion| {
@@ -43,7 +43,7 @@ fn quantizing_sanitized() {
     );
 }
 
-/// Operands that no binding holds come in several passes.
+/// Operands that do not fit a binding take several passes.
 #[test]
 fn pieces_sanitized() {
     let pieces: Vec<_> = pieces().into_iter().map(Result::unwrap).collect();
@@ -57,8 +57,8 @@ fn pieces_sanitized() {
 #[test]
 fn stacks_are_cut_at_aligned_entries() {
     let binding = |bytes| Caps { max_binding_bytes: bytes, ..Caps::webgpu_default() };
-    // Blocks of an entry are a multiple of 128, of 8 and of 2: as many entries as make 256 stay
-    // together.
+    // The number of an entry's blocks is a multiple of 128, of 8 or of 2. As many entries stay
+    // together as make a multiple of 256.
     for (shape, limit, wanted) in [
         ([32, 2880, 2880], 128 << 20, Some(vec![8; 4])),
         ([40, 8, 32], 18_000, Some(vec![32, 8])),
@@ -118,7 +118,7 @@ fn taking_on_devices() {
             let table = case.table.store(&mut Rng::new(7)).table;
             plan::take(&case.problem(table), context.caps(), &CONVERSIONS).unwrap()
         };
-        // The CPU executor has none.
+        // The CPU executor has no shaders.
         let cases = if context.is_cpu() { taking() } else { few_texts(taking(), passes) };
         println!("{} cases on {context:?}", cases.len());
         for case in cases {
@@ -128,7 +128,7 @@ fn taking_on_devices() {
     }
 }
 
-/// The factor of a whole matrix.
+/// A whole matrix may have a factor.
 #[test]
 fn factors() {
     let weights: Vec<f32> = (0..64).map(|i| (i as f32 - 20.0) * 1e-4).collect();
@@ -164,7 +164,7 @@ fn quantizing_on_devices() {
     }
 }
 
-/// A whole model's vocabulary, quantized and looked up in one pass of the caller's.
+/// A whole model's vocabulary is quantized and looked up in one pass of the caller's.
 #[test]
 fn many_rows_in_one_pass() {
     let [rows, columns] = [33_000, 32];
@@ -248,7 +248,7 @@ fn what_does_not_fit_is_an_error() {
         let out = QuantizedTensor::zeros(&context, QuantFormat::MXFP4, &[3, 32]).unwrap();
         let into = Quantize::new(&table, QuantFormat::MXFP8).run_into(&out);
         assert!(matches!(into, Err(Error::Shape(text)) if text.contains("mxfp8")));
-        // Only the CPU makes some formats.
+        // Some formats are made on the CPU only.
         assert_eq!(table.quantize(QuantFormat::Q4_0).is_ok(), context.is_cpu());
         // Only nvfp4 has a factor.
         let zeros = |format| QuantizedTensor::zeros(&context, format, &[3, 32]).unwrap();
@@ -266,7 +266,7 @@ fn what_does_not_fit_is_an_error() {
     }
 }
 
-/// Errors name the matrix and the row. An output tells of the last weights that it was given.
+/// Errors name the matrix and the row. An output reports on the last weights that it was given.
 #[test]
 fn weights_that_cannot_be_stored() {
     let is_named = |error: &Error| {
@@ -300,7 +300,7 @@ fn weights_that_cannot_be_stored() {
     }
 }
 
-/// Integers keep all of their bits, in any layout; an index beyond the table gives one that is no
+/// Integers keep all of their bits, in any layout. An index beyond the table gives an invalid
 /// index.
 #[test]
 fn integers_by_index() {

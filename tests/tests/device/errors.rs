@@ -1,5 +1,5 @@
-//! Bad input: each kind gives its own error, with the numbers. None panics, reaches the driver, or
-//! gives a result.
+//! Bad input: each kind gives its own error, with the numbers. Bad input never panics, reaches the
+//! driver, or gives a result.
 
 mod by_name;
 mod driver;
@@ -108,7 +108,7 @@ fn dimensions_that_do_not_fit() {
         refused(a.t().reshape(&[24]), kind!(Strides), &["[6, 4]"]);
         let kept = a.slice(&[0..4, 0..3]).unwrap();
         refused(kept.reshape(&[12]), kind!(Strides), &["[4, 3]", "[6, 1]"]);
-        // Strides are lengths: the negative ones of other languages are none.
+        // Strides are lengths: there are no negative strides as in other languages.
         let back = 0usize.wrapping_sub(1);
         let words = ["from element 5 on", "strides cannot be negative"];
         refused(a.as_strided(&[4], &[back], 5), kind!(Overflow), &words);
@@ -123,7 +123,7 @@ fn numbers_that_overflow() {
         refused(Tensor::zeros(&context, DType::F32, &[huge, 3]), kind!(Overflow), &["shape"]);
         refused(Tensor::zeros(&context, DType::F32, &[usize::MAX / 3]), kind!(Overflow), &["f32"]);
     }
-    // Also where the number of elements passes 64 bits.
+    // Also if the number of elements needs more than 64 bits.
     for context in contexts() {
         let huge = Problem::dense(DType::F32, 1 << 40, 1 << 40, 2);
         let words = ["M is 1099511627776"];
@@ -134,7 +134,7 @@ fn numbers_that_overflow() {
     let caps =
         Caps { max_buffer_bytes: u64::MAX, max_binding_bytes: u64::MAX, ..Caps::webgpu_default() };
     let planned = |problem: &Problem| plan(problem, &caps, &LIBRARY, None);
-    // M·K beyond 64 bits, and dimensions beyond what tiles can count.
+    // M·K beyond 64 bits, and dimensions larger than the count of tiles can be.
     let mut problem = Problem::dense(DType::F16, 4, 4, 4);
     problem.a = Operand { ld: u64::MAX / 2, len: u64::MAX, ..problem.a };
     refused(planned(&problem), kind!(Overflow), &["A", "2^58"]);
@@ -191,8 +191,8 @@ fn storage_that_is_too_small_or_too_large() {
             &[&needed, &limit.to_string(), "max_buffer_size"],
         );
 
-        // A device whose bindings are smaller than its buffers: what a product binds is cut, group
-        // ends are not.
+        // A device whose bindings are smaller than its buffers: bound operands of a product are
+        // cut, but group ends are not.
         let small = adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = 1 << 10);
         let [a, b] = [zeros(&small, &[4, 8]), zeros(&small, &[300, 8, 4])];
         let ends = GroupOffsets::upload(&small, &[4; 300]).unwrap();
@@ -260,7 +260,7 @@ fn outputs_that_alias() {
         );
         let bias = square.slice(&[0..1, 0..8]).unwrap().reshape(&[8]).unwrap();
         refused(Gemm::new(&other, &other).bias(&bias).run_into(&square), kind!(Aliased), &["bias"]);
-        // Inputs may share.
+        // Inputs may share memory.
         Gemm::new(&other, &other).residual(&other).run_into(&square).unwrap();
     }
 }
@@ -342,7 +342,7 @@ fn formats_that_are_not_supported() {
     );
 }
 
-/// Kernels read whole words: of the last one the buffer must have all.
+/// Kernels read whole words: the buffer must contain all of the last word.
 #[test]
 fn words_that_are_cut_off() {
     for adapter in adapters() {
@@ -371,7 +371,7 @@ fn affine_formats() {
         let asked = format!("affine-{bits}bit-g{group}-{dtype}");
         refused(error, kind!(Unsupported), &[&asked, "2, 3, 4, 5, 6 or 8", "32, 64 or 128"]);
     }
-    // All that the message names are there, and no others.
+    // All formats that the message names exist, and no others do.
     let named = [2, 3, 4, 5, 6, 8].map(|bits| [32, 64, 128].map(|group| (bits, group)));
     let all = named.as_flattened().iter().flat_map(|&(bits, group)| {
         DType::FLOATS.map(|dtype| QuantFormat::affine(bits, group, dtype).unwrap())
@@ -392,7 +392,7 @@ fn group_offsets() {
         let ends = |ends: &[u32]| GroupOffsets::upload(&context, ends).unwrap();
         refused(Gemm::grouped(&a, &b, &ends(&[3, 11])).run(), kind!(GroupOffsets), &["11", "10"]);
         refused(Gemm::grouped(&a, &b, &ends(&[3, 5, 8, 10])).run(), kind!(Shape), &["4", "2"]);
-        // Rows of A are rows of groups, and nothing is flattened.
+        // Rows of A are rows of groups, and no dimensions are flattened.
         for shape in [&[2, 10, 6][..], &[1, 10, 6], &[1, 1, 10, 6]] {
             let gemm = Gemm::grouped(&zeros(&context, shape), &b, &ends(&[3, 5]));
             let words = ["[M,K]", "2 groups", &format!("{shape:?}")];
@@ -411,7 +411,7 @@ fn group_offsets() {
 fn contexts_that_differ() {
     let cpu = Context::cpu();
     let here = zeros(&cpu, &[4, 4]);
-    // One name where both have it, else both names.
+    // The message has one name if both contexts have it, else both names.
     let both = ["B and the rest of the call", "both on CPU executor (cpu): make all"];
     refused(cpu.matmul(&here, &zeros(&Context::cpu(), &[4, 4])), kind!(WrongContext), &both);
     for adapter in adapters() {

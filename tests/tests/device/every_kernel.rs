@@ -1,12 +1,12 @@
 //! Every kernel and variant × type × transposes, forced past the planner, around every edge of its
-//! tile: small integers first, which must come out exact, then random numbers within the oracle's
-//! bound.
+//! tile. Small integers come first, and their results must be exact. Then come random numbers,
+//! within the oracle's bound.
 //!
-//! Compiling takes far longer than running, so each pipeline meets all sizes and contents before
-//! the next one is made. There are twelve for each variant: in them each operand meets every type,
-//! vector loads and single ones, contiguous and not. Epilogues do not depend on the variant, and
-//! are tested elsewhere. Variants differ in numbers only: one of each kernel has its twelve
-//! pipelines on every adapter, the others have theirs on software adapters by turns.
+//! Compiling takes far longer than running, so each pipeline runs with all sizes and contents
+//! before the next one is made. Each variant has twelve pipelines. In them each operand has every
+//! type, vector loads and single ones, and is contiguous and not. Epilogues do not depend on the
+//! variant, and are tested elsewhere. Variants differ in numbers only. One variant of each kernel
+//! has its twelve pipelines on every adapter; the others have theirs on software adapters by turns.
 
 use tilewise::DType;
 use tilewise_core::caps::DeviceClass;
@@ -32,12 +32,12 @@ fn bf16() {
     Suite::on_every_adapter(|adapter| all(adapter, 2));
 }
 
-/// bf16 of a wide range, with infinities and NaN: on matrix units, which divide lines by powers of
-/// two, every case, prepared and not; elsewhere some of them, on the planner's kernels.
+/// bf16 of a wide range, with infinities and NaN. Matrix units divide lines by powers of two, so
+/// they run every case, prepared and not. The planner's kernels run some of the cases.
 #[test]
 fn wide_bf16() {
     Suite::on_every_adapter(|adapter| {
-        // Devices may take subnormal numbers for zero.
+        // Devices may flush subnormal numbers to zero.
         let split = [scaled::split(WGSL), scaled::split_specials(WGSL)].concat();
         let cases = [scaled::cases(WGSL), scaled::specials(WGSL), split].concat().into_iter();
         let cases: Vec<_> = cases.map(|case| Case { exact: false, ..case }).collect();
@@ -49,8 +49,8 @@ fn wide_bf16() {
     });
 }
 
-/// Quantized weights against elements of every magnitude, with infinities and NaN: on software
-/// adapters some of them.
+/// Quantized weights with elements of every magnitude, with infinities and NaN. Software adapters
+/// run some of the cases.
 #[test]
 fn wide_beside_weights() {
     Suite::on_every_adapter(|adapter| {
@@ -65,11 +65,12 @@ fn wide_beside_weights() {
     });
 }
 
-/// With A in the type of this index.
+/// The cases of all kernels, with A in the type of this index.
 fn all(adapter: &Adapter, a: usize) -> Vec<Case> {
     let smallest: Vec<_> = one_of_each(adapter).into_iter().map(|kernel| kernel.name).collect();
     let cases = |kernel: &Kernel| {
-        // A driver may leave a variant out: others are counted by their names.
+        // A driver may leave a variant out. Turns depend on names, so this does not change the
+        // others' turns.
         let number = a + kernel.name.bytes().map(usize::from).sum::<usize>();
         let everywhere = smallest.contains(&kernel.name);
         cases(kernel, a, |i| everywhere || adapter.has_turn(number + i))
@@ -79,11 +80,12 @@ fn all(adapter: &Adapter, a: usize) -> Vec<Case> {
     small.iter().chain(turns::of(&others, 2)).flat_map(cases).collect()
 }
 
-/// In the layouts that are wanted, with A in the type of this index; B and C take their turns.
+/// The cases of a kernel in the layouts that are wanted. A has the type of this index; the types of
+/// B and C take turns.
 fn cases(kernel: &Kernel, a: usize, wanted: impl Fn(usize) -> bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for (i, layout) in LAYOUTS.into_iter().enumerate().filter(|(i, _)| wanted(*i)) {
-        // NN and TT in vectors, NT and TN in single elements, or the other way round: see above.
+        // NN and TT are in vectors, NT and TN in single elements, or the other way round.
         let vectors = (i == 0 || i == 3) == (a != 1);
         let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::FLOATS[t]);
         let sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
@@ -91,7 +93,7 @@ fn cases(kernel: &Kernel, a: usize, wanted: impl Fn(usize) -> bool) -> Vec<Case>
             let case = Case { seed: (100 * i + j) as u64, ..Case::new(size, types) };
             let case = case.kernel(&kernel.name).layout(layout);
             let case = if vectors { case } else { case.odd() };
-            // The sums of more products outgrow the integers that bf16 holds.
+            // With larger K, the sums outgrow the integers that bf16 holds.
             if types[2] != DType::BF16 || size[2] <= 512 {
                 cases.push(case.clone().integers());
             }

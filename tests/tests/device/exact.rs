@@ -1,4 +1,4 @@
-//! Where results must have equal bits: small integers in mixtures of types, identity matrices, and
+//! Results that must have equal bits: small integers in mixtures of types, identity matrices, and
 //! epilogues of integers.
 
 use tilewise::{Activation, Axis, DType};
@@ -34,7 +34,7 @@ fn identities() {
             for (i, dtype) in DType::FLOATS.into_iter().enumerate() {
                 let case = Case { exact: true, ..Case::new([37, 53, 53], [dtype; 3]) };
                 let mut case = case.kernel(&kernel.name).layout(LAYOUTS[i + 1]);
-                // A kernel for matrix units has types of its own.
+                // A kernel for matrix units chooses the types of its operands.
                 case.c.dtype = case.a.dtype;
                 cases.push(Case { b_data: Data::Identity, ..case.clone() });
                 cases.push(Case { a_data: Data::Identity, size: [53, 37, 53], ..case });
@@ -44,7 +44,7 @@ fn identities() {
     });
 }
 
-/// An epilogue of small integers is exact as well, so that the order of its steps shows.
+/// An epilogue of small integers is exact as well, so the results show the order of its steps.
 #[test]
 fn integer_epilogues() {
     Suite::on_every_adapter(|adapter| {

@@ -1,5 +1,5 @@
-//! The library's examples, which check their own results. They are modules here, and so run as
-//! they are built, whichever test runner builds them; each is also a program.
+//! The library's examples, which check their own results. Here they are modules, so any test runner
+//! builds and runs them. Each is also a program.
 
 // They share a file of helpers, and their `main` is not called.
 #![allow(clippy::duplicate_mod, dead_code)]
@@ -18,7 +18,7 @@ mod routed_experts;
 #[path = "../../../crates/tilewise/examples/training.rs"]
 mod training;
 
-/// On every adapter and on the CPU.
+/// Runs an example on every adapter and on the CPU.
 fn everywhere(example: fn(&Context) -> tilewise::Result<()>) {
     for context in contexts() {
         example(&context).unwrap_or_else(|error| panic!("{context:?}: {error}"));

@@ -1,4 +1,4 @@
-//! An application with its own device and structs: the promises that it relies on.
+//! The promises that an application with its own device and structs relies on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn numbers(context: &Context, shape: &[usize]) -> Tensor {
     Tensor::upload(context, &data, shape).unwrap()
 }
 
-/// Threads may share all of it, and errors may leave them.
+/// Threads may share all types, and errors may cross threads.
 #[test]
 fn everything_is_send_and_sync() {
     fn holds<T: Send + Sync + 'static>() {}
@@ -45,7 +45,7 @@ fn everything_is_send_and_sync() {
     holds::<Error>();
 }
 
-/// A model's struct holds a product and nothing else of it; each frame records it.
+/// A model's struct holds a product and none of its operands. Each frame records the product.
 #[test]
 fn a_product_owns_its_operands() {
     for adapter in adapters() {
@@ -98,7 +98,7 @@ fn a_binding_is_the_exact_range() {
     assert!(matches!(tensor.binding(), Err(Error::WrongContext(_))));
 }
 
-/// The length of an array of words that a shader sees.
+/// The length of an array of words, as a shader sees it.
 fn length(context: &Context, binding: BindingResource<'_>) -> u32 {
     let device = context.device().unwrap();
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
@@ -134,7 +134,7 @@ fn length(context: &Context, binding: BindingResource<'_>) -> u32 {
     counted.read_blocking::<u32>().unwrap()[0]
 }
 
-/// `explain` says why matrix units are off where there may be some.
+/// `explain` says why matrix units are off if the adapter may have some.
 #[test]
 fn matrix_units_that_are_off_are_explained() {
     for adapter in adapters() {
@@ -149,7 +149,8 @@ fn matrix_units_that_are_off_are_explained() {
     }
 }
 
-/// A queue of another device, a device of another adapter, an encoder of another context.
+/// A queue of another device, a device of another adapter, and an encoder of another context are
+/// refused.
 #[test]
 fn strangers_are_refused() {
     let options = ContextOptions::default();
@@ -161,8 +162,9 @@ fn strangers_are_refused() {
         let a = numbers(&context, &[4, 4]);
         assert_eq!(context.matmul(&a, &a).unwrap().shape(), [4, 4]);
 
-        // Who owns an encoder wgpu tells nobody; it refuses the work when the encoder is finished.
-        // A context on OpenGL has wgpu for itself (docs/platforms.md), and wgpu panics.
+        // wgpu tells nobody which device an encoder belongs to; it refuses the work when the
+        // encoder is finished. A context on OpenGL has wgpu for itself (docs/platforms.md), and
+        // wgpu panics.
         if adapter.context.backend_name() == "gl" {
             eprintln!("skipped: encoders of another context on {}", adapter.name());
             continue;
@@ -201,7 +203,7 @@ fn a_context_swallows_no_error() {
     }
 }
 
-/// Whoever wants a GPU gets an error without one.
+/// If a GPU is required and there is none, that is an error.
 #[test]
 fn a_required_gpu_is_not_the_cpu() {
     let cpu = ContextOptions::default().adapter("cpu").require_gpu();
@@ -218,7 +220,7 @@ fn a_required_gpu_is_not_the_cpu() {
     }
 }
 
-/// Where there is no hardware, software is taken in place of the CPU executor if that is asked for.
+/// If there is no hardware, software is taken in place of the CPU executor, if that is asked for.
 #[test]
 fn a_fallback_adapter_is_taken() {
     let hardware = adapters().iter().any(|adapter| adapter.description.hardware);
@@ -236,7 +238,7 @@ fn a_fallback_adapter_is_taken() {
 }
 
 /// Without timestamps the host's clock measures. A product that is far shorter than a browser's
-/// clock resolves has a time, too.
+/// clock can resolve has a time, too.
 #[test]
 fn the_host_has_a_clock() {
     for context in
@@ -251,7 +253,7 @@ fn the_host_has_a_clock() {
     }
 }
 
-/// The error behind an error is there, and can be told apart.
+/// The error that caused an error is kept, and its type can be found.
 #[test]
 fn errors_have_sources() {
     let error = Weights::open(&Context::cpu(), "no/such/folder").err().unwrap();
@@ -263,7 +265,7 @@ fn errors_have_sources() {
     assert!("onn".parse::<Switch>().is_err_and(|error| error.to_string().contains("onn")));
 }
 
-/// The guide says of every kind of error how it is mended.
+/// The guide tells how to mend every kind of error.
 #[test]
 fn every_error_has_its_remedy() {
     let source = include_str!("../../../crates/core/src/error.rs");
@@ -282,7 +284,7 @@ fn every_error_has_its_remedy() {
     }
 }
 
-/// A product has one bias and one residual.
+/// A product has one bias and one residual: later calls replace earlier ones.
 #[test]
 fn a_later_call_replaces_an_earlier_one() {
     for context in tilewise_tests::contexts() {

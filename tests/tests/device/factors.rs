@@ -1,5 +1,5 @@
-//! Alpha and beta that lie on the device: the same bits as the host's give, in whatever order work
-//! is recorded. Numbers of every size and type are among the themes' epilogues.
+//! Alpha and beta that lie on the device give the same bits as those from the host, in any order of
+//! recording. The themes' epilogues have factors of every size and type.
 
 use tilewise::{Context, DType, Gemm, QuantFormat, QuantizedTensor, Tensor, ops};
 use tilewise_tests::{Rng, contexts};
@@ -18,8 +18,8 @@ fn bytes(tensor: &Tensor) -> Vec<u8> {
     tensor.read_bytes_blocking().unwrap()
 }
 
-/// Products of one pass and of several, with either factor on the device or both, old outputs with
-/// NaN under a beta of 0, and factors that change from call to call while others stay.
+/// Products of one pass and of several, with one factor on the device or both. With a beta of 0 the
+/// old output has NaN. Some factors change from call to call while others stay.
 #[test]
 fn the_same_bits_as_from_the_host() {
     for context in &contexts() {
@@ -62,8 +62,8 @@ fn the_same_bits_as_from_the_host() {
     }
 }
 
-/// The device reads them when it computes: after what was recorded before, in one pass of the
-/// caller's, and before the output is written, which they may lie in.
+/// The device reads factors when it computes: after work that was recorded before, in one pass of
+/// the caller's. It reads them before the output is written, so they may lie in the output.
 #[test]
 fn they_are_read_in_the_order_of_the_work() {
     for context in &contexts() {

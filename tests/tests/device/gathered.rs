@@ -1,9 +1,9 @@
-//! Rows of A by index, beside what else a product may have.
+//! Rows of A by index, with the other parts of a product.
 
 use tilewise::{DType, Gemm, GroupOffsets, RightOperand, Shards, Tensor};
 use tilewise_tests::contexts;
 
-/// Rows by index by experts in several buffers are those by one stack, to the bit.
+/// Rows by index with experts in several buffers give the same bits as with one stack.
 #[test]
 fn rows_by_index_and_shards() {
     for context in contexts() {
@@ -22,13 +22,13 @@ fn rows_by_index_and_shards() {
         };
         let (got, wanted) = (read((&shards).into()), read((&stack).into()));
         assert_eq!(got, wanted, "{context:?}");
-        // Row 2 is of no row of x; all others are of some.
+        // Row 2 is of no row of x; all others are.
         let is_zero = |row: &[f32]| row.iter().all(|number| *number == 0.0);
         assert!(got.chunks(9).enumerate().all(|(i, row)| is_zero(row) == (i == 2)), "{got:?}");
     }
 }
 
-/// An operand without elements has no gaps between them, whatever its strides.
+/// An operand without elements has no gaps between them, whatever its strides are.
 #[test]
 fn nothing_by_index() {
     for context in contexts() {

@@ -1,5 +1,4 @@
-//! Grouped products: ragged segments of rows, dense and quantized, with ends that are right and
-//! ends that are not.
+//! Grouped products: segments of rows, dense and quantized, with right ends and with wrong ones.
 
 mod large;
 mod lists;
@@ -22,8 +21,8 @@ fn segments() {
     });
 }
 
-/// Ends that a faulty shader left on the device: rows outside their clamped segments stay as they
-/// are, whatever the ends.
+/// Ends that a faulty shader left on the device. Rows outside the clamped segments stay unchanged,
+/// whatever the ends are.
 #[test]
 fn bad_ends_on_the_device() {
     Suite::on_every_adapter(|adapter| {
@@ -31,7 +30,7 @@ fn bad_ends_on_the_device() {
     });
 }
 
-/// Batches of which each entry has as many rows as the device says, also more than there are.
+/// Batches whose entries have as many rows as the device says, also more than there are.
 #[test]
 fn indexed() {
     Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::indexed(), 3));
@@ -42,7 +41,7 @@ fn masked() {
     Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::masked(), 3));
 }
 
-/// Sums over ranges of K, with ends that the host knows, and with any on the device.
+/// Sums over ranges of K, with ends that the host knows, and with any ends on the device.
 #[test]
 fn ranges_of_k() {
     Suite::on_every_adapter(|adapter| {
@@ -91,8 +90,8 @@ fn segments_of_mlx() {
     }
 }
 
-/// Entries of B in several buffers, and groups of columns, whose transpose is one of rows. Both are
-/// made of products that other tests try on each kernel.
+/// Entries of B in several buffers; and groups of columns, whose transposes are groups of rows.
+/// Both are made of products that other tests run on each kernel.
 #[test]
 fn shards_and_columns() {
     let known = themes::grouped(&themes::ends(), false);
@@ -106,7 +105,8 @@ fn shards_and_columns() {
     Suite::on_every_adapter(|adapter| themes::on(&[floor(adapter)], &cases));
 }
 
-/// Each shard has a problem, which may be planned and compiled before, and all have one output.
+/// Each shard has its own problem, which may be planned and compiled in advance. All shards have
+/// one output.
 #[test]
 fn shards_are_products_by_themselves() -> Result<()> {
     for context in contexts() {
@@ -206,7 +206,7 @@ fn rows_by_index() {
     Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::gathered(), 6));
 }
 
-/// Ends at any place of a tensor, and with a 0 before them, are the ends themselves.
+/// Ends may lie anywhere in a tensor, and may have a 0 before them.
 #[test]
 fn ends_in_a_tensor() {
     for context in contexts() {
@@ -255,8 +255,8 @@ fn ends_in_a_tensor() {
 }
 
 /// A plain product whose number of rows only the device knows: it is the end of the only group, or
-/// the count of the only entry. The kernel leaves later rows unchanged. It takes all rows if the
-/// number lies beyond them. How many are expected changes nothing.
+/// the count of the only entry. The kernel leaves later rows unchanged. If the number is too large,
+/// the kernel takes all rows. The expected number of rows changes nothing.
 #[test]
 fn rows_as_many_as_the_device_says() {
     for context in contexts() {
@@ -294,7 +294,7 @@ fn rows_as_many_as_the_device_says() {
     }
 }
 
-/// Masked products and groups along K that do not fit are errors with both numbers.
+/// Masked products and groups along K that do not fit give errors with both numbers.
 #[test]
 fn other_forms_that_do_not_fit() {
     for context in contexts() {
@@ -406,7 +406,7 @@ fn other_forms_that_have_no_plan() {
         ..Problem::dense(DType::F32, 4, 4, 4)
     };
     refused(&masked, &caps, "Shape", ["3 groups", "batch of 2"]);
-    // Ranges of K share one A and one B, which are dense, and K is never cut.
+    // Ranges of K share one A and one B. Both are dense, and K is never cut.
     let dense = Problem::dense(DType::F32, 64, 64, 4096);
     let mut along_k = Problem {
         batch: 2,

@@ -8,12 +8,12 @@ use half::{bf16, f16};
 use tilewise::{Call, Context, DType, Edge, Element, Error, Kernel, Tensor, wgpu};
 use tilewise_tests::{adapters, contexts};
 
-/// Whether kernels may use f16 there.
+/// Whether kernels may use f16 on a context.
 fn has_f16(context: &Context) -> bool {
     context.is_cpu() || context.caps().f16
 }
 
-/// The only output, read back.
+/// Runs a kernel and reads its only output.
 #[track_caller]
 fn run<T: Element>(kernel: &Kernel, call: &Call) -> Vec<T> {
     kernel.run_one(call).unwrap_or_else(|error| panic!("{error}")).read_blocking().unwrap()
@@ -74,7 +74,7 @@ fn headers_templates_and_types() {
     }
 }
 
-/// Directives in a header come first, and integers of both kinds go in and out.
+/// Directives in a header come first. Integers of both kinds are inputs and outputs.
 #[test]
 fn integers_and_directives() {
     for context in contexts() {
@@ -99,7 +99,7 @@ fn integers_and_directives() {
     }
 }
 
-/// Shapes, strides and numbers of dimensions, mentioned one at a time and together.
+/// Shapes, strides and numbers of dimensions are mentioned one at a time and together.
 #[test]
 fn what_derives_from_tensors() {
     for context in contexts() {
@@ -116,7 +116,7 @@ fn what_derives_from_tensors() {
             run::<u32>(&kernel.ensure_contiguous(false), &call(&[7])),
             [2, 12, 4, 1, 3, 4, 711]
         );
-        // Without `a` itself, nothing is bound for it.
+        // If `a` itself is not mentioned, nothing is bound for it.
         assert_eq!(run::<u32>(&from_a("out[0] = a_shape[2];"), &call(&[])), [3]);
 
         let scalar = Tensor::upload(&context, &[5.0f32], &[]).unwrap();
@@ -127,7 +127,7 @@ fn what_derives_from_tensors() {
     }
 }
 
-/// Every built-in, by a formula of its own.
+/// Every built-in is compared with a formula.
 #[test]
 fn built_ins() {
     let terms = ["global_id", "local_id", "workgroup_id", "num_workgroups", "grid"];
@@ -173,7 +173,7 @@ fn built_ins() {
     }
 }
 
-/// A grid that ends inside workgroups: clipped or whole.
+/// A grid that ends inside workgroups is clipped, or runs whole.
 #[test]
 fn edges() {
     for context in contexts() {
@@ -227,7 +227,7 @@ fn initial_values() {
     }
 }
 
-/// Workgroup memory and constants declared in the body, and barriers.
+/// Workgroup memory and constants are declared in the body, with barriers between uses.
 #[test]
 fn workgroup_memory() {
     for context in contexts() {
@@ -248,7 +248,7 @@ fn workgroup_memory() {
     }
 }
 
-/// Empty tensors and empty grids are legal: nothing runs, and what there is to give back is given.
+/// Empty tensors and empty grids are legal: nothing runs, and outputs are returned as they are.
 #[test]
 fn nothing_to_do() {
     for context in contexts() {
@@ -263,7 +263,7 @@ fn nothing_to_do() {
         for grid in [[0, 1, 1], [5, 0, 1], [0, 0, 0]] {
             assert_eq!(run::<f32>(&kernel, &filled.clone().grid(grid)), [4.0; 2]);
         }
-        // An empty input beside outputs that are not, and an empty output beside another.
+        // An empty input beside outputs that are not empty, and an empty output beside another.
         let empty = Tensor::zeros(&context, DType::F32, &[0]).unwrap();
         let kernel = Kernel::new("test").inputs(["a"]).outputs(["out", "none"]);
         let kernel =
@@ -279,7 +279,7 @@ fn nothing_to_do() {
     }
 }
 
-/// Calls in a row see each other's results without anybody waiting.
+/// Calls in a row see each other's results, although nobody waits.
 #[test]
 fn calls_in_a_row() {
     for context in contexts() {
@@ -297,8 +297,8 @@ fn calls_in_a_row() {
     }
 }
 
-/// In encoders and passes of the caller's, one after the other, with a copy of a view before one of
-/// them.
+/// Calls in encoders and passes of the caller's, one after the other. One of them copies a view
+/// first.
 #[test]
 fn in_commands_of_the_callers() {
     for adapter in adapters() {
@@ -334,8 +334,8 @@ fn in_commands_of_the_callers() {
     }
 }
 
-/// Subgroups, where the device has them: their sizes add up to the workgroup's. Elsewhere the
-/// refusal says so.
+/// Subgroups, if the device has them: their sizes add up to the workgroup's. On other devices the
+/// refusal says that they are missing.
 #[test]
 fn subgroups() {
     let without_features = adapters().iter().map(|adapter| adapter.with_limits(|_| ()));
@@ -368,7 +368,7 @@ fn subgroups() {
     }
 }
 
-/// The module is as expected, to the letter, and valid for Metal.
+/// The generated module is the expected text, and valid for Metal.
 #[test]
 fn the_generated_module() {
     let context = Context::cpu();
@@ -420,7 +420,7 @@ let i = global_id.x;
     let metal = kernel.msl(&call).unwrap();
     assert!(metal.contains("kernel void main_") && metal.contains("threadgroup"), "{metal}");
 
-    // Without anything of the grid or the tensors' sizes there is no uniform buffer.
+    // If nothing of the grid or of the tensors' sizes is mentioned, there is no uniform buffer.
     let call = call.edge(Edge::Whole);
     let kernel = kernel.header("").source("out[0] = a[0] + f32(b[0]);");
     assert!(!kernel.wgsl(&call).unwrap().contains("uniform"));

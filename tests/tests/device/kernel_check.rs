@@ -1,5 +1,5 @@
-//! Custom kernels under the sanitizer, from every kind of context: what is wrong is found and
-//! placed in the user's text, what is right is clean and gives what running gives.
+//! Custom kernels under the sanitizer, from every kind of context. Mistakes are found and placed in
+//! the user's text. Right kernels are clean, and give the outputs of a run.
 
 use half::bf16;
 use tilewise::sanitizer::{Kind, Options};
@@ -20,14 +20,14 @@ fn call(context: &Context, n: usize) -> Call {
         .workgroup([32, 1, 1])
 }
 
-/// The kinds found, without repetition; what is rendered names a place in the body.
+/// The kinds of findings, without repetition. The report must name a place in the body.
 #[track_caller]
 fn found(kernel: &Kernel, call: &Call) -> Vec<Kind> {
     let check = kernel.check_blocking(call).unwrap_or_else(|error| panic!("{error}"));
     let text = check.render(false);
     assert_eq!(check.is_clean(), text.is_empty(), "{text}");
     let mut kinds: Vec<_> = check.report.findings.iter().map(|finding| finding.kind).collect();
-    // A finding about what was never written has no place.
+    // A finding about an element that was never written has no place.
     if kinds.iter().any(|&kind| kind != Kind::NeverWritten) {
         assert!(text.contains("mine (body):"), "{text}");
     }
@@ -78,7 +78,7 @@ fn findings() {
     }
 }
 
-/// Outside a strided view lies nothing, though the buffer goes on.
+/// Elements outside a strided view cannot be reached, although the buffer goes on.
 #[test]
 fn views_are_what_is_declared() {
     for context in contexts() {
@@ -111,7 +111,7 @@ fn views_are_what_is_declared() {
     }
 }
 
-/// Checking gives the outputs that running gives, in every type, and counts.
+/// Checking gives the outputs that running gives, in every type, and it counts.
 #[test]
 fn outputs_and_counters() {
     for context in contexts() {
@@ -140,7 +140,7 @@ fn outputs_and_counters() {
             40
         );
 
-        // Three elements of bf16 in two words.
+        // Three elements of bf16 take two words.
         let data = [1.0f32, 2.0, 3.0].map(bf16::from_f32);
         let a = Tensor::upload(&context, &data, &[3]).unwrap();
         let call = Call::new(&context).input(&a).output(DType::BF16, &[3]).grid([2, 1, 1]);
@@ -176,7 +176,7 @@ fn nothing_to_check() {
         assert!(check.is_clean());
         assert_eq!(check.outputs[0].read_blocking::<f32>().unwrap(), [2.0]);
 
-        // Nobody writes what is not filled and has elements.
+        // An output that is not filled and has elements must be written.
         let empty = self::call(&context, 3)
             .output(DType::F32, &[0])
             .output(DType::F32, &[1])
@@ -196,7 +196,7 @@ fn nothing_to_check() {
     }
 }
 
-/// Findings about outputs name them; their declarations are no text of the user's.
+/// Findings about outputs name them, because their declarations are not text of the user's.
 #[test]
 fn what_is_never_written_points_nowhere() {
     for context in contexts() {
@@ -232,7 +232,7 @@ fn outputs_that_are_only_filled() {
             assert_eq!(outputs[0].read_blocking::<i32>().unwrap(), [7, 7, 7]);
             assert_eq!(outputs[1].read_blocking::<f32>().unwrap(), [2.0, 2.0]);
         }
-        // The text, which is compiled by now, is run without the filling.
+        // By now the text is compiled. It is run without the filling.
         let error = kernel.run(&call).unwrap_err();
         assert!(error.to_string().contains("nothing writes the output \"unused\""), "{error}");
     }

@@ -1,5 +1,6 @@
-//! Custom kernels that cannot run: each kind gives its own error, the same on every device, with
-//! line and column of the user's own text or with the numbers. None panics or reaches the driver.
+//! Custom kernels that cannot run. Each kind of mistake gives its own error, the same on every
+//! device, with line and column of the user's own text or with the numbers. Mistakes never panic or
+//! reach the driver.
 
 mod outputs;
 mod texts;
@@ -107,7 +108,7 @@ fn templates_and_types() {
     }
 }
 
-/// Functions of a tensor's are for floats, and reach 16-bit ones alone.
+/// Functions of a tensor are for floats, and for 16-bit types they are the only way.
 #[test]
 fn functions_that_do_not_fit() {
     for context in contexts() {
@@ -225,8 +226,8 @@ fn memory_and_bindings() {
 
         let most = limits.max_storage_buffers_per_shader_stage;
         if most > 64 {
-            // More names than a text should have; the device that has them is tested below with
-            // fewer.
+            // This text would have too many names. The device that has these limits is tested below
+            // with fewer names.
             continue;
         }
         refused_bindings(&context, most);
@@ -306,7 +307,7 @@ fn other_contexts() {
     }
 }
 
-/// A kernel cannot hang the CPU executor.
+/// An endless loop does not hang the CPU executor.
 #[test]
 fn endless_loops_on_the_cpu() {
     let context = Context::cpu();
@@ -316,7 +317,7 @@ fn endless_loops_on_the_cpu() {
     assert!(matches!(&error, Error::Kernel(text) if told(text)), "{error}");
 }
 
-/// The bound on loops is the call's to set, for running and for checking.
+/// A call sets the bound on loops, for running and for checking.
 #[test]
 fn long_loops_on_the_cpu() {
     let context = Context::cpu();
@@ -361,12 +362,12 @@ fn beyond_the_addresses_of_the_cpu() {
     }
 }
 
-/// Long expressions, which naga's parser takes by calling itself, fit the common stack of a thread.
+/// Long expressions fit the usual stack of a thread, although naga's parser is recursive.
 #[test]
 fn long_expressions_on_a_small_stack() {
     for context in contexts() {
         if context.backend_name() == "dx12" {
-            // A limit of DXC's, whose words are the error.
+            // DXC has a limit here, and its words are the error.
             eprintln!("skipped: DXC takes 256 brackets within each other");
             continue;
         }
@@ -389,7 +390,7 @@ fn long_expressions_on_a_small_stack() {
     }
 }
 
-/// Products refuse integers by the operand's name, and read no tensor as another type.
+/// Products refuse integers by the operand's name, and never read a tensor as another type.
 #[test]
 fn integers_in_products() {
     use tilewise::{Activation, Gemm, QuantFormat};

@@ -1,5 +1,5 @@
-//! Pointers that custom kernels pass to functions: to whole variables, and none to parts of them,
-//! which naga's SPIR-V writer cannot express.
+//! Pointers that custom kernels pass to functions. Pointers to whole variables are allowed.
+//! Pointers to parts are not: naga's SPIR-V writer cannot express them.
 
 use tilewise::{Call, Context, DType, Error, Kernel, Tensor};
 use tilewise_tests::contexts;
@@ -66,7 +66,7 @@ fn parts_of_variables_are_refused_with_their_place() {
         ] {
             refused(&context, &kernel(HEADER, &body), place);
         }
-        // In a function of the header, which nothing calls.
+        // The pointer is in a function of the header that nothing calls.
         let header = format!(
             "{HEADER}fn h(p: ptr<function, array<f32, 3>>) -> f32 {{\n    return f(&(*p)[1]);\n}}"
         );

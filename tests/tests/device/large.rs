@@ -1,4 +1,4 @@
-//! Operands larger than a device's bindings: products in pieces.
+//! Operands that are larger than a device's bindings: products run in pieces.
 
 use std::cell::Cell;
 use tilewise::{DType, QuantFormat};
@@ -12,18 +12,18 @@ use tilewise_tests::random::{Weights, property};
 use tilewise_tests::sanitized::{Failure, Job, Shaders, check, options, planned};
 use tilewise_tests::{Adapter, Case, Filled, Suite, adapters, one_of_each, pieces, themes, turns};
 
-/// Bytes of a binding on the devices of these tests: a thousand numbers.
+/// Bytes of a binding on the devices of these tests: room for a thousand numbers.
 const LIMIT: u64 = 4096;
 
-/// Passes that a plan may have to be run in these tests, and not only looked at.
+/// The most passes of a plan that these tests run; longer plans are only checked.
 const MAX_PASSES: usize = 150;
 
 fn limited(caps: &Caps, max_binding_bytes: u64) -> Caps {
     Caps { max_binding_bytes, ..caps.clone() }
 }
 
-/// Every case of the theme under limits that are smaller and smaller: what is planned is whole and
-/// fits.
+/// Plans every case of the theme under smaller and smaller limits. Each plan must be whole and fit
+/// the limit.
 #[test]
 fn pieces_fit_and_cover() {
     let mut cut = 0;
@@ -45,14 +45,14 @@ fn pieces_fit_and_cover() {
     assert!(cut > 500, "{cut}");
 }
 
-/// On devices made with a small limit, by the kernel that compiles fastest, samples of the others,
-/// and as the planner likes.
+/// Runs on devices with a small limit: the kernel that compiles fastest runs all cases, the others
+/// run samples, and so does the planner's choice.
 #[test]
 fn on_devices() {
     for adapter in adapters() {
         let context = adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = LIMIT);
         assert_eq!(context.caps().max_binding_bytes, LIMIT);
-        // The sanitizer runs all of them; here a pass costs more.
+        // The sanitizer runs all cases; here a pass costs more.
         let some: Vec<_> = themes::large().into_iter().step_by(3).collect();
         let mut cases = themes::sampled(adapter, &some, 9);
         cases.extend(some.into_iter().step_by(4));
@@ -80,7 +80,7 @@ fn splits(adapter: &Adapter) -> Vec<Case> {
     ]
 }
 
-/// Formats that are not cut for bindings of that size are for others.
+/// Formats that cannot be cut for bindings of this size can be cut for larger ones.
 #[test]
 fn blocks_of_odd_sizes() {
     let formats =
@@ -104,7 +104,7 @@ fn blocks_of_odd_sizes() {
     assert!(count > 3, "{count} formats");
 }
 
-/// The shaders of the same cases, with the ranges of their operands declared.
+/// The shaders of the same cases run in the sanitizer, with the ranges of their operands declared.
 #[test]
 fn in_the_sanitizer() {
     let (with_f16, naive) = cases::pieces(WGSL);
@@ -114,8 +114,8 @@ fn in_the_sanitizer() {
     check(&[with_f16], &others, &options(), false);
 }
 
-/// Quantized weights that are decoded once where a binding holds them so, in ranges where it holds
-/// some, and by each row of tiles where they need no packing.
+/// Quantized weights are decoded once if a binding holds them decoded, in ranges if a binding holds
+/// some, and by each row of tiles if they need no packing.
 #[test]
 fn decoded_weights() {
     let size = |k| Case::new([3, 600, k], [DType::F32; 3]).kernel("coop/16x32x128");
@@ -140,7 +140,7 @@ fn planned_at(problem: &Problem, limit: u64) -> Plan {
     plan
 }
 
-/// A limit of just the largest operand's size, a word less, and a word more.
+/// The limit is just the largest operand's size, then a word less, then a word more.
 #[test]
 fn at_the_limit() {
     let dense = |m, n, k| Problem::dense(DType::F32, m, n, k);
@@ -158,14 +158,14 @@ fn at_the_limit() {
             (operand, dimension, 32 << 10)
         );
     }
-    // An offset counts from the aligned start of the binding.
+    // Offsets count from the aligned start of the binding.
     let mut problem = dense(256, 16, 32);
     problem.a = Operand { offset: 64 * 5 + 1, len: 1 << 20, ..problem.a };
     assert_eq!(planned_at(&problem, (32 << 10) + 4).cuts, []);
     assert_eq!(planned_at(&problem, 32 << 10).cuts.len(), 1);
 }
 
-/// The operand's layout says along what a cut makes it shorter.
+/// An operand's layout decides along which dimension cuts make it shorter.
 #[test]
 fn cuts_follow_layouts() {
     let packed = |rows, cols| Operand::packed(Format::Dense(DType::F32), 1, rows, cols);
@@ -195,8 +195,8 @@ fn cuts_follow_layouts() {
         along(&Problem { b: Operand { batch_stride: 0, ..batched.b }, ..batched }),
         [("A", Dimension::Entries)]
     );
-    // 16-bit rows of an odd length end inside words: two passes, and it is the sums between them
-    // that are too large.
+    // 16-bit rows of an odd length end inside words, so there are two passes. The sums between them
+    // are too large for a binding.
     let half = Problem {
         c: Operand::packed(Format::Dense(DType::F16), 1, 101, 51),
         ..Problem::dense(DType::F32, 101, 51, 8)
@@ -205,7 +205,7 @@ fn cuts_follow_layouts() {
     assert_eq!(plan(&half, &caps, &LIBRARY, None).unwrap().cuts[0].operand, "scratch");
 }
 
-/// Operands of more elements than 32 bits count, and the text that says how they are cut.
+/// Operands with more elements than 32 bits can count, and the text that explains how they are cut.
 #[test]
 fn beyond_32_bits() {
     let h200 = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap().1();
@@ -252,7 +252,7 @@ fn beyond_32_bits() {
     let line =
         "cut     into 4 ranges: of rows because A has 512 MiB; a binding holds at most 128 MiB\n";
     assert!(text.contains(line), "{text}");
-    // Neither what is packed nor what is peeled off is a range.
+    // Cuts into ranges say nothing of packing and edges.
     let text =
         explain(&Problem::dense(DType::F16, 262_143, 4096, 4097), &h200, &LIBRARY, None).unwrap();
     assert!(
@@ -262,8 +262,8 @@ fn beyond_32_bits() {
     );
 }
 
-/// Odd sizes whose packed operands fit a binding each, or one by one, stay on matrix units; and
-/// none asks for a larger buffer than there is.
+/// Products of odd sizes stay on matrix units if their packed operands fit a binding, together or
+/// one by one. None asks for a larger buffer than there is.
 #[test]
 fn packed_operands_fit() {
     let caps = |name: &str| RECORDED.iter().find(|(known, _)| *known == name).unwrap().1();
@@ -288,7 +288,7 @@ fn packed_operands_fit() {
     }
 }
 
-/// However large a product, the sums of its ranges of K take as much memory as those of one.
+/// In a product of any size, all ranges of K share the memory for their sums.
 #[test]
 fn ranges_of_k_share_their_sums() {
     let passes = |size| {
@@ -329,7 +329,7 @@ fn refused() {
     );
 }
 
-/// A plan for a random product under a random limit is right, or it is refused with the limit.
+/// The plan for a random product under a random limit is right, or is refused with the limit.
 #[test]
 fn random() {
     let (ran, refused) = (Cell::new(0), Cell::new(0));

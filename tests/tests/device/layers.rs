@@ -33,7 +33,8 @@ impl Matrix {
         Matrix(self.0.chunks(self.1).flat_map(columns).collect(), other.1)
     }
 
-    /// With `other`, repeated as often as it fits, under a function.
+    /// Combines each element with one of `other` by a function. `other` is repeated as often as it
+    /// fits.
     fn with(&self, other: &[f32], f: fn(f32, f32) -> f32) -> Vec<f32> {
         self.0.iter().zip(other.iter().cycle()).map(|(a, b)| f(*a, *b)).collect()
     }
@@ -109,7 +110,7 @@ fn tables_groups_and_few_bits() {
         let ids = Tensor::upload(ctx, &[4u32, 0], &[2])?;
         let rows = [&w.0[4 * K..], &w.0[..K]].concat();
         assert_holds(&wd.rows(&ids)?, &rows);
-        // From 0 to 7.5 in every group: 16 steps of 0.5 hold them exactly.
+        // Each group has numbers from 0 to 7.5: 16 steps of 0.5 hold them exactly.
         let even = Matrix((0..N * K).map(|i| ((i + 5 * (i / K)) % 16) as f32 / 2.0).collect(), K);
         let format = QuantFormat::affine(4, 64, DType::F16)?;
         let few = tilewise::QuantizedTensor::quantize(ctx, &even.0, [N, K], format)?;

@@ -1,4 +1,5 @@
-//! The ends of the ranges: nothing at all, very long and very many, and devices that allow little.
+//! The ends of the ranges: empty sizes, very long and very many operands, and devices with small
+//! limits.
 
 use tilewise::{DType, Precision, QuantFormat, QuantizedTensor, Take, Tensor};
 use tilewise_core::{Caps, DeviceClass, Error, Problem, explain, plan};
@@ -7,12 +8,13 @@ use tilewise_tests::{Case, Suite, adapters, floor, minima, one_of_each, themes};
 
 const F32: [DType; 3] = [DType::F32; 3];
 
-/// K = 0 leaves beta·C and the epilogue; M, N, the batch or the groups at 0 leave nothing to do.
+/// K = 0 leaves beta·C and the epilogue. If M, N, the batch or the number of groups is 0, there is
+/// nothing to do.
 #[test]
 fn nothing() {
     Suite::on_every_adapter(|adapter| {
         let none = Case::new([5, 7, 0], F32);
-        // The planner chooses the kernel of these.
+        // The planner chooses the kernel of these cases.
         let chosen = Precision::ALL.map(|precision| Case { precision, ..none.clone() });
         [themes::on(&one_of_each(adapter), &themes::empty()), chosen.into()].concat()
     });
@@ -31,8 +33,8 @@ fn many_rows_and_columns() {
     });
 }
 
-/// More workgroups than one dimension of a dispatch holds: by rows, by columns, by the batch. (In a
-/// finishing pass: `host/sanitized.rs`.)
+/// More workgroups than one dimension of a dispatch holds: by rows, by columns, and by the batch.
+/// (`host/sanitized.rs` has them in a finishing pass.)
 #[test]
 fn many_workgroups() {
     Suite::on_every_adapter(|_| {
@@ -70,7 +72,7 @@ fn grid(case: &Case) -> [u32; 2] {
     plan.passes.iter().map(|pass| pass.grid).max_by_key(|grid| grid[1]).unwrap()
 }
 
-/// Devices made with little: five workgroups along a dimension, or WebGPU's defaults without
+/// Devices made with small limits: five workgroups along a dimension, or WebGPU's defaults without
 /// features.
 #[test]
 fn small_devices() {
@@ -92,7 +94,7 @@ fn small_devices() {
 
         let context = adapter.with_limits(|limits| *limits = tilewise::wgpu::Limits::defaults());
         assert!(!context.caps().f16);
-        // Where there is no f16 anyway, other tests run them.
+        // If the adapter has no f16, other tests run these cases.
         if adapter.context.caps().f16 {
             let cases: Vec<_> =
                 themes::mixed().into_iter().map(|case| case.kernel("naive")).collect();
@@ -104,8 +106,8 @@ fn small_devices() {
     }
 }
 
-/// A device with the least that Vulkan and OpenGL ES 3.1 require runs everything: four storage
-/// buffers, and 128 invocations.
+/// A device with the least that Vulkan and OpenGL ES 3.1 require runs everything. It has four
+/// storage buffers and 128 invocations.
 #[test]
 fn the_smallest_devices() {
     for adapter in adapters() {
@@ -118,13 +120,13 @@ fn the_smallest_devices() {
         let mut suite = Suite::default();
         let cases: Vec<_> = themes::few_buffers().into_iter().map(case).collect();
         suite.run("the least limits", &context, &cases);
-        // The planner chooses the kernel of these.
+        // The planner chooses the kernel of these cases.
         suite.run("the least limits", &context, &themes::few_buffers()[..4]);
-        // With groups, rows by index are one buffer too many, and are copied before.
+        // With groups, rows by index would be one buffer too many, so they are copied before.
         let gathered = themes::gathered().into_iter().filter(|case| case.groups.is_some());
         let gathered: Vec<_> = gathered.take(2).map(case).collect();
         suite.run("the least limits", &context, &gathered);
-        // A form each.
+        // One case of each form.
         let [masked, along_k] = [themes::masked(), themes::along_k(&themes::ends()[..1], true)];
         let forms = [masked, along_k, themes::indexed(), themes::listed(&themes::lists()[..1])];
         let forms: Vec<_> =
@@ -132,7 +134,8 @@ fn the_smallest_devices() {
         suite.run("the least limits", &context, &forms);
         suite.finish(adapter.name());
 
-        // Planes, the output and an index or two may be more: then the table is decoded before.
+        // Planes, the output and one or two indices may be too many: then the table is decoded
+        // before.
         let upload = |indices: &[u32]| Tensor::upload(&context, indices, &[indices.len()]).unwrap();
         let (rows, columns) = (upload(&[1, 9, 0]), upload(&[63, 0]));
         let order: Vec<u32> = (0..64).rev().collect();
@@ -153,7 +156,7 @@ fn the_smallest_devices() {
             assert!(taken[128..].iter().eq(row(0).iter().rev()), "{format}");
             assert!(read(Take::new(&turned))[..64].iter().eq(row(0).iter().rev()), "{format}");
         }
-        // Quantizing binds its planes, the weights and the status.
+        // Quantizing binds the planes, the weights and the status.
         let w = Tensor::upload(&context, &numbers, &[2, 64]).unwrap();
         assert!(w.quantize_blocking("q8_0".parse().unwrap()).is_ok());
         assert!(matches!(
@@ -203,8 +206,8 @@ fn plans_within_small_limits() {
     }
 }
 
-/// A few rows and columns beyond whole tiles, which the planner gives to other kernels: they
-/// meet without a gap, in every epilogue.
+/// A few rows and columns beyond whole tiles, which the planner gives to other kernels. They leave
+/// no gap, in every epilogue.
 #[test]
 fn tiles_and_edges() {
     use tilewise::{Activation, Axis};
@@ -226,7 +229,7 @@ fn tiles_and_edges() {
             let turn = |(j, _): &(usize, Case)| adapter.has_turn(i + j);
             cases.extend(both.into_iter().enumerate().filter(turn).map(|(_, case)| case));
         }
-        // An edge is another text. A software device compiles it only where that saves much.
+        // An edge is another text. A software device compiles it only if that saves much time.
         if adapter.context.caps().class == DeviceClass::Cpu && adapter.has_turn(1) {
             let case = Case::new([129, 129, 65_536], [DType::F32, DType::F32, DType::BF16]);
             cases.push(epilogue(Axis::N, case));
@@ -246,7 +249,7 @@ fn tiles_and_edges() {
         suite.run(adapter.name(), &adapter.context, &cases);
         suite.finish(adapter.name());
     }
-    // On a large GPU these sizes are too small for edges to be worth a dispatch.
+    // On a large GPU these sizes are too small to give edges a dispatch of their own.
     let software =
         adapters().iter().any(|adapter| adapter.context.caps().class == DeviceClass::Cpu);
     assert!(!software || edges > 0, "no product here has an edge of its own");

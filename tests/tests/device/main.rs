@@ -1,6 +1,6 @@
-//! Tests that need a device: each runs on every adapter of the machine. They are one program, since
-//! most of a test program's build is the library that it is linked with. `cargo xtask suite` runs
-//! them a module at a time.
+//! Tests that need a device: each runs on every adapter of the machine. They are one program,
+//! because most of a test program's build is linking the library. `cargo xtask suite` runs them a
+//! module at a time.
 
 mod accumulation;
 mod adapters;

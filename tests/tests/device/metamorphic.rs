@@ -1,4 +1,4 @@
-//! Relations that hold between products, whatever their operands are.
+//! Relations between products that hold for all operands.
 
 use tilewise::DType;
 use tilewise_tests::{Case, Data, Rng, adapters, one_of_each, run};
@@ -18,8 +18,8 @@ fn given(size: [usize; 3], a: Vec<f32>, b: Vec<f32>) -> Case {
     Case { a_data: Data::Given(a), b_data: Data::Given(b), ..Case::new(size, [DType::F32; 3]) }
 }
 
-/// (A·B)ᵀ = Bᵀ·Aᵀ: bit for bit in the kernel that treats both sides alike, within both bounds in
-/// the others.
+/// (A·B)ᵀ = Bᵀ·Aᵀ. The kernel that treats both sides alike gives equal bits; the others stay within
+/// both bounds.
 #[test]
 fn transposed_product() {
     let [m, n, k] = SIZE;
@@ -51,7 +51,7 @@ fn transposed_product() {
     }
 }
 
-/// Permuted rows of A give permuted rows of C, and permuted columns of B permuted columns: each
+/// Permuted rows of A give permuted rows of C, and permuted columns of B permuted columns. Each
 /// element is summed in the same order.
 #[test]
 fn permuted_rows_and_columns() {

@@ -1,4 +1,4 @@
-//! Mixture of experts against its f64 oracle, on every adapter and the CPU executor.
+//! Compares mixtures of experts with the f64 oracle, on every adapter and on the CPU executor.
 
 mod errors;
 mod gather;
@@ -11,7 +11,7 @@ use tilewise::{Activation, DType, MoeLayer, Result, Tensor};
 use tilewise_tests::moe::{Case, FEW_BITS, Held, Operands, PLAIN, cases, numbers, upload, wide};
 use tilewise_tests::{Rng, adapters, contexts, minima};
 
-/// Fails where an output is further off than it may be.
+/// Fails if an output is too far off.
 pub(crate) fn check(operands: &Operands, y: &Tensor) {
     pollster::block_on(operands.check(y)).unwrap_or_else(|wrong| panic!("{wrong}"));
 }
@@ -20,7 +20,8 @@ pub(crate) fn check(operands: &Operands, y: &Tensor) {
 fn the_layer_is_right() {
     for (turn, context) in contexts().into_iter().enumerate() {
         for (seed, case) in cases().into_iter().enumerate() {
-            // Compiling is what takes time: the first cases, and every other one.
+            // Compiling takes most of the time, so a device runs the first cases and every other
+            // one of the rest.
             if !context.is_cpu() && seed > 6 && seed % 2 != turn % 2 {
                 continue;
             }
@@ -60,7 +61,7 @@ fn calls_are_alike() -> Result<()> {
             check(&operands, &y);
             let wanted = bits(&y);
             assert_eq!(bits(&layer.forward(&x, &logits)?), wanted);
-            // Rows whose elements do not follow each other are copied.
+            // Rows whose elements are not neighbours are copied.
             let turned = x.t().contiguous()?.t();
             assert_eq!(bits(&layer.forward(&turned, &logits)?), wanted);
             // The rows of one token are not sorted.
@@ -70,12 +71,12 @@ fn calls_are_alike() -> Result<()> {
                 matches!(grouping, Grouping::Indexed { .. })
             };
             assert!(named(one.each_ref()) && !named([&x, &logits]));
-            // Fewer tokens on the same memory, and again all of them.
+            // Fewer tokens use the same memory, then all of them again.
             let few = [&x, &logits].map(|all| all.narrow(0, 2, 4).unwrap());
             let fresh = operands.layer(&context).forward(&few[0], &few[1])?;
             assert_eq!(bits(&layer.forward(&few[0], &few[1])?), bits(&fresh));
             assert_eq!(bits(&layer.clone().forward(&x, &logits)?), wanted);
-            // Into a view, with nothing written beside it.
+            // The output is a view, and nothing is written beside it.
             let [t, h] = [case.tokens, case.h];
             let all = upload(&context, DType::F32, &vec![7.0; (t + 2) * (h + 3)], &[t + 2, h + 3]);
             let out = all.slice(&[1..t + 1, 2..h + 2])?;
@@ -87,12 +88,12 @@ fn calls_are_alike() -> Result<()> {
             let columns = Tensor::zeros(&context, DType::F32, &[h, t])?.t();
             layer.forward_into(&x, &logits, &columns)?;
             assert_eq!(bits(&columns.contiguous()?), wanted);
-            // A layer with gate and up in one, or apart, has memory of other sizes.
+            // A layer with gate and up in one stack, or apart, has memory of other sizes.
             let apart = Operands::new(Case { fused: !case.fused, ..case }, 3);
             let apart = apart.layer(&context).sharing_memory(&layer);
             check(&operands, &apart.forward(&x, &logits)?);
             assert_eq!(bits(&layer.forward(&x, &logits)?), wanted);
-            // Memory of another layer, used by turns.
+            // Two layers use the same memory by turns.
             let other = Operands::new(Case { h: 4, f: 3, ..PLAIN }, 4);
             let [own, its] = other.on(&context);
             let other = other.layer(&context).sharing_memory(&layer);
@@ -104,7 +105,7 @@ fn calls_are_alike() -> Result<()> {
                 let mut encoder = device.create_command_encoder(&Default::default());
                 layer.encode(&mut encoder, &x, &logits, &y[0])?;
                 let mut pass = encoder.begin_compute_pass(&Default::default());
-                // Each finds the memory as the one before has left it.
+                // Each call finds the memory as the one before has left it.
                 layer.record(&mut pass, &few[0], &few[1], &y[2].narrow(0, 0, 4)?)?;
                 layer.record(&mut pass, &x, &logits, &y[1])?;
                 drop(pass);
@@ -112,7 +113,7 @@ fn calls_are_alike() -> Result<()> {
                 assert_eq!([bits(&y[0]), bits(&y[1])], [wanted.clone(), wanted.clone()]);
                 assert_eq!(bits(&y[2].narrow(0, 0, 4)?), bits(&fresh));
             }
-            // In place.
+            // The output is the input.
             layer.forward_into(&x, &logits, &x)?;
             assert_eq!(bits(&x), wanted);
         }
@@ -138,7 +139,7 @@ fn not_a_number() -> Result<()> {
                 let is_bad = bad.contains(&token);
                 assert!(row.iter().all(|y| y.is_nan() == is_bad), "{token}, {context:?}");
             }
-            // The others are as without it.
+            // The other tokens have the same results as without the NaN.
             let good: Vec<usize> = (0..case.tokens).filter(|token| !bad.contains(token)).collect();
             let rows = |all: &[f32], width: usize| {
                 good.iter().flat_map(|&row| all[row * width..][..width].to_vec()).collect()
@@ -158,7 +159,7 @@ fn not_a_number() -> Result<()> {
     Ok(())
 }
 
-/// A narrow output does not round the sum of routed experts before shared ones are added.
+/// A narrow output does not round the sum of routed experts before the shared ones are added.
 #[test]
 fn narrow_outputs() -> Result<()> {
     for context in contexts() {
@@ -176,7 +177,7 @@ fn narrow_outputs() -> Result<()> {
     Ok(())
 }
 
-/// Rows of gate and up that alternate are two views, without a copy. Weights that are stored
+/// If rows of gate and up alternate, they are two views, without a copy. Weights that are stored
 /// transposed are views, too.
 #[test]
 fn views_of_weights() -> Result<()> {

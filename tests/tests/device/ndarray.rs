@@ -5,7 +5,7 @@ use ndarray::{Array, Array3, ArrayD, ArrayRef, Dimension, IxDyn, ShapeBuilder, a
 use tilewise::{Context, DType, Element, Error, Tensor};
 use tilewise_tests::contexts;
 
-/// There and back.
+/// Turns an array into a tensor and back.
 fn both_ways<T, D>(context: &Context, array: &ArrayRef<T, D>)
 where
     T: Element + PartialEq + std::fmt::Debug,

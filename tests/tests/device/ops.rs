@@ -1,5 +1,5 @@
-//! Ready operations: every case on every adapter and on the CPU executor, the small ones in the
-//! sanitizer, and bad input.
+//! Ready operations: every case on every adapter and on the CPU executor, and the small cases in
+//! the sanitizer. Bad input is refused.
 
 use tilewise::sanitizer::Options;
 use tilewise::{Context, DType, Error, GroupOffsets, Tensor, ops};
@@ -7,11 +7,11 @@ use tilewise_core::Caps;
 use tilewise_tests::ops::{self as cases, Case};
 use tilewise_tests::{adapters, contexts, minima, turns};
 
-/// A software device, which compiles for seconds, runs one of this many cases. The CPU executor and
+/// A software device compiles for seconds, so it runs one of this many cases. The CPU executor and
 /// hardware run all.
 const SOFTWARE: usize = 7;
 
-/// The cases of a family on the CPU executor and on every adapter.
+/// Runs the cases of a family on the CPU executor and on every adapter.
 fn are_right(family: &str) {
     let (_, cases) = cases::FAMILIES.iter().find(|(name, _)| *name == family).unwrap();
     let mut wrong = Vec::new();
@@ -156,7 +156,7 @@ fn bad_input_is_refused() {
         refused(ops::softmax(&zeros(&[4])).causal(0).run(), shape, "2 dimensions");
         refused(ops::softmax(&zeros(&[])).run(), shape, "1 dimensions");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
-        // Rows are copied by others than read them.
+        // Some invocations copy rows that others read.
         let rows = [x.slice(&[0..3, 0..6]).unwrap(), x.slice(&[1..4, 0..6]).unwrap()];
         let words = "a of exp share bytes 24..72 of one buffer: give another output, as run() \
                      does, or the very view that is read";
@@ -270,14 +270,15 @@ fn bad_indices_are_refused() {
         refused(sort.run_into([&fifth, &fifth]), aliased, "the payload of sort_by_key share bytes");
         refused(sort.run_into([&second, &fifth]), aliased, "payload");
         refused(sort.run_into([&fifth, &first]), aliased, "keys");
-        // All four rows go to row 0, of which the last stays; the others are zero in a new tensor.
+        // All four rows go to row 0, and the last one stays. In a new tensor the other rows are
+        // zero.
         x.write(&(0..24).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
         let got = scatter.run().unwrap().read_blocking::<f32>().unwrap();
         assert!(got[..6] == [18.0, 19.0, 20.0, 21.0, 22.0, 23.0] && got[6..] == [0.0; 18]);
     }
 }
 
-/// Tensors of other contexts, and what only `record` refuses.
+/// Tensors of other contexts are refused, and so are some calls by `record` only.
 #[test]
 fn contexts_do_not_mix() {
     let (one, other) = (Context::cpu(), Context::cpu());
@@ -327,7 +328,7 @@ fn tensors_are_filled_copied_and_written() {
     }
 }
 
-/// Every operation binds four storage buffers at most; on a device with fewer the error says so.
+/// Every operation binds at most four storage buffers. On a device with fewer the error says so.
 #[test]
 fn few_storage_buffers() {
     for adapter in adapters() {
@@ -354,7 +355,7 @@ fn few_storage_buffers() {
     }
 }
 
-/// Where a dispatch has few workgroups along an axis, they are in rows.
+/// If a dispatch may have few workgroups along an axis, they are in several rows.
 #[test]
 fn many_workgroups() {
     for adapter in adapters() {
@@ -373,7 +374,7 @@ fn many_workgroups() {
     }
 }
 
-/// Operations of several kernels bind four, too, and share rows among few invocations.
+/// Operations of several kernels bind four buffers, too, and few invocations share rows.
 #[test]
 fn several_kernels_on_a_small_device() {
     for adapter in adapters() {
@@ -410,7 +411,8 @@ fn vectors_with_strides() {
     }
 }
 
-/// Two outputs, among other work of the caller's: counts, ends of groups, tokens in their order.
+/// Pairs of outputs, among other work of the caller's: counts, ends of groups, and tokens in their
+/// order.
 #[test]
 fn indices_in_one_encoder() {
     for adapter in adapters() {
@@ -442,7 +444,7 @@ fn indices_in_one_encoder() {
     }
 }
 
-/// An operand may have strides that no slice has, and rows may be repeated.
+/// An operand may have strides that no slice has, and may repeat rows.
 #[test]
 fn buffers_with_strides_of_zero() {
     for adapter in adapters() {
@@ -456,7 +458,7 @@ fn buffers_with_strides_of_zero() {
         let sums = |x: &Tensor| ops::sum(x, 1).run().unwrap().read_f32_blocking().unwrap();
         assert_eq!(sums(&view(&[0, 1])), [3.0, 3.0]);
         assert_eq!(sums(&view(&[1, 2])), [4.0, 7.0]);
-        // The weights are the first and the third of 1, 2, 3, 5; the mean of the row is 0.
+        // The weights are the first and the third of 1, 2, 3, 5. The mean of the row is 0.
         let weight =
             Tensor::from_buffer_strided(context, buffer.clone(), 0, DType::F32, &[2], &[2])
                 .unwrap();

@@ -1,13 +1,13 @@
 //! Products drawn at random, on devices and on the CPU executor. A case that fails is minimised and
-//! kept in `proptest-regressions/`, which every later run tries first. `PROPTEST_CASES` asks for so
-//! many others.
+//! kept in `proptest-regressions/`, and every later run tries it first. `PROPTEST_CASES` asks for
+//! that number of other cases.
 
 use tilewise::Context;
 use tilewise_tests::random::{Weights, property};
 use tilewise_tests::{Case, adapters, one_of_each, run};
 
-/// A case on every adapter that has such a kernel and on which it takes such a product; one for
-/// matrix units gets operands of its type.
+/// Runs a case on every adapter that has such a kernel, if the kernel takes the product there. A
+/// kernel for matrix units gets operands of its type.
 fn on_adapters(family: &str, case: &Case) -> Result<(), String> {
     for adapter in adapters() {
         let kernels = one_of_each(adapter);
@@ -16,7 +16,7 @@ fn on_adapters(family: &str, case: &Case) -> Result<(), String> {
         else {
             continue;
         };
-        // Narrower tiles take no eights of weights along N.
+        // Narrower tiles cannot load eights of weights along N.
         if case.across && !kernel.variant.bn.is_multiple_of(8) {
             continue;
         }
@@ -38,7 +38,7 @@ fn naive() {
     property(96, Weights::Any, "proptest-regressions/gpu.txt", |case| on_adapters("naive", &case));
 }
 
-/// On the kernel that compiles fastest.
+/// Runs on the kernel that compiles fastest.
 #[test]
 fn quantized() {
     property(16, Weights::Quantized, "proptest-regressions/gpu.txt", |case| {
@@ -56,7 +56,7 @@ fn simt() {
     property(16, Weights::Any, "proptest-regressions/gpu.txt", |case| on_adapters("simt", &case));
 }
 
-/// Software adapters have no matrix units and leave it out, with a line that says so.
+/// Software adapters have no matrix units: they skip this, and print that they do.
 #[test]
 fn coop() {
     property(64, Weights::Any, "proptest-regressions/gpu.txt", |case| on_adapters("coop", &case));
@@ -66,7 +66,8 @@ fn coop() {
 fn cpu_executor() {
     let context = Context::cpu();
     property(512, Weights::Any, "proptest-regressions/cpu.txt", |mut case| {
-        // A device clamps ends that only a device can hold.
+        // The CPU refuses ends that only a device can hold, so they are clamped as a device clamps
+        // them.
         if let Some(groups) = &mut case.groups {
             groups.ends.iter_mut().for_each(|end| *end = (*end).min(case.size[0] as u32));
             groups.ends.sort_unstable();

@@ -1,4 +1,4 @@
-//! Quantized weights under every kernel.
+//! Quantized weights on every kernel.
 
 use tilewise::{
     DType, Error, Gemm, PlaneSource, QuantFormat, Quantize, Quantized, QuantizedTensor, Tensor,
@@ -18,7 +18,7 @@ fn types_and_batches() {
         let further = further.filter(|(i, _)| adapter.has_turn(*i)).map(|(_, case)| case);
         let further = turns::of(further, 2);
         let further = themes::on(&[floor(adapter)], &further.collect::<Vec<_>>());
-        // The sanitizer and the MSL harness meet all of them.
+        // The sanitizer and the MSL harness run all of these cases.
         let across = themes::across(kernels(adapter)).into_iter().step_by(4).collect();
         // Weights with as many rows as a vocabulary has words.
         let rows = [("q6_k", 256), ("affine-4bit-g64-f16", 64)].map(|(name, k)| Case {
@@ -31,7 +31,8 @@ fn types_and_batches() {
     });
 }
 
-/// A stack is quantized to the bits of its matrices one by one, on the host and on the device.
+/// A stack is quantized to the bits that its matrices have by themselves, on the host and on the
+/// device.
 #[test]
 fn stacks_have_the_bits_of_their_matrices() {
     for context in contexts() {
@@ -68,8 +69,8 @@ fn every_kernel_around_its_edges() {
         let smallest: Vec<_> =
             smallest(kernels.clone()).into_iter().map(|kernel| kernel.name).collect();
         for (turn, kernel) in kernels.into_iter().enumerate() {
-            // Variants differ in numbers only: one of each mainloop meets every kind, on software
-            // adapters by turns, the others the first.
+            // Variants differ in numbers only. One variant of each mainloop meets every kind, on
+            // software adapters by turns. The other variants meet the first kind.
             let kinds = match smallest.contains(&kernel.name) {
                 true => QuantFormat::kinds(),
                 false => QuantFormat::kinds()[..1].to_vec(),
@@ -95,8 +96,8 @@ fn every_kernel_around_its_edges() {
     });
 }
 
-/// Prepared weights beside few rows and many, by the planner's choice and on every kernel for
-/// matrix units: one matrix, a batch, inside larger ones, stored across K, and in groups.
+/// Prepared weights with few rows and many, by the planner's choice and on every kernel for matrix
+/// units: one matrix, a batch, inside larger matrices, stored across K, and in groups.
 #[test]
 fn prepared() {
     Suite::on_every_adapter(|adapter| {
@@ -116,7 +117,7 @@ fn prepared() {
                 Case { across: true, ..case([20, block, 35]) },
                 Case { groups, ..case([140, 24, block]) },
             ];
-            // One format for each of them on software adapters, which have no copy.
+            // Software adapters have no copy, so each format runs one of the cases there.
             let all = adapter.context.caps().class != DeviceClass::Cpu;
             cases.into_iter().enumerate().filter(move |(j, _)| all || *j == i).map(|(_, case)| case)
         };
@@ -128,8 +129,8 @@ fn prepared() {
     });
 }
 
-/// Rows and whole blocks of columns, far inside the memory of the weights, give the bits of those
-/// rows and blocks alone.
+/// Rows and whole blocks of columns, far inside the memory of the weights, give the same bits as
+/// these rows and blocks by themselves.
 #[test]
 fn slices() {
     for context in contexts() {
@@ -159,7 +160,8 @@ fn slices() {
     }
 }
 
-/// A matrix of a stack, and of slices and transposes of it, gives the bits of that matrix alone.
+/// A matrix of a stack, or of its slices and transposes, gives the same bits as this matrix by
+/// itself.
 #[test]
 fn matrices_of_a_stack() {
     for context in contexts() {
@@ -215,7 +217,7 @@ fn matrices_of_a_stack() {
     }
 }
 
-/// Formats, and the least K whose rows they store with gaps between them.
+/// Formats, with the least K for which their rows are stored with gaps.
 fn with_gaps() -> Vec<(QuantFormat, usize)> {
     let least = |format: QuantFormat| {
         let mut rows = (1..=1024).map(|blocks| blocks * format.block());
@@ -226,8 +228,8 @@ fn with_gaps() -> Vec<(QuantFormat, usize)> {
     found
 }
 
-/// Weights whose rows are stored with gaps are the weights that were given, from wherever they
-/// come: read back, as numbers, in slices and in products.
+/// If weights are stored with gaps between rows, they are the weights that were given, from every
+/// source: read back, as numbers, in slices and in products.
 #[test]
 fn gaps_between_rows() {
     for context in contexts() {
@@ -242,7 +244,7 @@ fn gaps_between_rows() {
                 .collect();
             let planes: Vec<_> = bytes.iter().map(|plane| PlaneSource::Bytes(plane)).collect();
             let shape = [entries, n, k];
-            // Rows half as long are too short for gaps.
+            // Rows of half the length are too short for gaps.
             assert_eq!(format.pitch(k as u64 / 2), k as u64 / 2);
             let halves = [entries, 2 * n, k / 2];
             let halves = QuantizedTensor::from_planes(&context, format, &halves, &planes).unwrap();
@@ -282,8 +284,8 @@ fn gaps_between_rows() {
     }
 }
 
-/// The device quantizes rows with gaps between them to the bits of the host, twice into one output,
-/// and does not take a slice for all of an output.
+/// The device quantizes rows with gaps to the bits of the host, twice into one output. It does not
+/// take a slice for a whole output.
 #[test]
 fn gaps_of_outputs() {
     for context in contexts() {
@@ -313,7 +315,7 @@ fn gaps_of_outputs() {
     }
 }
 
-/// Weights that a buffer of the device holds only without gaps have none.
+/// If a buffer of the device holds weights only without gaps, they have none.
 #[test]
 fn no_gaps_where_there_is_no_room() {
     for adapter in adapters() {

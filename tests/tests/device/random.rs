@@ -1,5 +1,5 @@
-//! Random numbers against the oracle's bound: mixtures of types, layouts, epilogues, whatever the
-//! planner would choose.
+//! Random numbers against the oracle's bound: mixtures of types, layouts and epilogues, and the
+//! planner's choices.
 
 use tilewise::{Activation, DType};
 use tilewise_tests::case::LAYOUTS;
@@ -45,7 +45,7 @@ fn gates() {
             let case = case.kernel(&floor(adapter).name);
             let gates = themes::gates(&case, DType::FLOATS[(i + 1) % 3]);
             cases.extend(gates.into_iter().skip(if i == 0 { 0 } else { 3 }));
-            // Rows that share words are finished apart.
+            // Rows that share words are finished by another pass.
             let odd = Case { size: [5, 7, 9], ..case }.odd();
             cases.extend(themes::gates(&odd, DType::FLOATS[i]).pop());
         }
@@ -53,7 +53,8 @@ fn gates() {
     });
 }
 
-/// Activations where they are steep, flat, and far beyond the range of the functions inside them.
+/// Activations at numbers where they are steep, flat, and far beyond the range of the functions
+/// inside them.
 #[test]
 fn wide_activations() {
     Suite::on_every_adapter(|_| {
@@ -67,7 +68,8 @@ fn wide_activations() {
                 }
             }
         }
-        // Beyond the range of f16 results become infinite, below it subnormal or zero.
+        // Results beyond the range of f16 become infinite; results below it become subnormal or
+        // zero.
         for alpha in [1e5, 1e4, 1e-4, 1e-6, 1e-9] {
             cases.push(Case {
                 alpha,
@@ -78,7 +80,7 @@ fn wide_activations() {
     });
 }
 
-/// Products large enough to have many tiles, by the kernels that the planner takes for them.
+/// Products with many tiles, by the kernels that the planner chooses for them.
 #[test]
 fn chosen_by_the_planner() {
     Suite::on_every_adapter(|_| {

@@ -1,21 +1,24 @@
-//! The sanitizer's arithmetic is the GPUs': the same plan of every kernel and variant gives the
-//! same bits on each adapter and in the sanitizer, but for one difference that WGSL leaves to the
-//! device.
+//! The sanitizer's arithmetic equals the GPUs'. The same plan of every kernel and variant gives
+//! equal bits on each adapter and in the sanitizer, except for one difference that WGSL leaves to
+//! the device.
 //!
-//! `fma(a, b, c)` has the accuracy of `a * b + c`, so that one rounding and two are both right. The
-//! sanitizer rounds once, as all GPUs do. Software adapters round twice: Mesa's llvmpipe lowers the
-//! operation to a product and a sum (`lower_ffma32` among its NIR options), and SwiftShader, too,
-//! takes the machine's fma only where it is told to. So each adapter is asked first, and for those
-//! that round twice the sanitizer does so, too (`Options::fused`).
+//! WGSL gives `fma(a, b, c)` the accuracy of `a * b + c`, so both one rounding and two are right.
+//! The sanitizer rounds once, as all GPUs do. Software adapters round twice: Mesa's llvmpipe lowers
+//! the operation to a product and a sum (`lower_ffma32` among its NIR options), and SwiftShader,
+//! too, takes the machine's fma only if it is told to. So each adapter is asked first. For adapters
+//! that round twice, the sanitizer does so, too (`Options::fused`).
 //!
-//! Computations that have no fixed bits on any device stay out: matrix units, which add in an order
-//! and with roundings of their own; tanh and exp (WGSL bounds their errors, no more); subnormal
-//! numbers, which SwiftShader flushes; and sums that a driver may order otherwise, since WGSL lets
-//! it. Mesa does so in one place: its NIR rule "Reassociate add chains for more MAD/FMA-friendly
-//! code" turns (a·b + c·d) + e into (a·b + e) + c·d, which is alpha·x + beta·C + bias; with that
-//! order in the sanitizer the bits were the same there, too. NVIDIA's driver fuses alpha·x + bias
-//! where the shader has a product and a sum; alpha and beta are powers of two here, whose products
-//! need no rounding.
+//! Some computations have no fixed bits on any device, and are left out:
+//!
+//! - Matrix units add in an order and with roundings of their own.
+//! - tanh and exp: WGSL only bounds their errors.
+//! - Subnormal numbers: SwiftShader flushes them.
+//! - Sums that a driver may reorder, because WGSL permits it. Mesa does so in one place: its NIR rule
+//!   "Reassociate add chains for more MAD/FMA-friendly code" turns (a·b + c·d) + e into (a·b + e) + c·d,
+//!   which is alpha·x + beta·C + bias. With that order in the sanitizer the bits were equal there, too.
+//!
+//! NVIDIA's driver fuses alpha·x + bias although the shader has a product and a sum. Therefore
+//! alpha and beta are powers of two here: their products need no rounding.
 
 use std::collections::BTreeMap;
 use tilewise::DType;
@@ -27,7 +30,7 @@ use tilewise_tests::{Adapter, Case, Data, adapters, kernels, one_of_each, run};
 /// Whether the adapter rounds `fma` once.
 fn fuses(adapter: &Adapter) -> bool {
     let [e11, e12] = [2f32.powi(-11), 2f32.powi(-12)];
-    // −(1 + 2⁻¹¹) + (1 + 2⁻¹²)² is 2⁻²⁴, and nothing once the square has been rounded.
+    // −(1 + 2⁻¹¹) + (1 + 2⁻¹²)² is 2⁻²⁴. If the square is rounded first, it is 0.
     let case = Case::new([1, 1, 2], [DType::F32; 3]).kernel("naive");
     let (a, b) = (vec![-(1.0 + e11), 1.0 + e12], vec![1.0, 1.0 + e12]);
     let outcome =
@@ -75,8 +78,8 @@ fn same_bits(adapter: &Adapter, cases: &[Case]) {
     );
 }
 
-/// All cases on the variant of each kernel that compiles the fastest, one on each other: a driver
-/// compiles far longer than it runs.
+/// All cases on the fastest-compiling variant of each kernel, and one case on each other variant: a
+/// driver compiles far longer than it runs.
 fn cases(adapter: &Adapter) -> Vec<Case> {
     let fastest: Vec<_> = one_of_each(adapter).into_iter().map(|kernel| kernel.name).collect();
     let of = |kernel: &Kernel| {

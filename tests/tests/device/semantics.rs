@@ -1,8 +1,8 @@
-//! WGSL means the same to the sanitizer's executor and to every adapter: each file in `semantics/`
-//! is a kernel's body that stores what it computes by `put`, and every word of it must be the same
-//! bits everywhere.
+//! WGSL means the same to the sanitizer's executor and to every adapter. Each file in `semantics/`
+//! is the body of a kernel that stores its results by `put`. Every word must have the same bits
+//! everywhere.
 //!
-//! These files leave out what devices may round as they like: division, square roots,
+//! The files leave out operations that devices may round freely: division, square roots, and
 //! transcendental functions.
 
 use std::process::Command;
@@ -13,7 +13,7 @@ use tilewise_tests::adapters;
 const INVOCATIONS: usize = 64;
 const WORDS: usize = 32;
 
-/// Bits without pattern, by xorshift.
+/// Random bits, by xorshift.
 fn random() -> impl Iterator<Item = u32> {
     std::iter::successors(Some(0x9E37_79B9u32), |&state| {
         let state = state ^ state << 13;
@@ -23,8 +23,8 @@ fn random() -> impl Iterator<Item = u32> {
     .skip(1)
 }
 
-/// Normal floats of all sizes up to 2^16, with a few that are special, and no NaN: its bits are not
-/// WGSL's business.
+/// Normal floats of all sizes up to 2^16, and a few special ones. There is no NaN, because WGSL
+/// does not fix its bits.
 fn some_floats() -> Vec<f32> {
     let special = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 65504.0, -65536.0, 0.333_333_34, 1e-7];
     let plain = |bits: u32| f32::from_bits(bits & 0x807F_FFFF | (110 + (bits >> 23) % 33) << 23);
@@ -57,7 +57,7 @@ fn call_on(context: &Context) -> Call {
     call.grid([INVOCATIONS as u32, 1, 1]).workgroup([INVOCATIONS as u32, 1, 1]).edge(Edge::Whole)
 }
 
-/// Without findings, and what it leaves in the output.
+/// Checks that there are no findings, and returns the output.
 fn checked(name: &str, kernel: &Kernel, call: &Call, mut options: Options) -> Vec<u32> {
     options.zero_init = ZeroInit::ALL;
     let check =
@@ -80,9 +80,9 @@ fn run(name: &str, body: &str, header: &str, context: &Context) -> Vec<u32> {
     words
 }
 
-/// Whether the backend decides a word (docs/platforms.md). In `integers.wgsl`: `%` with a negative
-/// operand, which naga leaves to GLSL, where it is undefined. In `floats.wgsl`: the sign of zero in
-/// `frexp`, which naga's HLSL loses.
+/// Whether the backend decides a word (docs/platforms.md). In `integers.wgsl` it decides `%` with a
+/// negative operand: naga leaves that to GLSL, in which it is undefined. In `floats.wgsl` it
+/// decides the sign of zero in `frexp`, which naga's HLSL loses.
 fn is_left_to(backend: &str, name: &str, invocation: usize, word: usize, here: u32) -> bool {
     let integers = some_integers();
     let sign = 1 << 31;
@@ -94,7 +94,7 @@ fn is_left_to(backend: &str, name: &str, invocation: usize, word: usize, here: u
     }
 }
 
-/// Compares one file on every adapter that `can` run it.
+/// Compares the results of one file on every adapter for which `can` is true.
 fn same_everywhere(name: &str, body: &str, header: &str, can: impl Fn(&Context) -> bool) {
     let ours = run(name, body, header, &Context::cpu());
     let distinct: std::collections::HashSet<u32> = ours.iter().copied().collect();
@@ -155,7 +155,7 @@ same!(memory, include_str!("semantics/memory_header.wgsl"), |context: &Context| 
 });
 same!(halves, "", |context: &Context| context.caps().f16);
 
-/// naga's HLSL sets a matrix of two rows in a copy of its struct.
+/// naga's HLSL would set a matrix of two rows in a copy of its struct.
 #[test]
 fn matrices_of_two_rows_in_structs() {
     let header = "struct Item { turn: mat2x2<f32> }";
@@ -174,8 +174,8 @@ fn matrices_of_two_rows_in_structs() {
     }
 }
 
-/// WGSL lets a device round `fma` once or twice; each adapter does one or the other throughout, and
-/// the sanitizer can do both.
+/// WGSL lets a device round `fma` once or twice. Each adapter always does one of both, and the
+/// sanitizer can do either.
 #[test]
 fn fma_is_fused_or_it_is_not() {
     let body = "put_f(0u, fma(f[global_id.x], f[global_id.x + 256u], f[global_id.x + 512u])); \
@@ -195,9 +195,8 @@ fn fma_is_fused_or_it_is_not() {
     }
 }
 
-/// Subgroup operations, for the size that the adapter has. A quad needs four invocations, and
-/// `cargo xtask test` tells lavapipe to take two. The test then runs again, in a new process with
-/// four.
+/// Runs subgroup operations for the adapter's size. A quad needs four invocations, but `cargo xtask
+/// test` tells lavapipe to take two. Therefore the test runs again, in a new process with four.
 #[test]
 fn subgroups() {
     if std::env::var("LP_NATIVE_VECTOR_WIDTH").is_ok_and(|bits| bits == "64") {

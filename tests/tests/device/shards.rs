@@ -3,7 +3,7 @@
 use tilewise::{Activation, DType, Error, Gemm, GroupOffsets, Result, Shards, Tensor};
 use tilewise_tests::contexts;
 
-/// Shards give what one stack gives, to the bit, with whatever stands beside them.
+/// Shards give the same bits as one stack, with all other operands.
 #[test]
 fn masked_by_shards_and_by_one_stack() -> Result<()> {
     for context in contexts() {
@@ -42,7 +42,7 @@ fn masked_by_shards_and_by_one_stack() -> Result<()> {
             queue.submit([encoder.finish()]);
             assert_eq!(y.read_bytes_blocking()?, whole.run()?.read_bytes_blocking()?);
         }
-        // The output of the first entries lies on A, or B, of the last ones.
+        // The output of the first entries overlaps A, or B, of the last ones.
         let arena = Tensor::zeros(&context, DType::F32, &[900])?;
         let at = |start: usize, shape: &[usize]| {
             arena.narrow(0, start, shape.iter().product())?.reshape(shape)
@@ -72,7 +72,8 @@ fn masked_by_shards_and_by_one_stack() -> Result<()> {
     Ok(())
 }
 
-/// The first shard's product writes where the factors lie, and the second's has them all the same.
+/// The first shard's product writes over the factors, and the second shard's product still uses
+/// them.
 #[test]
 fn factors_in_the_output() -> Result<()> {
     for context in contexts() {

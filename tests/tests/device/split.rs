@@ -4,7 +4,7 @@ use tilewise::DType;
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::{Case, Place, Suite, adapters, kernels, one_of_each, run};
 
-/// Few splits and many, some that are not full, more of them than K has steps.
+/// Few splits and many, splits that are not full, and more splits than steps of K.
 #[test]
 fn counts() {
     Suite::on_every_adapter(|adapter| {
@@ -26,7 +26,7 @@ fn counts() {
     });
 }
 
-/// Every kernel that can, once, with integers: what the splits add up to is exact.
+/// Every kernel that takes splits, once, with integers: the sum of the splits is exact.
 #[test]
 fn every_kernel() {
     Suite::on_every_adapter(|adapter| {

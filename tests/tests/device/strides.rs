@@ -1,4 +1,4 @@
-//! Where operands lie: row strides, offsets, batches apart, interleaved and broadcast.
+//! Places of operands: row strides, offsets, batches apart, interleaved and broadcast.
 
 use tilewise_tests::{Suite, themes};
 

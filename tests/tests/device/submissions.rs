@@ -1,4 +1,4 @@
-//! Work in several submissions, none of which may take long.
+//! Work in several submissions, each of which must be short.
 
 use std::time::Duration;
 use tilewise::{Activation, Context, ContextOptions, DType, Gemm, Tensor};
@@ -6,7 +6,7 @@ use tilewise_core::DeviceClass;
 use tilewise_tests::moe::{Case, Operands, PLAIN};
 use tilewise_tests::{Adapter, Rng, adapters};
 
-/// A context of a test's own, whose submissions may take so many seconds.
+/// A context of its own for a test. Its submissions may take this many seconds.
 fn bounded(adapter: &Adapter, seconds: f64) -> Context {
     let time = Duration::from_secs_f64(seconds);
     let options = ContextOptions::default().adapter(adapter.address()).max_submission_time(time);
@@ -31,7 +31,7 @@ fn numbers(context: &Context, shape: &[usize]) -> Tensor {
     Tensor::upload(context, &all, shape).unwrap()
 }
 
-/// A product that takes far longer than to start it, on the kernel that compiles the fastest.
+/// A product that takes far longer than its start, on the kernel that compiles the fastest.
 fn product(context: &Context) -> Gemm {
     let [m, n, k] = match context.caps().class {
         DeviceClass::Cpu => [256, 257, 256],
@@ -51,7 +51,7 @@ fn products_that_take_long() {
     for adapter in adapters() {
         let bound = fifth(adapter);
         let [free, context] = [adapter.another(), bounded(adapter, bound)];
-        // Columns of 16 bits share words, so that sums wait in scratch memory.
+        // Columns of 16 bits share words, so sums wait in scratch memory.
         for dtype in [DType::F32, DType::F16] {
             let gemm =
                 |context: &Context| product(context).activation(Activation::Relu).out_dtype(dtype);
@@ -72,7 +72,7 @@ fn products_that_take_long() {
             assert!(wanted.0 > 3, "{text}");
             let one = whole.run().unwrap();
             assert_eq!(submissions(&free, || whole.run_into(&one).unwrap()), 1);
-            // The caller's encoder is one in any case.
+            // The caller's encoder is a single submission in any case.
             let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
             let own = submissions(&context, || cut.encode(&mut encoder, &c[1]).unwrap());
             assert_eq!(own, 0);
@@ -82,15 +82,15 @@ fn products_that_take_long() {
                 assert_eq!(c.read_bytes_blocking().unwrap(), whole, "{dtype} on {context:?}");
             }
         }
-        // It is timed from without.
+        // The product is timed by the wall clock.
         let (_, timing) = product(&context).run_timed_blocking().unwrap();
         assert_eq!(timing.method, tilewise::timing::Method::WallClock);
         assert!(timing.seconds > 0.0);
     }
 }
 
-/// Between two submissions of a product another thread has its own, with the same scratch memory,
-/// and, where factors lie on the device, by the same plan.
+/// Between two submissions of a product another thread has its own. It uses the same scratch memory
+/// and, if factors lie on the device, the same plan.
 #[test]
 fn products_that_take_turns() {
     for adapter in adapters() {
@@ -119,7 +119,7 @@ fn products_that_take_turns() {
     }
 }
 
-/// A layer submits before each product that it has no time for.
+/// A layer submits before each product for which no time is left.
 #[test]
 fn layers_that_take_long() {
     for adapter in adapters() {

@@ -1,5 +1,5 @@
-//! The tuner and what else overrides the planner: winners in later calls, contexts and processes,
-//! damaged files, the environment.
+//! The tuner, and other things that override the planner: winners in later calls, contexts and
+//! processes, damaged files, and the environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,10 @@ use tilewise::{
 use tilewise_core::{Bias, Epilogue, Format, Grouping, Operand, Problem};
 use tilewise_tests::{Adapter, adapters};
 
-/// A product for which there are few kernels, because its K is too small to be split.
+/// A product for which there are few kernels, because its K is too small for splits.
 const SIZE: [usize; 3] = [60, 64, 48];
 
-/// An empty folder of a test's own.
+/// An empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tuner-{name}-{}", std::process::id()));
@@ -26,7 +26,7 @@ fn open(adapter: &Adapter, folder: &Path) -> Context {
     Context::request_blocking(&options).unwrap()
 }
 
-/// Lavapipe, else the first adapter that there is: for what does not depend on the adapter.
+/// Lavapipe, else the first adapter, for tests that do not depend on the adapter.
 fn any() -> Option<&'static Adapter> {
     let lavapipe = adapters().iter().find(|adapter| adapter.name().contains("llvmpipe"));
     let found = lavapipe.or(adapters().first());
@@ -69,7 +69,7 @@ fn forged(text: &str, lines: &str) -> String {
 }
 
 /// The winner is used by the next call, by a context that is opened later, and for the rest of its
-/// class; not by contexts without the file.
+/// class. A context without the file does not use it.
 #[test]
 fn winners_are_used() {
     if let Some(adapter) = any() {
@@ -88,12 +88,12 @@ fn winners_are_used() {
             "{tuned}"
         );
         let winner = tuned.winner.map_or(own.clone(), |winner| winner.to_string());
-        // The plan writes one part of K as none.
+        // The plan does not write one part of K.
         let name = |kernel: &str| kernel.trim_end_matches("+k1").to_owned();
         assert_eq!(chosen(&context, SIZE).0, name(&winner));
         assert_eq!(chosen(&open(adapter, &folder), SIZE).0, name(&winner));
 
-        // Whatever won, it might have been this.
+        // Another kernel that might have won.
         let text = std::fs::read_to_string(file(&folder)).unwrap();
         let other = if own.starts_with("naive") { "simt/32x32x32+k1" } else { "naive/8x32+k1" };
         std::fs::write(file(&folder), forged(&text, &format!("{}\t{other}\n", tuned.class)))
@@ -109,7 +109,7 @@ fn winners_are_used() {
             "another class: {explained}"
         );
         assert_eq!(chosen(&adapter.context, SIZE).0, own);
-        // The kernel that the caller names comes first.
+        // A kernel that the caller names comes first.
         let a = Tensor::zeros(&context, DType::F32, &[64, 64]).unwrap();
         let gemm = Gemm::new(&a, &a).kernel("simt/64x64x16");
         assert!(gemm.explain().unwrap().contains("forced by the call"));
@@ -144,15 +144,14 @@ fn winners_as_text() {
     };
     later.add_tuned(&forged(&text, &format!("{class}\t{winner}\n"))).unwrap();
     assert_eq!(chosen(&later, SIZE).0, name);
-    // Classes are replaced one by one.
+    // New text replaces classes one by one.
     later.add_tuned(&nothing).unwrap();
     assert_eq!(chosen(&later, SIZE).0, name);
     later.add_tuned(&forged(&text, &format!("{class}\tplanner\n"))).unwrap();
     assert_eq!(chosen(&later, SIZE).0, own);
 }
 
-/// A winner that does not admit a problem of its class, or does not exist, leaves the choice to the
-/// planner.
+/// If a winner does not admit a problem of its class, or does not exist, the planner chooses.
 #[test]
 fn winners_that_do_not_fit() {
     let Some(adapter) = any() else { return };
@@ -169,8 +168,8 @@ fn winners_that_do_not_fit() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Every kind of product is timed, on operands that are not the caller's. On a device that takes
-/// small tiles only, which compile fast.
+/// Every kind of product is timed, on operands that are not the caller's. The device takes small
+/// tiles only, which compile fast.
 #[test]
 fn every_kind_of_product() {
     let Some(adapter) = any() else { return };
@@ -236,7 +235,7 @@ fn every_kind_of_product() {
     }
 }
 
-/// Where there is nothing to choose nothing is timed, and what cannot be computed is refused.
+/// If there is nothing to choose, nothing is timed. A product that cannot be computed is refused.
 #[test]
 fn nothing_to_tune() {
     for context in adapters().iter().map(Adapter::another).chain([Context::cpu()]) {
@@ -254,7 +253,7 @@ fn nothing_to_tune() {
 
 /// The program `product` in a process of its own.
 fn product(adapter: &Adapter, folder: &Path, args: &[&str]) -> Command {
-    // A packed suite lies elsewhere than where it was built.
+    // A packed suite has the program at another place than the build.
     let program = std::env::var_os("CARGO_BIN_EXE_product")
         .unwrap_or_else(|| env!("CARGO_BIN_EXE_product").into());
     let mut command = Command::new(program);
@@ -277,8 +276,8 @@ fn run(command: &mut Command) -> (bool, String, String) {
     finish(command.spawn().unwrap())
 }
 
-/// A file that is not as it should be is ignored, with one warning that names it and the reason,
-/// and replaced by the next winner.
+/// A damaged file is ignored, with one warning that names it and the reason. The next winner
+/// replaces it.
 #[test]
 fn unusable_files() {
     let Some(adapter) = any() else { return };
@@ -321,7 +320,7 @@ fn unusable_files() {
             "{reason}: {log}"
         );
     }
-    // The forged winner is what would have been used; and without leave to, it is not.
+    // The forged winner is used, but not if tuned winners are switched off.
     std::fs::write(&path, forged(&good, &forced)).unwrap();
     let (_, printed, log) = run(&mut product(adapter, &folder, &args));
     assert!(printed.contains("kernel simt/32x32x32") && !log.contains("WARN"), "{printed}{log}");
@@ -338,7 +337,7 @@ fn unusable_files() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Processes that tune other problems at the same time lose nothing of each other's.
+/// Processes that tune different problems at the same time keep each other's winners.
 #[test]
 fn many_processes() {
     let Some(adapter) = any() else { return };
@@ -366,8 +365,8 @@ fn many_processes() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Without being asked to, nothing is timed, no kernel but the planner's is compiled, and no file
-/// is written.
+/// Without a request, nothing is timed, only the planner's kernel is compiled, and no file is
+/// written.
 #[test]
 fn no_tuning_unasked() {
     let Some(adapter) = any() else { return };
@@ -387,8 +386,8 @@ fn no_tuning_unasked() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The environment forces kernels, on a device of the caller's too; what cannot be is an error that
-/// names the variable.
+/// The environment forces kernels, on a device of the caller's too. An invalid value is an error
+/// that names the variable.
 #[test]
 fn environment() {
     let Some(adapter) = any() else { return };
@@ -448,7 +447,7 @@ fn options() {
             kernel == "naive/8x32" && explained.contains("forced by ContextOptions::kernel"),
             "{explained}"
         );
-        // A name that is none is found when the context opens, by the options and by a call alike.
+        // An unknown name is found when the context opens, with options and with a call alike.
         for (name, nearest) in [("naiv", "naive/8x32"), ("simt/1x1", "simt/")] {
             let options = ContextOptions::default().adapter(adapter.address()).kernel(name);
             let opened = Context::request_blocking(&options).map(drop);
@@ -478,7 +477,7 @@ fn groups_behind_others() {
     }
 }
 
-/// Operands that no buffer of the device holds are an error, not the end of the process.
+/// If no buffer of the device holds the operands, that is an error, and the process goes on.
 #[test]
 fn operands_without_memory() {
     for adapter in adapters() {

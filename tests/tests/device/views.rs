@@ -1,5 +1,5 @@
 //! Views in products: vectors, batches of two dimensions, groups of heads, and outputs that are
-//! views. Numbers are small integers, so that every kernel gives the same.
+//! views. Numbers are small integers, so every kernel gives the same result.
 
 use tilewise::{
     Axis, Context, DType, Error, Gemm, GroupOffsets, PreparedTensor, QuantFormat, Quantize,
@@ -29,7 +29,7 @@ impl Numbers {
         Numbers { shape: tensor.shape().to_vec(), numbers }
     }
 
-    /// With batch dimensions up to four in all, an entry of which serves a group.
+    /// An element, in up to four dimensions. An entry of a smaller batch serves a group.
     fn at(&self, sizes: [usize; 2], entry: [usize; 2], row: usize, col: usize) -> f32 {
         let shape = [&vec![1; 4 - self.shape.len()][..], &self.shape].concat();
         let [o, i] = [0, 1].map(|axis| entry[axis] * shape[axis] / sizes[axis]);
@@ -37,7 +37,7 @@ impl Numbers {
     }
 }
 
-/// `numpy.matmul`, and groups where one size divides the other.
+/// The result of `numpy.matmul`, and with groups if one size divides the other.
 fn product(a: &Tensor, b: &Tensor) -> Numbers {
     let [row, column] = [a, b].map(|tensor| tensor.shape().len() == 1);
     let (mut a, mut b) = (Numbers::of(a), Numbers::of(b));
@@ -76,7 +76,7 @@ fn product(a: &Tensor, b: &Tensor) -> Numbers {
     Numbers { shape, numbers }
 }
 
-/// Fails unless the library gives the same, in a new tensor and in a view with gaps.
+/// Fails unless the library gives the same result, in a new tensor and in a view with gaps.
 #[track_caller]
 fn check(a: &Tensor, b: &Tensor) {
     let wanted = product(a, b);
@@ -85,7 +85,7 @@ fn check(a: &Tensor, b: &Tensor) {
     let got = gemm.run().unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(got.shape(), wanted.shape, "{name}");
     assert!(got.read_blocking::<f32>().unwrap() == wanted.numbers, "{name}");
-    // Heads between the rows, and a gap behind each.
+    // Heads between the rows, with a gap behind each.
     let order: &[usize] = [&[][..], &[0], &[0, 1], &[1, 0, 2], &[0, 2, 1, 3]][wanted.shape.len()];
     let mut gaps: Vec<_> = order.iter().map(|&axis| wanted.shape[axis]).collect();
     let inside: Vec<_> = gaps.iter().map(|&size| 0..size).collect();
@@ -150,7 +150,7 @@ fn vectors_by_quantized_weights() {
     for context in contexts() {
         let format = QuantFormat::Q8_0;
         let w: Vec<f32> = Numbers::of(&integers(&context, DType::F32, &[6, 64])).numbers;
-        // Exact: the largest number of each block is 127 steps of 2^-6.
+        // Quantizing is exact: the largest number of each block is 127 steps of 2^-6.
         let w: Vec<_> = w
             .iter()
             .enumerate()
@@ -158,7 +158,7 @@ fn vectors_by_quantized_weights() {
             .collect();
         let quantized = QuantizedTensor::quantize(&context, &w, [6, 64], format).unwrap();
         let dense = quantized.dequantize(DType::F32).unwrap();
-        // The transpose is one everywhere, or refused.
+        // The transpose of the transpose is the same, or is refused.
         let back = quantized.t();
         assert_eq!((back.shape(), back.t().shape()), (vec![64, 6], vec![6, 64]));
         let numbers = back.dequantize(DType::F32).unwrap();
@@ -186,7 +186,7 @@ fn vectors_by_quantized_weights() {
             let back = integers(&context, dtype, &[6]);
             let y = Gemm::new(&back, quantized.t()).out_dtype(DType::F32).run().unwrap();
             assert_eq!(y.read_blocking::<f32>().unwrap(), product(&back, &dense).numbers);
-            // Heads of rows, packed and between the rows of others.
+            // Heads of rows: packed, and between the rows of other heads.
             let heads = integers(&context, dtype, &[2, 3, 5, 64]);
             for heads in [heads.clone(), heads.transpose(1, 2).unwrap()] {
                 let y = Gemm::new(&heads, &quantized).out_dtype(DType::F32).run().unwrap();
@@ -198,7 +198,7 @@ fn vectors_by_quantized_weights() {
     }
 }
 
-/// Batches of three and four dimensions that meet: the same, one for all, and groups.
+/// Batches of three and four dimensions that fit: equal ones, one entry for all, and groups.
 const BATCHES: &[[&[usize]; 2]] = &[
     [&[3], &[3]],
     [&[1], &[3]],
@@ -229,7 +229,7 @@ fn batches() {
             let b = integers(&context, dtype(1), &[b, &[k, n][..]].concat());
             check(&a, &b);
             check(&b.t(), &a.t());
-            // Heads between rows, and every other head.
+            // Heads between rows, and every second head.
             let between = |x: &Tensor| match x.shape().len() {
                 3 => {
                     let shape = [x.shape()[1], x.shape()[0], x.shape()[2]];
@@ -267,7 +267,7 @@ fn batches_that_do_not_fit() {
             assert!(kind && words.iter().all(|word| text.contains(word)), "{text}");
         }
         let gemm = Gemm::new(&a, tensor(&[2, 2, 4, 5]));
-        // Only A and B serve groups.
+        // Only A and B may serve groups.
         let refused = [
             gemm.run_into(&tensor(&[2, 2, 3, 5])),
             gemm.run_into(&tensor(&[12, 3, 5])),
@@ -294,7 +294,7 @@ fn batches_that_do_not_fit() {
     }
 }
 
-/// Only what needs it is planned as a nested batch.
+/// Only products that need it are planned as nested batches.
 #[test]
 fn plain_batches_stay_plain() {
     for context in contexts() {
@@ -351,7 +351,7 @@ fn outputs_whose_elements_share_places() {
                 refused(gemm.record(&mut pass, &c));
             }
         }
-        // Rows of an entry between those of another, and dimensions in any order.
+        // Rows of an entry between rows of another, and dimensions in any order.
         let order = flat.as_strided(&[2, 3, 4, 6], &[6, 48, 12, 1], 0).unwrap();
         gemm.run_into(&order).unwrap();
         assert_eq!(order.read_blocking::<f32>().unwrap(), product(&a, &b).numbers);
@@ -362,7 +362,7 @@ fn outputs_whose_elements_share_places() {
     }
 }
 
-/// Every other operation on tensors takes views, too, or says why not.
+/// Every other operation on tensors takes views, too, or says why it does not.
 #[test]
 fn views_elsewhere() {
     for context in contexts() {
@@ -374,7 +374,7 @@ fn views_elsewhere() {
         let wanted = heads.reshape(&[6, 4, 8]).unwrap().rows(&indices).unwrap();
         let read = |tensor: &Tensor| tensor.read_blocking::<f32>().unwrap();
         assert_eq!(read(&rows), read(&wanted));
-        // One index for all, and one row for all.
+        // One index for all rows, and one row for all.
         let same = Tensor::upload(&context, &[2u32], &[1]).unwrap().broadcast_to(&[3]).unwrap();
         let table = tensor(&[4, 8]);
         let row = read(&table.slice(&[2..3, 0..8]).unwrap());
@@ -388,14 +388,14 @@ fn views_elsewhere() {
         };
         strides(turned.rows(&indices).unwrap_err());
         strides(PreparedTensor::left(&turned).unwrap_err());
-        // Quantized, every entry is one matrix of a stack.
+        // When it is quantized, every entry is one matrix of a stack.
         let wide = tensor(&[4, 64]);
         let repeated = wide.broadcast_to(&[2, 4, 64]).unwrap();
         let format = QuantFormat::Q8_0;
         let stack = Quantize::new(&repeated, format).run().unwrap();
         let single = Quantize::new(&wide, format).run().unwrap().dequantize(DType::F32).unwrap();
         assert_eq!(read(&stack.dequantize(DType::F32).unwrap()), read(&single).repeat(2));
-        // Prepared, four dimensions are one batch.
+        // When it is prepared, four dimensions are one batch.
         let prepared = PreparedTensor::left(&heads).unwrap();
         let b = tensor(&[2, 3, 8, 5]);
         assert_eq!(read(&Gemm::new(&prepared, &b).run().unwrap()), product(&heads, &b).numbers);
@@ -405,7 +405,7 @@ fn views_elsewhere() {
     }
 }
 
-/// A nested product of which no binding holds all, and one whose output's rows share words, are cut
+/// Nested products that do not fit a binding, or have rows of the output that share words, are cut
 /// into entries of the outer dimension.
 #[test]
 fn nested_products_that_are_cut() {

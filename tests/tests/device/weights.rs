@@ -31,7 +31,8 @@ fn expected(model: &Model, name: &str) -> Option<(Vec<usize>, Vec<f64>)> {
     Some((tensor.shape().to_vec(), numbers))
 }
 
-/// Every matrix of a model against what it gives with x. Returns how many there were.
+/// Compares the product of x and every matrix of a model with the expected one. Returns how many
+/// matrices there were.
 fn products(context: &Context, model: &str, beside: &str, most: usize) -> usize {
     let weights = Weights::open(context, data().join(model)).unwrap();
     let answers = Model::open(data().join(beside).join("expected.safetensors")).unwrap();
@@ -97,7 +98,7 @@ fn models_of_others() {
     for import in &imports {
         assert_eq!(products(&cpu, import, import, usize::MAX), 1, "{import}");
     }
-    // The program's tests run all of them on every adapter.
+    // The program's tests run all matrices on every adapter.
     for adapter in adapters() {
         assert_eq!(products(&adapter.context, "gguf/all.gguf", "gguf", 2), 2);
         assert_eq!(products(&adapter.context, "gptq-4bit-act-order", "gptq-4bit-act-order", 1), 1);
@@ -139,7 +140,7 @@ fn tensors_by_name() {
         named(&QuantFormat::MXFP4.into()),
         Err(Error::Contradiction(text)) if text.contains("mxfp4")
     ));
-    // A file that leaves the format open.
+    // This file does not tell the format.
     let open = data().join("mlx.safetensors");
     let said =
         |expected: &Expected| QuantizedTensor::from_safetensors(&context, &open, "f16", expected);
@@ -184,7 +185,7 @@ fn tensors_by_name() {
     ));
 }
 
-/// Activations are made where the weights and the offsets of groups are.
+/// Activations are made on the context of the weights and of the offsets of groups.
 #[test]
 fn weights_and_offsets_name_their_context() {
     for adapter in adapters() {
@@ -202,7 +203,7 @@ fn weights_and_offsets_name_their_context() {
 }
 
 /// A stack of one matrix stays a stack: quantized, from planes and from a file, read, dequantized,
-/// multiplied. Its rows are stored with gaps between them.
+/// and multiplied. Its rows are stored with gaps between them.
 #[test]
 fn a_stack_of_one_matrix_keeps_its_shape() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,7 +237,7 @@ fn a_stack_of_one_matrix_keeps_its_shape() {
                 "{name}"
             );
             assert_eq!(w.dequantize(DType::F32).unwrap().shape(), [1, n, k], "{name}");
-            // The product has the shape that dense weights of that shape give.
+            // The product has the shape that dense weights of the same shape give.
             assert_eq!(Gemm::new(&x, &w).run().unwrap().shape(), [1, 3, n], "{name}");
             assert_eq!(Gemm::new(&x, dense.t()).run().unwrap().shape(), [1, 3, n]);
         }
@@ -253,8 +254,8 @@ fn rows(count: usize, k: usize) -> Vec<f32> {
     (0..count * k).map(|i| ((i * 7) % 11) as f32 - 5.0).collect()
 }
 
-/// Fails unless a product [rows, n] is that of rows of X with weights: `wanted` gives one by row
-/// and column of the product and by its place along K.
+/// Fails unless a product [rows, n] is that of rows of X with weights. `wanted` gives a weight by
+/// row and column of the product and by its place along K.
 #[track_caller]
 fn same_product(
     product: &Tensor,
@@ -275,8 +276,8 @@ fn same_product(
     }
 }
 
-/// From bytes, from buffers, transposed and with a factor: the product that the dequantized weights
-/// give.
+/// Weights from bytes, from buffers, transposed and with a factor give the product of the
+/// dequantized weights.
 #[test]
 fn parts_and_views() {
     for context in contexts() {
@@ -339,12 +340,12 @@ fn parts_and_views() {
     }
 }
 
-/// Columns that are stored in another order: of all matrices, of some rows, by every kind of
+/// Columns that are stored in another order: of all matrices and of some rows, by every kind of
 /// product and of look-up.
 #[test]
 fn columns_in_another_order() {
     let [n, k] = [64, 96];
-    // Its inverse is another order.
+    // The inverse of this order is another order.
     let order: Vec<u32> = (0..k as u32).map(|i| (i * 7 + 5) % k as u32).collect();
     let formats = [QuantFormat::NVFP4, QuantFormat::Q8_0];
     for (context, format) in
@@ -383,7 +384,7 @@ fn columns_in_another_order() {
         same_product(&product, &x, k, |row, column, at| {
             numbers[usize::from(row >= 2)][column * k + at]
         });
-        // By the kernel that the planner takes.
+        // The planner chooses the kernel.
         if let Some(device) = context.device() {
             let c = Tensor::zeros(&context, DType::F32, &[6, n]).unwrap();
             let mut encoder = device.create_command_encoder(&Default::default());
@@ -435,7 +436,7 @@ fn columns_in_another_order() {
     }
 }
 
-/// numpy's files: two operands of each product, and what numpy makes of them in f64.
+/// numpy's files: two operands of each product, and numpy's results in f64.
 #[test]
 fn dense_tensors_of_files() {
     for context in contexts() {

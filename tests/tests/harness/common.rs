@@ -42,8 +42,8 @@ pub(crate) fn launch(threads: u32, buffers: Vec<Vec<u8>>) -> Launch {
     Launch { threads, buffers: (0..).zip(buffers).collect(), ..Launch::default() }
 }
 
-/// The output of `launch`, in every mode and with both kinds of lanes, at some seeds; all must
-/// agree.
+/// The output of `launch`, in every mode and with both kinds of lanes, at some seeds. All outputs
+/// must agree.
 pub(crate) fn everywhere(text: &str, launch: &Launch) -> Option<Output> {
     let mut outputs: Vec<Output> = Vec::new();
     for mode in [Mode::Plain, Mode::Races, Mode::Memory].into_iter().filter(|&it| available(it)) {
@@ -65,7 +65,7 @@ pub(crate) fn everywhere(text: &str, launch: &Launch) -> Option<Output> {
     outputs.pop()
 }
 
-/// Asserts that `launch` fails like this with both kinds of lanes, with every word of `words` in
+/// Asserts that `launch` fails in this way with both kinds of lanes, with every word of `words` in
 /// the report.
 pub(crate) fn fails(text: &str, mode: Mode, launch: &Launch, kind: Kind, words: &[&str]) {
     if !available(mode) {

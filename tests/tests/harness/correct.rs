@@ -1,4 +1,4 @@
-//! Kernels that are right give what they should, however they run.
+//! Right kernels give the right results, in whatever way they run.
 
 use crate::common::{everywhere, floats, launch, shorts, text, to_floats, to_shorts};
 use half::{bf16, f16};
@@ -121,7 +121,7 @@ fn barriers_separate() {
     assert_eq!(output.threadgroup_bytes, 1024);
 }
 
-/// Without threadgroup memory, it is device memory that barriers are for.
+/// Without threadgroup memory, barriers order device memory.
 #[test]
 fn barriers_separate_device_memory() {
     let body = "x[thread_index] += 1;
@@ -152,8 +152,8 @@ fn threadgroups_begin_anew() {
     assert_eq!(output.threadgroup_bytes, 133);
 }
 
-/// Every half and bfloat to float and back, and sums, products and the like of pairs, against the
-/// crate `half`.
+/// Converts every half and bfloat to float and back, and computes with pairs: the results are
+/// compared with the crate `half`.
 #[test]
 fn small_floats_round() {
     for (ty, other) in [("half", "bfloat"), ("bfloat", "half")] {
@@ -214,7 +214,7 @@ fn small_floats_round() {
             );
             same(found(4), narrow(narrow(x / y) - 1.0), "quotient", i);
             let (exact, third) = (f64::from(x) * f64::from(y), f64::from(i % 7));
-            // Where the sum is exact in 64 bits, one rounding is what `narrow64` does.
+            // If the sum is exact in 64 bits, `narrow64` gives the single rounding of fma.
             if exact + third - third == exact {
                 same(found(5), narrow64(exact + third), "fma", i);
             }
@@ -323,13 +323,14 @@ fn mutants_are_chosen_and_noted() {
     }
 }
 
-/// The seed is the launch's: the same again, and who holds what of a matrix changes with it.
+/// The launch's seed decides: the same seed gives the same result, and with another seed other
+/// lanes hold the elements of a matrix.
 #[test]
 fn seeds_decide() {
     if !available(Mode::Plain) {
         return;
     }
-    // Lanes race for the cell: the last wins.
+    // Lanes race for the cell: the last one wins.
     let kernel = Kernel::compile(
         &text("device uint *x [[buffer(0)]]", "simd_sum(1u); x[0] = lane;"),
         Mode::Plain,
@@ -348,7 +349,7 @@ fn several_threads_compile_and_run_at_once() {
     if !available(Mode::Plain) {
         return;
     }
-    // Never compiled before, so that all of them do.
+    // The text was never compiled before, so all threads compile it.
     let salt =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
     let text = text("device float *x [[buffer(0)]]", &format!("x[lane] += 1; // {salt}"));

@@ -1,4 +1,4 @@
-//! Kernels that are wrong are found out, as what they are.
+//! Wrong kernels are found out, with the right kind of failure.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tilewise_tests::harness::{Kernel, Kind, Launch, Mode, available};
 
 const DEVICE: &str = "device float *x [[buffer(0)]]";
 
-/// Asserts that some seed makes `text` leave other than `expected` in slot 0.
+/// Asserts that with some seed `text` does not leave `expected` in slot 0.
 fn wrong_under_some_seed(text: &str, launch: &Launch, expected: &[f32]) {
     if available(Mode::Plain) {
         let kernel = Kernel::compile(text, Mode::Plain).unwrap_or_else(|it| panic!("{it}"));
@@ -35,7 +35,7 @@ fn transpose(between: &str) -> String {
     text(DEVICE, &body)
 }
 
-/// The text of [`transpose`], but its memory is an argument, as naga has it.
+/// The text of [`transpose`], but its memory is an argument, as in naga's texts.
 fn transpose_an_argument(between: &str) -> String {
     transpose(between)
         .replace("SHARED(float, tile, 256);", "")
@@ -85,7 +85,7 @@ fn a_barrier_for_other_memory() {
     );
 }
 
-/// A simdgroup's lanes run in lock-step, but nothing orders their memory.
+/// A simdgroup's lanes run in lock-step, but nothing orders their memory accesses.
 #[test]
 fn a_missing_simdgroup_barrier() {
     let body = |between: &str| {
@@ -109,7 +109,7 @@ fn a_missing_simdgroup_barrier() {
     ] {
         races(&text(DEVICE, &body(between)), &launch, &["simdgroup_store", "kernel.metal:10"]);
     }
-    // The other way round: written by lanes, read as a matrix.
+    // The other way round: lanes write, and a matrix is read.
     let body = "SHARED(float, tile, 64);
         tile[lane] = 1; tile[lane + 32] = 1;
         simdgroup_float8x8 m;
@@ -120,7 +120,7 @@ fn a_missing_simdgroup_barrier() {
     races(&text(DEVICE, body), &launch, &["simdgroup_load", "kernel.metal:7"]);
 }
 
-/// A second barrier, against writing what others still read, is missed as well.
+/// A second barrier keeps lanes from writing what others still read. Its absence is found as well.
 #[test]
 fn a_missing_barrier_at_a_loops_end() {
     let body = "SHARED(float, tile, 64);
@@ -145,7 +145,7 @@ fn threadgroups_that_write_one_cell() {
     let reads = "if (workgroup.x == 0) { x[lane] = 1; } else if (x[lane] == 5) { x[lane] = 2; }";
     races(&text(DEVICE, reads), &launch, &["kernel.metal:6"]);
     common::everywhere(&text(DEVICE, "if (lane / 16 == workgroup.x) { x[lane] += 1; }"), &launch);
-    // Far from each other in the grid.
+    // These threadgroups are far from each other in the grid.
     let far = text(DEVICE, "x[workgroup.x % 6 * 128 + thread_index] = 1;");
     races(
         &far,
@@ -263,7 +263,7 @@ fn loops_without_an_end() {
     fails(&text(DEVICE, "while (true) {}"), Mode::Plain, &launch, Kind::Timeout, &[]);
 }
 
-/// The worker is another one after a failure.
+/// After a failure another worker runs.
 #[test]
 fn runs_go_on_after_a_failure() {
     if !available(Mode::Memory) {

@@ -1,4 +1,4 @@
-//! The CPU executor under the cases of the kernels.
+//! The CPU executor runs the cases of the kernels.
 
 use tilewise::{Context, DType};
 use tilewise_tests::case::{Form, LAYOUTS, mixtures};

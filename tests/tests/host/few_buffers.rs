@@ -1,4 +1,4 @@
-//! Devices that bind few storage buffers, four by WebGPU's `downlevel_defaults`: every product is
+//! Devices that bind few storage buffers, four by WebGPU's `downlevel_defaults`. Every product is
 //! planned, and every product is right.
 
 use tilewise::DType;
@@ -70,7 +70,7 @@ fn four_are_enough_for_every_product() {
     }
 }
 
-/// Rows by index are one buffer more; where that is too many, they are copied before.
+/// Rows by index need one more buffer; if that is too many, rows are copied before.
 #[test]
 fn four_are_enough_for_rows_by_index() {
     let mut copies = Vec::new();
@@ -88,7 +88,8 @@ fn four_are_enough_for_rows_by_index() {
     assert!(copies.contains(&true) && copies.contains(&false));
 }
 
-/// The table of docs/platforms.md: what a product binds where the device has enough for one pass.
+/// The table of docs/platforms.md: how many buffers a product binds if the device has enough for
+/// one pass.
 #[test]
 fn what_a_product_binds_at_once() {
     for (title, problem) in problems() {
@@ -108,12 +109,12 @@ fn what_a_product_binds_at_once() {
     }
 }
 
-/// A copy of decoded weights is larger than they are: the product is cut where no binding holds it.
+/// Decoded weights are larger than the weights: if no binding holds them, the product is cut.
 #[test]
 fn decoded_weights_are_cut() {
     let caps = Caps { max_binding_bytes: 1 << 16, ..caps(FOUR) };
     let mut cuts = 0;
-    // A prime number of them: every combination meets some format.
+    // The step is a prime number, so every combination meets some format.
     for (title, problem) in problems().into_iter().step_by(11) {
         let plan = plan(&problem, &caps, &LIBRARY, None)
             .unwrap_or_else(|error| panic!("{title}: {error}"));
@@ -133,7 +134,7 @@ fn three_are_too_few_for_some() {
     assert!(why.contains("storage buffers: 4 needed, 3 allowed"), "{why}");
 }
 
-/// In the sanitizer, with f16 and without.
+/// Runs in the sanitizer, with f16 and without.
 #[test]
 fn every_product_is_right() {
     let (caps, cases) = cases::few_buffers(WGSL);

@@ -5,7 +5,8 @@ use tilewise_core::plan::{Forced, Table, choices};
 use tilewise_core::{Caps, DType, Error, PackedProducts, Problem, QuantFormat, explain, plan};
 use tilewise_shaders::LIBRARY;
 
-/// The kernel on products of bytes is not used where the language has none, even if it is named.
+/// If the language has no products of bytes, the kernel that needs them is not used, even if it is
+/// named.
 #[test]
 fn products_of_bytes() {
     let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
@@ -30,11 +31,11 @@ fn products_of_bytes() {
         Err(Error::NoKernel(text)) => assert!(text.contains(why), "{text}"),
         other => panic!("{other:?}"),
     }
-    // Few rows meet weights as bytes without such products, too.
+    // Without such products, few rows meet weights as bytes, too.
     assert_eq!(plan(&problem, &without, &LIBRARY, None).unwrap().choice.unwrap().kernel, "rows");
 }
 
-/// FXC takes long for loops that are repeated in a text, so that plans for it leave them.
+/// FXC takes long for loops that are repeated in a text, so plans for it do not repeat them.
 #[test]
 fn loops_stay_where_fxc_compiles() {
     let repeats = |fxc| {

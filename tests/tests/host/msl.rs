@@ -1,7 +1,6 @@
-//! Every MSL kernel on CPUs, by the cases of the WGSL kernels: the oracle's results, nothing
-//! touched outside the operands' logical ranges, signatures and sizes as planned. `cargo xtask
-//! sanitize-msl` runs what `few_texts.rs` watches, with ThreadSanitizer and AddressSanitizer
-//! looking on.
+//! Runs every MSL kernel on CPUs, with the cases of the WGSL kernels. Results are the oracle's,
+//! only the operands' logical ranges are touched, and signatures and sizes are as planned. `cargo
+//! xtask sanitize-msl` runs the cases of `few_texts.rs` under ThreadSanitizer and AddressSanitizer.
 
 use tilewise::DType;
 use tilewise_core::{Caps, Format, Grouping, QuantFormat};
@@ -37,7 +36,7 @@ fn edges_of_widened_bf16() {
     check_on(&early_device(), &cases, PLAIN, false);
 }
 
-/// Every variant with one row, one column, and every K around its step, none included.
+/// Every variant with one row, with one column, and with every K around its step, 0 among them.
 #[test]
 fn thin() {
     let mut cases = Vec::new();
@@ -145,7 +144,7 @@ fn many_workgroups() {
     check_on(&caps, &cases, PLAIN, false);
 }
 
-/// Products in pieces: ranges of K that add to the same sums, ranges of groups and rows.
+/// Products in pieces: ranges of K that add to the same sums, and ranges of groups and rows.
 #[test]
 fn pieces() {
     let (caps, cases) = cases::pieces(MSL);
@@ -168,7 +167,7 @@ fn random(family: &str) {
         let split = if case.groups.is_none() && case.seed.is_multiple_of(4) { "+k3" } else { "" };
         let case = case.kernel(format!("{}{split}", kernel.name));
         let job = match Job::new(&case, &device()).map_err(|failure| failure.to_string()) {
-            // Kernels in WGSL take these.
+            // Kernels in WGSL take these products.
             Err(why) if why.contains("no schedule for Nested") => return Ok(()),
             job => job?,
         };
@@ -196,7 +195,7 @@ fn random_gevm() {
     random("msl-gevm");
 }
 
-/// Each kernel once, with a thread of the machine's own for every lane.
+/// Each kernel once, with a thread of the system for every lane.
 fn one_of_each() -> Vec<Case> {
     let case = |name: &str, k: usize| {
         Case::new([33, 34, k], [DType::F16, DType::F16, DType::F32]).kernel(name)
@@ -212,8 +211,8 @@ fn on_threads() {
     check_on(&device(), &one_of_each(), Options { lanes: Lanes::Threads, ..PLAIN }, false);
 }
 
-/// The bits do not depend on who goes first: sums have one order. (The order of `simd_sum` is the
-/// hardware's, and here another each time.)
+/// The bits do not depend on the order of lanes, because sums have a fixed order. (The order of
+/// `simd_sum` is the hardware's, and differs here with the seed.)
 #[test]
 fn same_bits_in_any_order() {
     if !tilewise_tests::harness::available(PLAIN.mode) {
@@ -232,7 +231,7 @@ fn same_bits_in_any_order() {
     }
 }
 
-/// Texts have nothing that Metal's compiler minds and compilers of C++ do not.
+/// Texts contain nothing that Metal's compiler refuses and compilers of C++ take.
 #[test]
 fn no_text_has_what_msl_lacks() {
     let mut known = std::collections::HashSet::new();
@@ -252,8 +251,8 @@ fn no_text_has_what_msl_lacks() {
     assert!(known.len() > 100, "only {} texts", known.len());
 }
 
-/// Every file is in some text of the cases above, every variant meets every schedule, and
-/// every mainloop every kind of format.
+/// The cases above reach everything: every file is in some text, every variant meets every
+/// schedule, and every mainloop meets every kind of format.
 #[test]
 fn everything_is_reached() {
     let all = [
@@ -303,7 +302,7 @@ fn everything_is_reached() {
                 [("operand/f32.metal", 4), ("operand/f16.metal", 8), ("operand/bf16.metal", 8)]
             {
                 wanted(file, Some(operand), Some(("X_WIDTH", 1)));
-                // Vectors fit only along K if rows or columns are few.
+                // If rows or columns are few, vectors fit only along K.
                 if tile >= wide {
                     wanted(file, Some(operand), Some(("X_WIDTH", wide)));
                 }
@@ -312,7 +311,7 @@ fn everything_is_reached() {
                 wanted("operand/axes.metal", Some(operand), Some(("X_K_CONTIGUOUS", along_k)));
             }
         }
-        // One variant of its mainloop is enough for a kind.
+        // One variant of a mainloop is enough for each kind.
         let mainloop = |label: &str| label.split('/').next().map(str::to_owned);
         for format in QuantFormat::kinds() {
             let loader = KIT

@@ -12,7 +12,7 @@ use tilewise_core::{
     Precision, Problem, QuantFormat, explain, plan,
 };
 
-/// Problems that are met in models, and those at which a planner goes wrong.
+/// Problems that occur in models, and problems for which a planner easily goes wrong.
 pub(crate) fn problems() -> Vec<(&'static str, Problem)> {
     let f32 = |m, n, k| Problem::dense(DType::F32, m, n, k);
     let f16 = |m, n, k| Problem::dense(DType::F16, m, n, k);
@@ -188,7 +188,7 @@ pub(crate) fn problems() -> Vec<(&'static str, Problem)> {
 #[test]
 fn recorded_adapters() {
     let texts = RECORDED.iter().map(|(name, caps)| {
-        // A context on such a device has this library.
+        // A context on such a device uses this library.
         let library = if name.starts_with("apple-") {
             tilewise_msl::LIBRARY
         } else {
@@ -205,8 +205,8 @@ fn recorded_adapters() {
     golden(texts);
 }
 
-/// WebGPU takes a buffer in one dispatch either for reading or for writing, also where an operand
-/// lies beside C.
+/// WebGPU lets a dispatch use a buffer either for reading or for writing. This also holds if an
+/// operand lies beside C.
 #[test]
 fn a_dispatch_reads_packed_memory_or_writes_it() {
     let mut both = 0;
@@ -237,8 +237,8 @@ fn a_dispatch_reads_packed_memory_or_writes_it() {
     assert!(both > 0, "no dispatch beside C has an operand and a table there");
 }
 
-/// A plan's text without the reasons against kernels that were said before: the same but for their
-/// numbers, against the same kernels.
+/// A plan's text without repeated reasons. A reason is repeated if it was given before against the
+/// same kernels, with any numbers.
 fn unrepeated(plan: &str, said: &mut HashSet<String>) -> String {
     let (mut kept, mut before) = (String::new(), 0);
     let mut lines = plan.lines();
@@ -264,7 +264,7 @@ fn estimates_of_msl_kernels() {
     golden([("msl-estimates.md".to_owned(), tilewise_tests::estimate::report())]);
 }
 
-/// Operands are packed beforehand, and products with them pack no more.
+/// Operands are packed in advance, and products with them pack nothing.
 #[test]
 fn prepared_operands() {
     let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
@@ -318,7 +318,7 @@ fn prepared_operands() {
         assert!(after.cost < before.cost, "{before:?} {after:?}");
     }
 
-    // A stack of f16 that is stored along K has a copy in slabs, which products read in its place.
+    // A stack of f16 that is stored along K gets a copy in slabs, which products read in its place.
     let stack = |transposed| {
         let b = Operand::packed(Format::Dense(DType::F16), 8, 4096, 4096);
         Problem { b: Operand { transposed, ..b }, grouping, ..square(DType::F16, 4096) }
@@ -332,8 +332,9 @@ fn prepared_operands() {
     assert_eq!([reads(&before), reads(&after)], [false, true]);
     assert_eq!(before.choice, after.choice);
 
-    // Few rows read the codes of weights all the same. More read the copy, also where they are not
-    // packed without it; but not where a tile decodes them for nothing.
+    // Few rows read the codes of weights, although there is a copy. More rows read the copy, even
+    // if weights are not packed without it. They do not read it if a tile decodes the codes at no
+    // cost.
     let weights = |m| Problem { b: quantized.b, ..Problem::dense(DType::F16, m, 4096, 4096) };
     let experts = Problem { b: stored(8), grouping, ..weights(4096) };
     for (problem, packed, copied) in [
@@ -364,7 +365,7 @@ fn prepared_operands() {
         );
     }
 
-    // A range that begins elsewhere, or ends before K does, is another operand.
+    // A range that begins elsewhere, or ends before K does, is another operand and has no copy.
     let whole =
         Problem { copies: copies(&square(DType::BF16, 512), &h200()), ..square(DType::BF16, 512) };
     let some = |problem: Problem| problem.copies.map(|copy| copy.is_some());
@@ -374,14 +375,14 @@ fn prepared_operands() {
     assert_eq!(some(whole.range(Dimension::K, 0..512)), [true; 2]);
     assert_eq!(some(whole.range(Dimension::K, 0..256)), [false; 2]);
     assert_eq!(some(whole.range(Dimension::Entries, 1..1)), [false; 2]);
-    // Powers of entries lie as far apart as the whole has rows and columns.
+    // Powers of entries are as far apart as the whole operand has rows and columns.
     let several = whole.copies.map(|copy| copy.map(|copy| Copied { entries: 2, ..copy }));
     let several = Problem { copies: several, batch: 2, ..whole };
     assert_eq!(some(several.range(Dimension::N, 0..64)), [true, false]);
     assert_eq!(some(several.range(Dimension::Entries, 0..1)), [true; 2]);
 }
 
-/// Compares texts with the files of those names, or writes these where that is asked for.
+/// Compares texts with the files of these names, or writes the files if that is asked for.
 fn golden(texts: impl IntoIterator<Item = (String, String)>) {
     let bless = std::env::var("TILEWISE_BLESS").is_ok_and(|value| value == "1");
     let mut changed = Vec::new();
@@ -407,8 +408,8 @@ fn golden(texts: impl IntoIterator<Item = (String, String)>) {
     );
 }
 
-/// The tiles that were the fastest for 64 experts of 2048×1408 on an H200, with as many rows to
-/// each and with shares by Zipf's law (benches/record/NOTES.md).
+/// The fastest tiles for 64 experts of 2048×1408 on an H200, with equal shares of rows and with
+/// shares by Zipf's law (benches/record/NOTES.md).
 #[test]
 fn tiles_by_rows_of_groups() {
     let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
@@ -426,8 +427,8 @@ fn tiles_by_rows_of_groups() {
     }
 }
 
-/// Wide tiles spare the conversion of A where workgroups are many, and leave cores idle where they
-/// are few. A longer K has more invocations along it, as measured on an H200.
+/// With many workgroups, wide tiles save conversions of A; with few, they leave cores idle. A
+/// longer K has more invocations along it, as measured on an H200.
 #[test]
 fn tiles_of_single_rows() {
     let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
@@ -446,8 +447,8 @@ fn tiles_of_single_rows() {
     }
 }
 
-/// With many rows to a group, a pass decodes weights of four bits before the product. Rows of codes
-/// that lie a multiple of 2 KiB apart need it sooner, as measured on an H200
+/// With many rows for each group, a pass decodes weights of four bits before the product. If rows
+/// of codes lie a multiple of 2 KiB apart, this pays sooner, as measured on an H200
 /// (benches/record/NOTES.md).
 #[test]
 fn weights_of_groups_are_decoded_where_that_pays() {
@@ -458,7 +459,7 @@ fn weights_of_groups_are_decoded_where_that_pays() {
         let packed = Operand::packed(Format::Quantized(format), 64, 1408, k).t();
         [stored, packed]
     };
-    // Tiles wait for rows that lie a multiple of 2 KiB apart, as they may in buffers of a caller.
+    // Tiles wait for rows that lie a multiple of 2 KiB apart, as they may in a caller's buffers.
     let [stored, packed] = four_bits(4096);
     for (rows, k, b, passes) in [
         (512, 2048, four_bits(2048)[0], 1),
@@ -479,7 +480,7 @@ fn weights_of_groups_are_decoded_where_that_pays() {
     }
 }
 
-/// Each choice can be forced by its name, also where K has fewer splits than were asked for.
+/// Each choice can be forced by its name, even if K has fewer splits than were asked for.
 #[test]
 fn choices_can_be_forced() {
     let b = Table::stored(QuantFormat::Q8_0, 1, 24, 320).operand.t();

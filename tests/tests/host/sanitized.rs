@@ -1,6 +1,7 @@
-//! Every kernel of the library in the sanitizer, with the logical ranges of all operands declared
-//! and nothing zeroed: no finding, and the oracle's results. This is the proof by which the
-//! library's shaders run without checks (ARCHITECTURE.md, "Unchecked shaders").
+//! Every kernel of the library in the sanitizer. The logical ranges of all operands are declared,
+//! and nothing is zeroed. There must be no finding, and the results must be the oracle's. The
+//! library's shaders run without checks because of this proof (ARCHITECTURE.md, "Unchecked
+//! shaders").
 
 use std::collections::BTreeSet;
 use tilewise::DType;
@@ -18,10 +19,10 @@ fn clean(cases: &[Case]) {
     check(&devices(), &turns::some(cases), &options(), false);
 }
 
-/// With A in the type of this index. Each layout meets half of the sizes, by turns: every size in
-/// every layout has some type of A, and every layout has every type.
+/// The cases around edges, with A in the type of this index. Each layout meets half of the sizes,
+/// by turns: every size in every layout has some type of A, and every layout has every type.
 fn edges(a: usize) -> Vec<Case> {
-    // A seed is a hundred for each layout, and one for each size.
+    // A case's seed is 100 times its layout plus its size.
     let turn = |case: &Case| (case.seed / 100 + case.seed % 100 + a as u64).is_multiple_of(2);
     cases::edges(WGSL, a).into_iter().filter(turn).collect()
 }
@@ -43,7 +44,8 @@ fn edges_bf16() {
 
 #[test]
 fn thin() {
-    // A kernel has eighteen, which differ by K, side and types; the next one has the other half.
+    // A kernel has eighteen cases, which differ by K, side and types. The next kernel runs the
+    // other half.
     let turn = |(i, _): &(usize, Case)| (i + i / 18).is_multiple_of(2);
     let half = cases::thin(WGSL).into_iter().enumerate().filter(turn).map(|(_, case)| case);
     clean(&half.collect::<Vec<_>>());
@@ -64,7 +66,7 @@ fn splits() {
     clean(&cases::splits(WGSL));
 }
 
-/// The padding that a kernel's name asks for is what its shader has.
+/// A kernel's shader has the padding that the kernel's name asks for.
 #[test]
 fn padded() {
     let cases = cases::padded(WGSL);
@@ -113,7 +115,7 @@ fn split_in_terms() {
     clean(&cases);
 }
 
-/// A row of A that is scaled by a power of two scales that row of C, to the bit.
+/// If a row of A is scaled by a power of two, that row of C is scaled too, to the bit.
 #[test]
 fn split_rows_scale() {
     let shaders = Shaders::of_library();
@@ -132,15 +134,15 @@ fn split_rows_scale() {
     }
 }
 
-/// Operands that are prepared give the same bits as those that the same kernel packs. So do
-/// quantized weights. Some kernels decode these on their way, and with a copy read it if that is
-/// faster: then the result is right.
+/// Prepared operands give the same bits as operands that the same kernel packs, and so do quantized
+/// weights. Some kernels decode weights on their way, and read a copy if that is faster. Then the
+/// result only has to be right.
 #[test]
 fn prepared() {
     let shaders = Shaders::of_library();
     let mut weights = [cases::quantized(WGSL), cases::groups(WGSL)].concat();
     weights.retain(|case| case.quantized.is_some() && case.unit().is_some());
-    // A table of many groups lies in the memory for packed operands.
+    // A table of many groups needs the memory for packed operands.
     weights.retain(|case| case.groups.as_ref().is_none_or(|groups| groups.ends.len() <= 16));
     // Each way to load meets several shapes, so half of the cases are enough.
     let weights = weights.into_iter().step_by(2).collect();
@@ -165,7 +167,7 @@ fn prepared() {
             pass.coop && pass.bindings.iter().any(|binding| binding.from == Role::BCopy)
         };
         let copied = with.1.passes.iter().any(copied);
-        // The copy has the numbers that such kernels decode to, but for their last bit.
+        // The copy has the numbers that such kernels decode, except for the last bit.
         if case.quantized.is_none() || packs || !copied {
             assert_eq!(before.0.output(), with.0.output(), "{case:?}");
         }
@@ -184,7 +186,7 @@ fn prepared() {
         assert!(met.contains(&(true, packs, groups, across, false, true)), "{met:?}");
     }
 
-    // Stacks of f16 that are stored along K have copies in slabs. Nothing is packed without them.
+    // Stacks of f16 that are stored along K have copies in slabs. Without copies nothing is packed.
     for (case, caps, plan) in plans(&devices(), &cases::stacks(WGSL)) {
         let (before, with) = both(case, caps);
         let mut bound = with.1.passes.iter().flat_map(|pass| &pass.bindings);
@@ -290,7 +292,7 @@ fn many_workgroups() {
     check(&[caps], &cases, &options(), false);
 }
 
-/// Whole tiles and edges as separate passes of one plan.
+/// Whole tiles and edges are separate passes of one plan.
 #[test]
 fn peeled() {
     let (caps, cases) = cases::peeled();
@@ -300,8 +302,8 @@ fn peeled() {
     check(&[caps], &cases, &options(), false);
 }
 
-/// Passes that have as many workgroups as the one before them counted, or whose workgroups stride
-/// over that many tiles.
+/// Passes with as many workgroups as the pass before them counted, and passes whose workgroups
+/// stride over that many tiles.
 #[test]
 fn sparse() {
     let (caps, cases) = cases::sparse(WGSL);
@@ -329,7 +331,7 @@ fn small_subgroups() {
     }
 }
 
-/// The cases above reach all of the library: every file, and under every variant every loader in
+/// The cases above reach all of the library: every file; and under every variant, every loader in
 /// every type and direction, every way to end, and every schedule.
 #[test]
 fn everything_is_reached() {
@@ -382,14 +384,14 @@ fn everything_is_reached() {
     assert!(missing.is_empty(), "{} not reached:\n{}", missing.len(), missing.join("\n"));
 }
 
-/// A file as it is used in a pass.
+/// A use of a file in a pass.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Use {
     label: String,
     file: &'static str,
     operand: Option<&'static str>,
     constants: Vec<Constant>,
-    /// Whether the storage runs along K, for A and B.
+    /// Whether the storage runs along K, for an operand A or B.
     along_k: Option<bool>,
 }
 
@@ -397,8 +399,8 @@ fn key(label: &str, part: &Part, pass: &Pass) -> Use {
     let axes =
         pass.parts.iter().find(|other| other.file == KIT.axes && other.operand == part.operand);
     let along_k = axes.and_then(|axes| axes.constants.first()).map(|(_, value)| *value != 0);
-    // Which binding, how many groups to a lane, which table of a list, and which format of a
-    // family, is met elsewhere. Matrix units decide about early returns.
+    // Other tests meet the binding, the number of groups for each lane, the table of a list, and
+    // the format of a family. Early returns depend on matrix units only.
     let aside = |name: &str| {
         let mut constants = QuantFormat::all().flat_map(|format| format.def().constants);
         name.starts_with("X_BINDING")
@@ -428,7 +430,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
                     continue;
                 }
                 for along_k in [false, true] {
-                    // Vectors along the tile fit only where tiles start at multiples of them.
+                    // Vectors along the tile fit only if tiles start at multiples of them.
                     let starts = if operand == "a" { kernel.variant.bm } else { kernel.variant.bn };
                     if !along_k
                         && (loader.along_k || !u64::from(starts).is_multiple_of(loader.vector))
@@ -476,7 +478,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
             .copied()
             .map(plain),
     );
-    // That ranges of K add up is met by pieces.
+    // Pieces add up ranges of K, so that is not wanted here.
     wanted.extend([plain(KIT.direct), Use { constants: vec![("ADD", 0)], ..plain(KIT.partial) }]);
     for caps in devices() {
         if kernel.variant.unit().is_some_and(|unit| !caps.coop.contains(&unit.matrix)) {
@@ -485,7 +487,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
         for dtype in DType::FLOATS {
             for store in KIT.stores.iter().filter(|store| (store.accepts)(dtype, &caps)) {
                 wanted.push(Use { constants: (store.constants)(dtype), ..plain(store.file) });
-                // It fits whatever the others do not.
+                // This store fits whenever the others do not.
                 if store.vector == 1 {
                     break;
                 }

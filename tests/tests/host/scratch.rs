@@ -1,4 +1,4 @@
-//! Plans within a bound on the memory that they need beside operands.
+//! Plans with a bound on the memory that they need besides operands.
 
 use tilewise_core::caps::RECORDED;
 use tilewise_core::plan::Forced;
@@ -17,8 +17,8 @@ fn most(plan: &Plan) -> u64 {
     plan.scratch_bytes.max(plan.packed_bytes)
 }
 
-/// Whatever the bound, there is a plan that keeps to it, of pieces that fit together. Without a
-/// bound the plan needs more, and with one of just that nothing changes.
+/// For every bound there is a plan that keeps to it, and its pieces fit together. A plan without a
+/// bound needs more. With exactly its memory as the bound, the plan is the same.
 #[test]
 fn plans_keep_to_a_bound() {
     let dense = |dtype, m, n, k| Problem::dense(dtype, m, n, k);
@@ -60,7 +60,7 @@ fn plans_keep_to_a_bound() {
     for (name, device, problem, bounds) in rows {
         let unbounded = plan(&problem, &caps(device, u64::MAX), &LIBRARY, None).unwrap();
         let needed = most(&unbounded);
-        // Before edges are peeled off, a product needs more.
+        // Before edges are peeled off, a product needs more memory.
         if unbounded.edges.is_empty() {
             let same = plan(&problem, &caps(device, needed), &LIBRARY, None).unwrap();
             assert_eq!(same, unbounded, "{name}");
@@ -73,7 +73,7 @@ fn plans_keep_to_a_bound() {
             let most = most(&bounded);
             println!("{name} within {bound}: {most} bytes, {} passes", bounded.passes.len());
             assert!(most <= bound, "{name} within {bound}: {most} bytes");
-            // It looks at every element of C.
+            // The check looks at every element of C.
             if problem.m * problem.n * problem.batch < 600_000 {
                 pieces::check(&bounded, &caps).unwrap_or_else(|why| panic!("{name}: {why}"));
             }
@@ -81,7 +81,7 @@ fn plans_keep_to_a_bound() {
     }
 }
 
-/// Pieces are not cut for a kernel that none of them could have.
+/// Pieces are not cut for a kernel that could take none of them.
 #[test]
 fn nothing_is_cut_in_vain() {
     let problem = Problem::dense(DType::F16, 4097, 4097, 4097);
@@ -94,7 +94,8 @@ fn nothing_is_cut_in_vain() {
     assert_eq!(words(1 << 20), 0);
 }
 
-/// A kernel that is named, and a product that no kernel computes without: both are told the bound.
+/// A kernel that is named, and a product that no kernel computes without scratch memory: both
+/// errors have the bound.
 #[test]
 fn what_cannot_be_is_refused() {
     let caps = caps("browser", 0);
@@ -105,7 +106,7 @@ fn what_cannot_be_is_refused() {
         matches!(error, Error::TooLarge { operand: "scratch", which: "max_scratch_bytes", .. }),
         "{error}"
     );
-    // Rows share words of C.
+    // Rows of C share words.
     let error = plan(&Problem::dense(DType::F16, 3, 5, 7), &caps, &LIBRARY, None).unwrap_err();
     assert!(
         matches!(error, Error::TooLarge { limit: 0, which: "max_scratch_bytes", .. }),

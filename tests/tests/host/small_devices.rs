@@ -1,4 +1,4 @@
-//! Plans for devices with little: what APIs promise at least, and less.
+//! Plans for small devices: with the least that APIs promise, and with less.
 
 use crate::{few_buffers, plans};
 use tilewise_core::kernel::Role;
@@ -15,8 +15,8 @@ fn problems() -> Vec<(String, Problem)> {
     met.chain(few_buffers::problems()).collect()
 }
 
-/// The least that APIs promise; and devices with and without matrix units of which one limit is
-/// lowered to Vulkan's minimum, or all are.
+/// The least that APIs promise. Then devices with and without matrix units, of which one limit or
+/// all are lowered to Vulkan's minimum.
 fn small() -> Vec<Caps> {
     let promised = [
         minima::vulkan(),
@@ -29,12 +29,12 @@ fn small() -> Vec<Caps> {
     promised.into_iter().chain(lowered).collect()
 }
 
-/// A device with Vulkan's least but for fewer invocations.
+/// A device with Vulkan's least, but with fewer invocations.
 fn of_few(max_invocations: u32) -> Caps {
     Caps { max_invocations, ..minima::vulkan() }
 }
 
-/// Whether passes are planned and keep to the limits, or why there are none.
+/// Checks that passes keep to the limits. If there is no plan, returns the reason.
 #[track_caller]
 fn keeps_to(caps: &Caps, title: &str, passes: Result<Vec<Pass>>) -> Option<String> {
     match passes {
@@ -54,7 +54,7 @@ fn product(problem: &Problem, caps: &Caps) -> Result<Vec<Pass>> {
 fn every_product_keeps_to_every_limit() {
     let problems = problems();
     for (at, caps) in small().iter().enumerate() {
-        // Each device but the first meets some problems. The step is a prime number, so that each
+        // The first device meets all problems, the others some. The step is a prime number, so each
         // form meets one.
         let (first, step) = if at == 0 { (0, 1) } else { (at, 11) };
         for (title, problem) in problems.iter().skip(first).step_by(step) {
@@ -88,8 +88,8 @@ fn few_invocations_are_enough_or_too_few_in_words() {
     assert!(planned[0] > planned[1] && planned[1] > planned[2], "{planned:?}");
 }
 
-/// Takes from tables in every format, with rows and columns by index if there are storage buffers
-/// for both; and quantizes weights.
+/// Takes from tables in every format, with rows and columns by index if there are enough storage
+/// buffers; and quantizes weights.
 #[test]
 fn conversions_keep_to_every_limit() {
     let index = Some(Index { offset: 1, step: 2, count: 70_000, len: 140_001 });

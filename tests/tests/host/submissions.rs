@@ -1,4 +1,4 @@
-//! Plans within a bound on the time of a submission.
+//! Plans with a bound on the time of a submission.
 
 use tilewise_core::caps::RECORDED;
 use tilewise_core::plan::Table;
@@ -23,7 +23,7 @@ fn longest(plan: &Plan) -> f64 {
     plan.passes.iter().filter_map(|pass| pass.piece_seconds).fold(0.0, f64::max)
 }
 
-/// The kernel and its splits of K stay the same, and what takes no longer than it may is planned as
+/// The kernel and its splits of K stay the same. A product that is short enough is planned as
 /// without a bound.
 #[test]
 fn no_piece_takes_longer_than_half_a_second() {
@@ -32,7 +32,7 @@ fn no_piece_takes_longer_than_half_a_second() {
     for (at, size) in (0..125).map(|i| [i, i / 5, i / 25].map(|j| sizes[j % 5])).enumerate() {
         let [m, n, k] = size;
         let problem = Problem::dense([DType::F32, DType::F16][at % 2], m, n, k);
-        // Software devices have none, and would have thousands of pieces.
+        // Software devices have no bound, and would have thousands of pieces.
         for (name, _) in RECORDED.iter().filter(|(_, own)| own().max_submission_seconds == 0.5) {
             let bounded = planned(&problem, &caps(name, 0.5));
             let free = planned(&problem, &caps(name, f64::INFINITY));
@@ -112,7 +112,7 @@ fn pieces_of_every_form_cover_the_product() {
     }
 }
 
-/// `explain` says where, and by which bound; and what is not cut.
+/// `explain` says where the cuts are and which bound they keep to, and what is not cut.
 #[test]
 fn cuts_in_time_are_explained() {
     let explained =
@@ -124,7 +124,7 @@ fn cuts_in_time_are_explained() {
     assert!(found.ends_with("; one may take 500 ms"), "{found}");
     assert!(!text.contains("more than"), "{text}");
     assert!(!explained(large, 60.0).contains("cut "));
-    // Fewer tiles than cores take as long, however many they are.
+    // If tiles are fewer than cores, their number does not change the time.
     let one = "a submission takes ~";
     let deep = explained(Problem::dense(DType::F32, 64, 64, 1 << 24), 1e-3);
     assert!(deep.contains(one) && deep.contains("1.00 ms: it is not cut further"), "{deep}");

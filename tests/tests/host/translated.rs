@@ -1,5 +1,5 @@
-//! WGSL as Metal sees it: every kernel through naga's MSL, run on CPUs as the hand-written kernels
-//! are. It is the path of Macs that take no text of ours.
+//! WGSL as Metal gets it: naga's MSL of every kernel runs on CPUs, like the hand-written kernels.
+//! Macs that do not take our MSL texts run this.
 
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use tilewise_tests::sanitized::{Conversion, planned};
 use tilewise_tests::translated::translate;
 use tilewise_tests::{Case, few_texts, themes};
 
-/// Whether a case's kernel is one of matrix units, which Metal has for kernels in MSL alone.
+/// Whether a case's kernel needs matrix units, which Metal has only for kernels in MSL.
 fn of_units(case: &Case) -> bool {
     let kernels = WGSL.kernels();
     let mut units = kernels.iter().filter(|kernel| kernel.variant.unit().is_some());
@@ -49,7 +49,7 @@ fn mixed() {
     check(&plain(cases::mixed(WGSL)));
 }
 
-/// Loaders and stores of halves in words, for devices without the extension.
+/// Loaders and stores of halves in words, for devices without the f16 extension.
 #[test]
 fn without_f16() {
     let cases = plain(cases::mixed(WGSL)).into_iter().chain(plain(cases::edges(WGSL, 1)));
@@ -71,21 +71,21 @@ fn groups() {
     check(&plain([cases::groups(WGSL), forms()].concat()));
 }
 
-/// One of each variant's.
+/// One case of each variant's four.
 fn ragged() -> Vec<Case> {
     let all: Vec<_> = cases::group_edges(WGSL).into_iter().filter(|case| !of_units(case)).collect();
     all.chunks(4).enumerate().map(|(i, of_variant)| of_variant[i % 4].clone()).collect()
 }
 
-/// The other forms. Where words of C are finished by themselves, no code reads the ends of ranges
-/// of K, which naga then leaves out of the arguments.
+/// The other forms. If C is finished by words, no code reads the ends of ranges of K, and naga
+/// leaves them out of the arguments: these cases are not run.
 fn forms() -> Vec<Case> {
     let words = |case: &Case| {
         let passes = planned(case, &device()).map(|plan| plan.passes).unwrap_or_default();
         passes.iter().flat_map(|pass| &pass.parts).any(|part| Some(part.file) == KIT.finish_words)
     };
     let all = cases::forms(WGSL).into_iter();
-    // Lists of one layout have one text.
+    // Lists of one layout share a text.
     let listed = |case: &Case| {
         matches!(case.form, Form::Listed(_)) && [[40, 22, 12], [16, 16, 3]].contains(&case.size)
     };
@@ -97,7 +97,7 @@ fn group_edges() {
     check(&ragged());
 }
 
-/// Rows by index on one kernel: plain, in groups, whose rows share words, and with a gate.
+/// Rows by index on one kernel: plain, in groups, with rows that share words, and with a gate.
 fn gathered() -> Vec<Case> {
     let on = |case: Case| case.kernel(WGSL.floor());
     let mut cases: Vec<_> = themes::gathered().into_iter().take(6).map(on).collect();
@@ -110,7 +110,7 @@ fn rows_by_index() {
     check(&gathered());
 }
 
-/// Workgroups counted by a pass before, on one kernel.
+/// Workgroups that an earlier pass counts, on one kernel.
 fn sparse() -> (Caps, Vec<Case>) {
     let (software, mut cases) = cases::sparse(WGSL);
     let floor = WGSL.floor();
@@ -168,9 +168,9 @@ fn few_conversions() -> Vec<Conversion> {
     few_texts_of(planned_conversions(&device()).unwrap(), |conversion| conversion.passes.clone())
 }
 
-/// naga loads a matrix through a pointer to vectors as if it were one to numbers, which no compiler
-/// of MSL takes. That is why Metal's caps have no matrix units. If naga learns it, this test fails,
-/// and the caps may have them.
+/// naga loads a matrix through a pointer to vectors as if it were a pointer to numbers, and no
+/// compiler of MSL takes that. Therefore Metal's caps have no matrix units. If naga learns it, this
+/// test fails, and the caps may have them.
 #[test]
 fn matrix_units_do_not_compile() {
     if !available(PLAIN.mode) {
@@ -186,7 +186,7 @@ fn matrix_units_do_not_compile() {
             let case = Case::new([64, 64, 64], [dtype; 3]).kernel(&kernel.name);
             let Ok(plan) = planned(&case, &with_f16) else { continue };
             let pass = plan.passes.iter().find(|pass| pass.coop).expect("a pass on matrix units");
-            // Apple's <metal_stdlib> has them, the shim's has not.
+            // Apple's <metal_stdlib> has matrices, the shim's has not.
             let text = format!("#include <metal_simdgroup_matrix>\n{}", translate(pass).unwrap());
             let complaint = Kernel::compile_foreign(&text, PLAIN.mode).unwrap_err();
             let known = "no known conversion from '__local metal::";
@@ -197,7 +197,7 @@ fn matrix_units_do_not_compile() {
     assert!(tried > 0);
 }
 
-/// Every file but those of matrix units, and every variant with both schedules.
+/// Every file except those of matrix units, and every variant with both schedules.
 #[test]
 fn everything_is_reached() {
     let groups = [ragged(), plain(forms())].concat();
@@ -256,7 +256,7 @@ const OF_UNITS: [&str; 19] = [
     "to_words",
     "f16x8",
     "divided",
-    // Only devices that bind four storage buffers have these, and no Mac is one.
+    // Only devices that bind four storage buffers use these files, and no Mac is such a device.
     "to_floats",
     "keep",
     "epilogue/scratch",

@@ -1,5 +1,5 @@
-//! Every assembled shader: naga's validation, naga's MSL, HLSL and SPIR-V writers, and reflection
-//! against the plan.
+//! Every assembled shader passes naga's validation and naga's MSL, HLSL and SPIR-V writers.
+//! Reflection compares it with the plan.
 
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, Module, ResourceBinding, StorageAccess, TypeInner};

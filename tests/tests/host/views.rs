@@ -1,9 +1,9 @@
-//! Views of tensors against lists of indices.
+//! Compares views of tensors with lists of indices.
 
 use tilewise::{Context, Error, Result, Tensor};
 use tilewise_tests::Rng;
 
-/// A shape and, row-major, which element of the storage each of its elements is.
+/// A shape and, row-major, the index of the stored element that each element is.
 #[derive(Clone, Debug, PartialEq)]
 struct Model {
     shape: Vec<usize>,
@@ -22,13 +22,14 @@ impl Model {
         self.at[index.iter().zip(&self.shape).fold(0, |at, (i, size)| at * size + i)]
     }
 
-    /// A model of another shape: its element at an index is this model's at the index `from` gives.
+    /// A model of another shape. Its element at an index is this model's element at the index that
+    /// `from` gives.
     fn map(&self, shape: &[usize], from: impl Fn(&[usize]) -> Vec<usize>) -> Self {
         let at = indices(shape).iter().map(|index| self.get(&from(index))).collect();
         Model { shape: shape.to_vec(), at }
     }
 
-    /// Whether strides give these elements.
+    /// Whether some strides give these elements.
     fn has_strides(&self) -> bool {
         let first = vec![0; self.shape.len()];
         if self.at.is_empty() {
@@ -49,7 +50,7 @@ impl Model {
     }
 }
 
-/// Sizes with as many elements, or almost: factors dealt out at random.
+/// Random sizes with this number of elements, or nearly: factors are dealt out at random.
 fn split(rng: &mut Rng, mut elements: usize) -> Vec<usize> {
     let mut shape = vec![1; 1 + rng.below(4)];
     for factor in [2, 3, 5, 7] {
@@ -66,7 +67,7 @@ fn split(rng: &mut Rng, mut elements: usize) -> Vec<usize> {
     shape
 }
 
-/// A view drawn at random, and the elements that it must have; no view if it must be refused.
+/// A random view, and the elements that it must have; none if the view must be refused.
 fn step(
     rng: &mut Rng,
     view: &Tensor,
@@ -154,7 +155,7 @@ fn step(
         _ => {
             let to: Vec<_> = (0..rng.below(4)).map(|_| rng.below(4)).collect();
             let strides: Vec<_> = to.iter().map(|_| rng.below(7)).collect();
-            // Nobody sees where an empty view begins.
+            // An empty view may begin anywhere.
             let Some(&first) = model.at.first() else {
                 return (Ok(view.clone()), Some(model.clone()));
             };
@@ -248,7 +249,7 @@ fn views_that_are_refused() {
         let text = error.to_string();
         assert!(kind(&error) && words.iter().all(|word| text.contains(word)), "view {i}: {text}");
     }
-    // However large the others are, a dimension of 0 makes a view empty.
+    // A dimension of 0 makes a view empty, however large the others are.
     let none = x.as_strided(&[huge, 0, huge], &[huge; 3], huge).unwrap();
     assert_eq!((none.elem_count(), none.read_blocking::<f32>().unwrap()), (0, vec![]));
     assert!(none.reshape(&[0, 7]).unwrap().is_contiguous());

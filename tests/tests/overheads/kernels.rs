@@ -4,7 +4,7 @@ use super::*;
 use std::sync::atomic::AtomicUsize;
 use tilewise::{Call, Kernel};
 
-/// The kernel that one test counts compilations of, which are on threads with deep stacks.
+/// The kernel whose compilations one test counts. They happen on threads with deep stacks.
 pub(super) const COUNTED: &str = "counted";
 pub(super) static COMPILED: AtomicUsize = AtomicUsize::new(0);
 
@@ -19,8 +19,8 @@ fn call(g: &Tensor, w: &Tensor, rate: f32) -> Call {
     Call::of(g).inout(w).value("rate", rate).grid([w.elem_count() as u32, 1, 1])
 }
 
-/// Warm, a call allocates the list of its outputs, and a value that is new what wgpu needs to write
-/// it: a bind group would be more.
+/// When it is warm, a call allocates the list of its outputs, and for a new value what wgpu needs
+/// to write it. A bind group would be more.
 #[test]
 fn little_is_allocated_once_warm() {
     for adapter in adapters() {
@@ -39,14 +39,14 @@ fn little_is_allocated_once_warm() {
             allocation_counter::measure(|| raw.record(&mut pass)).count_total
         };
         let (first, second) = (call(&g, &w, 0.5), call(&g, &w, 0.25));
-        // wgpu's own lists grow now and then.
+        // wgpu's own lists grow sometimes.
         let mut least = |call: &Call| (0..5).map(|_| recorded(call)).min().unwrap();
         let again = least(&first);
         assert!(again <= theirs + 2, "{again} allocations, not {theirs} on {}", adapter.name());
         assert_eq!(least(&second), again, "{}", adapter.name());
         assert!(recorded(&call(&g, &w, 0.125)) > again + 1, "its value is written");
 
-        // Where no binding can start: functions need no copy.
+        // Here a binding cannot start, but functions need no copy.
         let by_functions = Kernel::new("store")
             .inputs(["g"])
             .outputs(["w"])
@@ -62,7 +62,7 @@ fn little_is_allocated_once_warm() {
     }
 }
 
-/// Neither values nor shapes compile anything, nor does a kernel that is built anew.
+/// New values and shapes compile nothing, nor does a kernel that is built anew.
 #[test]
 fn values_and_shapes_compile_nothing() {
     for adapter in adapters() {
@@ -89,7 +89,7 @@ fn values_and_shapes_compile_nothing() {
     }
 }
 
-/// One kernel on two devices in turn, and on one that came in the place of another.
+/// One kernel runs on two devices by turns, and on a device that replaced another.
 #[test]
 fn a_kernel_on_several_devices() {
     let kernel = add("add");

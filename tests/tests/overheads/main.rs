@@ -1,5 +1,6 @@
-//! Costs of a product beside its work: nothing is allocated once it is warm, what is kept for the
-//! next call holds nobody's memory, and what is compiled in advance is not compiled again.
+//! Costs of a product besides its work. A warm product allocates nothing, things that are kept for
+//! the next call hold no memory of the caller's, and nothing is compiled again that was compiled in
+//! advance.
 
 mod kernels;
 mod memory;
@@ -33,7 +34,7 @@ fn encoder(context: &Context) -> wgpu::CommandEncoder {
     context.device().unwrap().create_command_encoder(&Default::default())
 }
 
-/// The pipelines and bind groups of as many passes, as any program may have them.
+/// The pipelines and bind groups of this many passes, as any program may have them.
 struct Raw(Vec<(wgpu::ComputePipeline, wgpu::BindGroup)>);
 
 impl Raw {
@@ -75,7 +76,7 @@ impl Raw {
     }
 }
 
-/// Warm, a product allocates what the calls of wgpu do that it ends in, and nothing else.
+/// A warm product allocates what its calls of wgpu allocate, and nothing else.
 #[track_caller]
 fn allocates_nothing(what: &str, passes: usize, gemm: &Gemm, c: &Tensor) {
     let context = c.context();
@@ -113,7 +114,8 @@ fn allocates_nothing(what: &str, passes: usize, gemm: &Gemm, c: &Tensor) {
 #[test]
 fn nothing_is_allocated_once_warm() {
     for adapter in adapters() {
-        // Other tests outgrow the scratch memory of a context that is theirs too.
+        // Other tests grow the scratch memory of a context that they share, so this one has its
+        // own.
         let context = &adapter.another();
         let (a, b, c) = (
             filled(context, &[24, 1152], 1.0),
@@ -149,8 +151,8 @@ fn nothing_is_allocated_once_warm() {
     }
 }
 
-/// New tensors in the memory of old ones: a bind group of the old is never taken for one of the
-/// new.
+/// New tensors may lie in the memory of old ones: the bind group of an old tensor is never used for
+/// a new one.
 #[test]
 fn no_bind_group_serves_another_tensor() {
     for adapter in adapters() {
@@ -160,7 +162,7 @@ fn no_bind_group_serves_another_tensor() {
             let a = filled(context, &[16, 16], value as f32);
             Gemm::new(&a, &b).run_into(&c).unwrap();
             assert_eq!(read(&c), [16.0 * value as f32; 256], "{}", adapter.name());
-            // The plan serves exchanged operands, too, and an output that begins at another row.
+            // The plan also serves exchanged operands, and an output that begins at another row.
             let square = Gemm::new(&b, &a).run().unwrap();
             assert_eq!(read(&square), [16.0 * value as f32; 256]);
             let rows = zeros(context, &[32, 16]);
@@ -204,7 +206,7 @@ impl log::Log for Counts {
     fn flush(&self) {}
 }
 
-/// How far `work` takes a count.
+/// By how much `work` increases a count.
 fn counted(count: &'static LocalKey<Cell<usize>>, work: impl FnOnce()) -> usize {
     static LOGGER: Once = Once::new();
     LOGGER.call_once(|| {
@@ -221,8 +223,8 @@ fn compilations(work: impl FnOnce()) -> usize {
     counted(&COMPILED, work)
 }
 
-/// The passes of a product are compiled side by side, but on OpenGL, which wgpu gives to one thread
-/// at a time.
+/// The passes of a product are compiled side by side, except on OpenGL, which wgpu gives to one
+/// thread at a time.
 #[test]
 fn passes_are_compiled_together() {
     for adapter in adapters() {
@@ -234,7 +236,7 @@ fn passes_are_compiled_together() {
     }
 }
 
-/// The log and `explain` tell of the first use; after `warm_up` there is none left.
+/// The log and `explain` report the first use; after `warm_up` there is none left.
 #[test]
 fn compiled_in_advance() {
     for adapter in adapters() {
@@ -273,8 +275,8 @@ fn compiled_in_advance() {
     }
 }
 
-/// A layer, and a product by index, compile no product that they were warmed up for, and nothing
-/// was compiled for them in vain.
+/// A layer, and a product by index, compile no product for which they were warmed up. The warm-up
+/// compiled nothing in vain.
 #[test]
 fn experts_are_compiled_in_advance() {
     for adapter in adapters() {
@@ -319,14 +321,14 @@ fn warm_up_refuses() {
         );
         let error = context.warm_up(&[Problem::dense(DType::I32, 3, 5, 7)]).unwrap_err();
         assert!(matches!(error, Error::Unsupported(_)), "{error}");
-        // One that fits is no excuse for one that does not.
+        // A problem that fits does not excuse one that does not.
         let (a, b) = (zeros(&context, &[3, 7]), zeros(&context, &[7, 5]));
         Gemm::new(&a, &b).run().unwrap();
         assert!(context.warm_up(&[short]).is_err());
     }
 }
 
-/// More problems than plans are kept for.
+/// There are more problems than plans are kept for.
 #[test]
 fn many_problems() {
     const SIDE: usize = 40;
@@ -344,10 +346,12 @@ fn many_problems() {
     }
 }
 
-/// Alpha and beta that change from call to call: one plan serves all, and each product has its own.
+/// Alpha and beta change from call to call: one plan serves all calls, and each product has its own
+/// factors.
 #[test]
 fn factors_share_a_plan() {
-    // An output of 256 bytes begins where every device can bind it: all are the same problem.
+    // Every device can bind an output at multiples of 256 bytes, so all products are the same
+    // problem.
     const N: usize = 64;
     const K: usize = 1152;
     for adapter in adapters() {
@@ -381,7 +385,7 @@ fn factors_share_a_plan() {
             });
             assert!(read(&all).into_iter().eq(wanted), "{}", adapter.name());
         }
-        // More alphas than are kept for one output, and some of the first again.
+        // More alphas than are kept for one output, then some of the first again.
         let c = zeros(context, &[1, N]);
         let planned = counted(&PLANNED, || {
             for alpha in (0..200).chain([0, 50, 150]) {
@@ -395,7 +399,7 @@ fn factors_share_a_plan() {
     }
 }
 
-/// Threads that meet a problem at the same time, and for the first time.
+/// Several threads meet a problem at the same time, and for the first time.
 #[test]
 fn threads_meet() {
     for adapter in adapters() {

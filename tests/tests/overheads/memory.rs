@@ -1,4 +1,5 @@
-//! Things that are kept between products hold nobody's memory, and no more than is said.
+//! Things that are kept between products hold no memory of the caller's, and no more than is
+//! documented.
 
 // It checks its losses, too; its `main` is not called.
 #[allow(dead_code)]
@@ -11,7 +12,7 @@ use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{Call, Context, DType, Error, Gemm, Kernel, MoeLayer, Tensor};
 use tilewise_tests::{Adapter, adapters};
 
-/// Bytes of the buffers of that label which the device has; none where the backend does not tell.
+/// Bytes of the device's buffers with this label; none if the backend does not tell.
 fn held(context: &Context, label: &str) -> Option<u64> {
     context.wait_blocking().unwrap();
     let report = context.device().unwrap().generate_allocator_report()?;
@@ -38,7 +39,8 @@ fn where_memory_is_counted(test: impl Fn(&Adapter, &Context)) {
 
 const MIB: u64 = 1 << 20;
 
-/// Whichever operand goes, its memory goes at once, while the others of the same product live on.
+/// Whichever operand is dropped, its memory is freed at once, while the other operands of the
+/// product live on.
 #[test]
 fn dropped_tensors_free_their_memory() {
     where_memory_is_counted(|adapter, context| {
@@ -73,20 +75,20 @@ fn dropped_tensors_free_their_memory() {
     });
 }
 
-/// A buffer of the caller's that is large.
+/// A large buffer of the caller's.
 fn mine(context: &Context) -> wgpu::Buffer {
     let (label, usage) = (Some("mine"), BufferUsages::STORAGE | BufferUsages::COPY_SRC);
     let descriptor = wgpu::BufferDescriptor { label, size: MIB, usage, mapped_at_creation: false };
     context.device().unwrap().create_buffer(&descriptor)
 }
 
-/// A tensor on one.
+/// A tensor on such a buffer.
 fn square(context: &Context, buffer: &wgpu::Buffer, at: u64) -> Tensor {
     Tensor::from_buffer(context, buffer.clone(), at, DType::F32, &[64, 64]).unwrap()
 }
 
-/// A buffer of the caller's is let go with the last tensor on it, where the context does not keep
-/// it; one that he destroys is an error and nothing worse.
+/// A buffer of the caller's is freed with the last tensor on it, if the context does not keep it.
+/// If the caller destroys a buffer, that is an error and nothing worse.
 #[test]
 fn buffers_of_the_callers_are_let_go() {
     where_memory_is_counted(|adapter, context| {
@@ -125,8 +127,8 @@ fn buffers_of_the_callers_are_let_go() {
     });
 }
 
-/// Scratch memory that has grown does not stay behind in its smaller sizes, and products that were
-/// recorded with those are right afterwards.
+/// If scratch memory grows, the smaller memory is freed. Products that were recorded with the
+/// smaller memory are still right.
 #[test]
 fn outgrown_scratch_is_let_go() {
     where_memory_is_counted(|adapter, context| {
@@ -147,7 +149,8 @@ fn outgrown_scratch_is_let_go() {
     });
 }
 
-/// The context keeps the last of many buffers of the caller's, and none once it is told so.
+/// The context keeps the last of many buffers of the caller's, and none when it is told to free
+/// them.
 #[test]
 fn the_last_buffers_of_the_callers_are_kept() {
     where_memory_is_counted(|adapter, context| {
@@ -165,8 +168,8 @@ fn the_last_buffers_of_the_callers_are_kept() {
     });
 }
 
-/// A tensor made anew on a buffer of the caller's binds nothing anew: it allocates as little as one
-/// that stayed. That of another buffer does not.
+/// If a tensor is made again on a buffer of the caller's, there is no new bind group: it allocates
+/// as little as a tensor that stayed. A tensor on another buffer allocates more.
 #[test]
 fn tensors_of_one_buffer_share_bind_groups() {
     for adapter in adapters() {
@@ -199,8 +202,8 @@ fn recorded(gemm: &Gemm, c: &Tensor) -> u64 {
     allocation_counter::measure(|| gemm.record(&mut pass, c).unwrap()).count_total
 }
 
-/// Scratch memory is let go when the program says so, also of products that are recorded and not
-/// submitted yet; those and later ones are right.
+/// Scratch memory is freed when the program says so, even if products with it are recorded and not
+/// submitted yet. They and later products are right.
 #[test]
 fn scratch_is_released() {
     where_memory_is_counted(|adapter, context| {
@@ -222,8 +225,8 @@ fn scratch_is_released() {
     });
 }
 
-/// A layer of experts makes its tensors with its first call, and none with later ones of as many
-/// tokens or fewer, where these are few.
+/// A layer of experts makes its tensors in its first call. Later calls of as many tokens or fewer
+/// make none, if tokens are few.
 #[test]
 fn experts_make_tensors_once() {
     where_memory_is_counted(|adapter, context| {
@@ -252,9 +255,9 @@ fn experts_make_tensors_once() {
     });
 }
 
-/// A training loop takes no more memory with its steps: beside what it held after a hundred, the
-/// numbers of its last calls, of which a megabyte is kept. Three calls of each step have a new one,
-/// which takes 256 bytes. On one adapter, because that is counted alike on all.
+/// A training loop takes no more memory with its steps. After a hundred steps, only the numbers of
+/// its last calls may be added, of which a megabyte is kept. Three calls of each step have a new
+/// number, which takes 256 bytes. The test runs on one adapter, because all adapters count alike.
 #[test]
 fn training_takes_no_more_memory_with_its_steps() {
     let steps = 2000;

@@ -1,4 +1,4 @@
-//! Kernels by name.
+//! Kernels that are chosen by name.
 
 use super::*;
 
@@ -27,12 +27,13 @@ fn kernels_by_name() {
                 &["simt/64x64x16", "no lines to pad"],
             );
         }
-        // The CPU executor has no kernels, and takes every name that is known.
+        // The CPU executor has no kernels, and accepts every known name.
         match context.is_cpu() {
             true => drop(gemm("naive+k2").unwrap()),
             false => refused(gemm("naive+k2"), kind!(NoKernel), &["naive", "2 splits"]),
         }
-        // K of 70 has five steps of 16: as many splits or none, and no other number in silence.
+        // K of 70 has five steps of 16. The product has as many splits, or none, and no other
+        // number silently.
         if !context.is_cpu() {
             let [a, b] = [zeros(&context, &[4, 70]), zeros(&context, &[70, 4])];
             let gemm = |splits: u32| Gemm::new(&a, &b).kernel(format!("simt/64x64x16+k{splits}"));
@@ -45,15 +46,15 @@ fn kernels_by_name() {
             refused(gemm(1000).plan(), kind!(InvalidValue), &words);
             assert_eq!(gemm(5).plan().unwrap().choice.unwrap().splits, 5);
         }
-        // Blanks around a name are none of it.
+        // Blanks around a name do not belong to it.
         gemm(" naive ").unwrap();
-        // An unknown name is unknown even where there is nothing to do.
+        // An unknown name is an error even if there is nothing to do.
         let nothing = zeros(&context, &[0, 4]);
         refused(Gemm::new(&nothing, &a).kernel("fast").run(), kind!(UnknownKernel), &["fast"]);
     }
 }
 
-/// Padding that keeps vectors and matrices aligned, and for which there is memory.
+/// Padding that keeps vectors and matrices aligned, and that fits the memory.
 #[test]
 fn padding_by_name() {
     let with_units = &devices()[0];

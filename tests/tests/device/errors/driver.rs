@@ -1,4 +1,4 @@
-//! A refusal by the driver is an error, at the latest when the output is read.
+//! If the driver refuses something, there is an error, at the latest when the output is read.
 
 use super::{kind, refused, zeros};
 use std::process::Command;
@@ -29,7 +29,7 @@ fn buffers_that_are_destroyed() {
             let gone = zeros(context, &[4, 4]);
             used(&gone, &a).unwrap();
             buffer(&gone).destroy();
-            // Also with what is kept of the first time.
+            // The second time uses what the context has kept from the first.
             for _ in 0..2 {
                 refused(used(&gone, &a), kind!(Device), &["destroyed"]);
             }
@@ -38,7 +38,7 @@ fn buffers_that_are_destroyed() {
     }
 }
 
-/// Naga takes the text, and a device without the feature does not.
+/// Naga accepts the text, and a device without the feature refuses it.
 #[test]
 fn pipelines_that_fail() {
     for adapter in adapters() {
@@ -56,8 +56,8 @@ fn pipelines_that_fail() {
     }
 }
 
-/// A context whose wgpu may have so many hundredths of all memory, where the driver tells how much
-/// there is.
+/// A context whose wgpu may use this percentage of all memory, if the driver tells how much there
+/// is.
 fn with_memory(adapter: &Adapter, percent: u8) -> Option<Context> {
     let ours = adapter.context.device().unwrap().adapter_info();
     let backends = Backends::from(ours.backend);
@@ -77,8 +77,8 @@ fn with_memory(adapter: &Adapter, percent: u8) -> Option<Context> {
     Context::from_device(device, queue, &ContextOptions::default()).ok()
 }
 
-/// OpenGL tells only who asks, and wgpu does not ask. The test runs again, in a process that may
-/// have little memory.
+/// OpenGL reports missing memory only to callers that ask, and wgpu does not ask. The test runs
+/// again in a process that may use little memory.
 #[test]
 fn memory_that_opengl_lacks() {
     const AGAIN: &str = "TILEWISE_LITTLE_MEMORY";
@@ -104,12 +104,12 @@ fn memory_that_opengl_lacks() {
     });
     assert!(matches!(refusal, Some(Error::OutOfMemory(_))), "{}: {refusal:?}", tensors.len());
     drop(tensors);
-    // Memory that is given back is there again.
+    // Memory that is given back can be used again.
     let ones = Tensor::upload(context, &[1.0f32; 64], &[64]).unwrap();
     assert_eq!(ones.read_blocking::<f32>().unwrap(), [1.0; 64]);
 }
 
-/// There is little more than others use, or what the driver has.
+/// Memory is limited: to little more than others use, or to what the driver has.
 #[test]
 fn memory_that_is_not_there() {
     for adapter in adapters() {

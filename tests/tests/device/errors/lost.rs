@@ -4,7 +4,7 @@ use super::{kind, refused, zeros};
 use tilewise::{Context, ContextOptions, DType, Error, Gemm, Tensor};
 use tilewise_tests::adapters;
 
-/// A lost device makes every call an error, before and after it is noticed.
+/// A lost device makes every call an error, before and after the loss is noticed.
 #[test]
 fn a_device_of_the_library() {
     for adapter in adapters() {
@@ -23,7 +23,7 @@ fn a_device_of_the_library() {
             refused(pollster::block_on(context.wait()), kind!(DeviceLost), &[]);
             refused(Gemm::new(&a, &b).run_into(&c), kind!(DeviceLost), &[]);
         }
-        // Another context on the same adapter is none the worse.
+        // Another context on the same adapter still works.
         adapter
             .context
             .matmul(&zeros(&adapter.context, &[2, 2]), &zeros(&adapter.context, &[2, 2]))
@@ -31,8 +31,8 @@ fn a_device_of_the_library() {
     }
 }
 
-/// A device of the caller's has the caller's handlers. Whichever call is the first that waits,
-/// reads or makes a buffer, it finds the loss, and so do all after it.
+/// A device of the caller's has the caller's handlers. The first call that waits, reads or makes a
+/// buffer finds the loss, whichever it is. So do all later calls.
 #[test]
 fn a_device_of_the_callers() {
     type Use = fn(&Context, &Tensor) -> Result<(), Error>;

@@ -1,10 +1,10 @@
-//! Few large groups, which are a dense product each.
+//! Few large groups: each is a dense product.
 
 use half::f16;
 use tilewise::{Activation, Axis, Context, DType, Error, Gemm, GroupOffsets, Result, Tensor};
 use tilewise_tests::{Adapter, adapters, contexts};
 
-/// Rows of a large group, and the sizes of the products here. Two rows belong to no group.
+/// Rows of a large group, and the sizes of the products here. The last rows belong to no group.
 const LARGE: u32 = 256;
 const ENDS: [u32; 4] = [LARGE, LARGE, 2 * LARGE + 52, 2 * LARGE + 52];
 const M: usize = 2 * LARGE as usize + 54;
@@ -21,14 +21,14 @@ fn numbers(context: &Context, shape: &[usize]) -> Result<Tensor> {
     Tensor::upload(context, &numbers.collect::<Vec<_>>(), shape)
 }
 
-/// Ends that the host knows, and the same ones on the device, whose groups are one product.
+/// Ends that the host knows, and the same ends on the device. Groups of the latter are one product.
 fn both(context: &Context, ends: &[u32]) -> Result<[GroupOffsets; 2]> {
     let known = GroupOffsets::upload(context, ends)?;
     let tensor = Tensor::upload(context, ends, &[ends.len()])?;
     Ok([known, GroupOffsets::from_tensor(&tensor)?])
 }
 
-/// Software devices are slow with so many elements, and take one of the two forms.
+/// Software devices are slow with so many elements, so they run one of the two forms.
 #[test]
 fn give_what_one_product_gives() -> Result<()> {
     let own = |adapter: &Adapter| [0, 1].map(|form| adapter.has_turn(form));
@@ -59,7 +59,8 @@ fn give_what_one_product_gives() -> Result<()> {
             assert!(got.read_bytes_blocking()? == wanted, "{context:?}");
             context.warm_up(&gemm.problems()?)?;
         }
-        // The last form's, by hand: relu(x·w + bias) + beside, all numbers positive; then zeros.
+        // The expected results of the last form: relu(x·w + bias) + beside, with positive numbers
+        // only; then zeros.
         let some = [(0, 0), (255, 0), (256, 2), (563, 2), (564, 4)];
         for (row, group) in some.into_iter().filter(|_| has_turn[1]) {
             for column in [0, 1, N - 1] {
@@ -86,7 +87,7 @@ fn give_what_one_product_gives() -> Result<()> {
     Ok(())
 }
 
-/// Others are one product.
+/// Other groups are one product.
 #[test]
 fn are_few_and_large_and_known() -> Result<()> {
     for context in contexts() {
@@ -116,7 +117,7 @@ fn are_few_and_large_and_known() -> Result<()> {
     Ok(())
 }
 
-/// Errors are those of one product, although a part by itself would be right.
+/// Errors are the same as for one product, even if a part by itself would be right.
 #[test]
 fn are_checked_as_a_whole() -> Result<()> {
     for context in contexts() {
@@ -126,7 +127,7 @@ fn are_checked_as_a_whole() -> Result<()> {
             arena.narrow(0, start, shape.iter().product())?.reshape(shape)
         };
         let stack = numbers(&context, &[4, K, N])?;
-        // The first group's rows of C lie on the last one's rows of A, and on no others.
+        // The first group's rows of C overlap the last group's rows of A, and nothing else.
         let (on_last, y) = (at(0, &[M, K])?, at(from, &[M, N])?);
         let apart = at(beyond, &[M, K])?;
         let of = |ends: &GroupOffsets, a: &Tensor, c: &Tensor| {

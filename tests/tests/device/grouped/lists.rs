@@ -3,17 +3,17 @@
 use tilewise::{Activation, DType, Error, Gemm, ProductList, ProductShape, Result, Tensor};
 use tilewise_tests::{Suite, contexts, themes};
 
-/// Products of any sizes in one launch, with lists that a faulty shader left, too.
+/// Products of any sizes in one launch. Some lists are ones that a faulty shader left.
 #[test]
 fn lists_of_products() {
     let listed = themes::listed(&themes::lists());
-    // The host takes those alone in which all is right.
+    // The host accepts only lists that are right.
     let known = [0, 4].map(|right| listed[right].clone().from_host());
     let cases = [&known[..], &listed, &themes::aligned_lists()].concat();
     Suite::on_every_adapter(|adapter| themes::sampled(adapter, &cases, 3));
 }
 
-/// A list from the host, and what products of a list refuse.
+/// A list from the host, and the operations that products of a list refuse.
 #[test]
 fn lists_from_the_host() -> Result<()> {
     for context in contexts() {
@@ -106,8 +106,8 @@ fn lists_from_the_host() -> Result<()> {
     Ok(())
 }
 
-/// Whether places and row strides are whole vectors is known of lists from the host; others are
-/// promised to be so. Matrix units want that, and a reason against them says so.
+/// The host knows of its lists whether places and row strides are whole vectors. For other lists
+/// this is promised. Matrix units need it, and a reason against them says so.
 #[test]
 fn lists_that_are_aligned() -> Result<()> {
     let aligned = ProductShape { lda: 16, ldb: 8, a: 24, b: 56, ..CUBE };
@@ -131,7 +131,7 @@ fn lists_that_are_aligned() -> Result<()> {
         assert_eq!(half(&[aligned, ProductShape { ldb: 12, ..aligned }])?, [8, 1]);
         let fours = uploaded(&[ProductShape { a: 28, ldb: 12, ..aligned }])?;
         assert_eq!(steps(DType::F32, &fours)?, [4, 4]);
-        // Stored along M, A has five lines; B has one column.
+        // A is stored along M and has five lines; B has one column.
         let turned = uploaded(&[one_row, ProductShape { n: 1, ldb: 5, ..aligned }])?;
         assert_eq!(steps(DType::F16, &turned)?, [8, 1]);
         assert_eq!(steps(DType::F16, &turned.transposed(true, true))?, [1, 8]);
@@ -144,6 +144,6 @@ fn lists_that_are_aligned() -> Result<()> {
     Ok(())
 }
 
-/// 5×5×5, row by row.
+/// A product of 5×5×5, row by row.
 const CUBE: ProductShape =
     ProductShape { m: 5, n: 5, k: 5, a: 0, lda: 5, b: 0, ldb: 5, c: 0, ldc: 5 };

@@ -1,10 +1,10 @@
-//! Loads and stores of f32, f16 and bf16 by functions: one body for all, on every device.
+//! Loads and stores of f32, f16 and bf16 by functions: one body for all types, on every device.
 
 use super::outputs::run_and_check;
 use super::*;
 use std::ops::Range;
 
-/// Every context, and every adapter without features, so without f16 in shaders.
+/// Every context; and every adapter without features, which therefore has no f16 in shaders.
 fn all() -> Vec<Context> {
     let plain = adapters().iter().map(|adapter| adapter.with_limits(|_| ()));
     contexts().into_iter().chain(plain).collect()
@@ -50,7 +50,8 @@ fn every_half_is_widened() {
     }
 }
 
-/// A grid of f32, narrowed: every upper half, with ties of both types and their neighbours below.
+/// Values of f32 are narrowed: every upper half, with ties of both types and the numbers just below
+/// them.
 #[test]
 fn floats_are_narrowed_to_nearest_even() {
     let low = [0, 0xfff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001];
@@ -66,7 +67,7 @@ fn floats_are_narrowed_to_nearest_even() {
             (DType::BF16, |x| bf16::from_f32(x).to_bits(), |bits| bf16::from_bits(bits).is_nan()),
         ] {
             for (width, suffix) in WIDTHS {
-                // One at a time is slow where the CPU does it.
+                // Narrowing one at a time is slow on the CPU, so it has fewer values.
                 let n = if width == 1 { grid.len() / 8 } else { grid.len() };
                 let element = |j| format!("bitcast<f32>(a[(i + {j}u) * STEP])");
                 let elements: Vec<_> = (0..width).map(element).collect();
@@ -91,8 +92,8 @@ fn floats_are_narrowed_to_nearest_even() {
     }
 }
 
-/// One body for three types, through views that begin at odd halves, and in the caller's tensors,
-/// beside which nothing changes; with clean reports.
+/// One body for three types. It runs through views that begin at odd halves, and in the caller's
+/// tensors, beside which nothing changes. Reports are clean.
 #[test]
 fn one_body_for_all_types() {
     let ranges = [(0, 20), (1, 19), (3, 10), (5, 6), (64, 129), (65, 128), (7, 7)];
@@ -115,7 +116,7 @@ fn one_body_for_all_types() {
                     let (a, out, more) = (upload(&data), upload(&data), upload(&data));
                     let range = [Range { start, end }];
                     let cut = |tensor: &Tensor| tensor.slice(&range).unwrap();
-                    // The last ones alone, where vectors do not fit.
+                    // The last elements are stored one by one if vectors do not fit.
                     let body = format!(
                         "let i = global_id.x * W;
                          if i + W <= a_shape[0] {{
@@ -148,7 +149,8 @@ fn one_body_for_all_types() {
     }
 }
 
-/// Tensors may be called what variables of the functions could be, and the text is valid for Metal.
+/// Tensors may have names that variables of the functions could have, and the text is valid for
+/// Metal.
 #[test]
 fn names_of_all_kinds() {
     for context in contexts() {
@@ -173,7 +175,7 @@ fn names_of_all_kinds() {
     }
 }
 
-/// By strides, and by functions of the header's; inputs in the buffer of an output.
+/// Elements by strides, and by functions of the header; inputs in the buffer of an output.
 #[test]
 fn strides_and_headers() {
     for context in all() {
@@ -207,7 +209,8 @@ fn strides_and_headers() {
     }
 }
 
-/// Where rows begin in views of any number of dimensions, in the body and in the header.
+/// Functions find the beginning of rows in views of any number of dimensions, in the body and in
+/// the header.
 #[test]
 fn rows_are_found() {
     for context in contexts() {

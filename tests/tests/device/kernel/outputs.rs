@@ -3,8 +3,8 @@
 use super::*;
 use std::ops::Range;
 
-/// Runs a call and checks it: the sanitizer finds nothing, changes nothing, and gives what running
-/// then leaves in the caller's tensors.
+/// Runs a call and checks it. The sanitizer must find nothing and change nothing, and its outputs
+/// must be those that the run then leaves in the caller's tensors.
 #[track_caller]
 pub(super) fn run_and_check(kernel: &Kernel, call: &Call, given: &[&Tensor]) {
     let bytes = |tensor: &Tensor| tensor.read_bytes_blocking().unwrap();
@@ -20,7 +20,8 @@ pub(super) fn run_and_check(kernel: &Kernel, call: &Call, given: &[&Tensor]) {
     assert!(given.is_empty() || held == run, "{call:?}");
 }
 
-/// Views of a tensor of 7×12: where no binding can start, transposed, every other row.
+/// Views of a tensor of 7×12: one where a binding cannot start, a transposed one, and every second
+/// row.
 fn cuts(tensor: &Tensor) -> Vec<(&'static str, Tensor)> {
     let slice = |rows: Range<usize>, columns: Range<usize>| tensor.slice(&[rows, columns]).unwrap();
     vec![
@@ -35,8 +36,8 @@ fn cuts(tensor: &Tensor) -> Vec<(&'static str, Tensor)> {
     ]
 }
 
-/// Every view as an output and in place, in elements of 4 and of 2 bytes: the rest of the buffer
-/// stays as it was.
+/// Every view as an output and in place, in elements of 4 and of 2 bytes. The rest of the buffer
+/// stays unchanged.
 #[test]
 fn into_views() {
     for context in contexts() {
@@ -70,7 +71,7 @@ fn into_views() {
                 let less: Vec<f32> = (0..n).map(|i| -(i as f32)).collect();
                 assert_eq!(view.read_blocking::<f32>().unwrap(), less, "{name} on {context:?}");
 
-                // Words of two elements, which strides do not reach.
+                // Words hold two elements, which strides do not separate.
                 if !contiguous {
                     continue;
                 }
@@ -93,7 +94,8 @@ fn into_views() {
     }
 }
 
-/// Several tensors in place, beside one that the call makes: in the order of the names.
+/// Several tensors in place, beside an output that the call makes. Outputs are in the order of the
+/// names.
 #[test]
 fn adam() {
     let kernel = Kernel::new("adam").inputs(["g"]).outputs(["w", "norm", "m"]).source(
@@ -115,7 +117,7 @@ fn adam() {
             assert_eq!(left[1], [moment, 2.0 * moment, -moment].map(|x| x * x));
         }
         assert_eq!(w.read_blocking::<f32>().unwrap(), [-1.53125, -3.0625, 5.53125]);
-        // A value for what the call makes alone.
+        // An initial value for the output that the call makes.
         let filled = call.init_value(7.0).grid([0, 1, 1]);
         let outputs = kernel.run(&filled).unwrap();
         assert_eq!(outputs[1].read_blocking::<f32>().unwrap(), [7.0; 3]);
@@ -123,7 +125,7 @@ fn adam() {
     }
 }
 
-/// A cache: rows are read, and the next one is written, in one buffer.
+/// A cache: rows are read and the next row is written in the same buffer.
 #[test]
 fn disjoint_ranges_of_one_buffer() {
     for context in contexts() {
@@ -141,7 +143,7 @@ fn disjoint_ranges_of_one_buffer() {
     }
 }
 
-/// In passes of the caller's: each call sees what the one before left in place.
+/// Calls in passes of the caller's: each call sees what the one before left in place.
 #[test]
 fn in_place_in_one_pass() {
     for adapter in adapters() {
@@ -203,8 +205,8 @@ fn values() {
         let kernel = Kernel::new("hash").outputs(["x"]).source(body);
         const ROWS: usize = 30;
         let x = Tensor::zeros(context, DType::U32, &[ROWS, 64]).unwrap();
-        // More than are kept, in several uniform buffers, over encoders that are submitted in
-        // reverse.
+        // There are more values than are kept, in several uniform buffers, in encoders that are
+        // submitted in reverse order.
         let steps = 1..170u32;
         let mut encoders = Vec::new();
         for step in steps.clone() {
@@ -229,7 +231,7 @@ fn values() {
     }
 }
 
-/// Without inputs there is nothing to name, and it compiles.
+/// A kernel without inputs compiles.
 #[test]
 fn no_inputs() {
     for context in contexts() {

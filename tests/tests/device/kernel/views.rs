@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Views of every kind come as row-major arrays: transposed, sliced where no binding can start, in
-/// elements of 4 and of 2 bytes.
+/// Views of every kind are given to kernels as row-major arrays: transposed ones, and slices where
+/// a binding cannot start, in elements of 4 and of 2 bytes.
 #[test]
 fn views() {
     for context in contexts() {
@@ -42,7 +42,7 @@ fn views() {
                 "{half:?}"
             );
 
-            // Strides lead to these elements, too, whether or not the start had to be moved.
+            // Strides reach these elements too, even if the start of the binding was moved.
             let by_strides = from_a(
                 "let i = global_id.x / a_shape[1]; let j = global_id.x % a_shape[1]; \
                  out[global_id.x] = a[i * a_strides[0] + j * a_strides[1]];",
@@ -69,7 +69,7 @@ fn views() {
     }
 }
 
-/// More words than one dispatch has invocations, so that each copies several.
+/// The view has more words than one dispatch has invocations, so each invocation copies several.
 #[test]
 fn large_views() {
     for adapter in adapters() {

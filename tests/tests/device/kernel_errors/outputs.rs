@@ -9,7 +9,8 @@ fn copy(inputs: &[&'static str], outputs: &[&'static str]) -> Kernel {
     Kernel::new("mine").inputs(inputs).outputs(outputs).source(body)
 }
 
-/// Refused when run and when checked, and for whoever names a tensor both ways.
+/// Overlapping tensors are refused when the call is run and when it is checked; so is a tensor that
+/// is named both ways.
 #[test]
 fn outputs_that_overlap() {
     for context in contexts() {
@@ -21,7 +22,7 @@ fn outputs_that_overlap() {
             (all.clone(), all.clone(), ["bytes 0..96", "one buffer ("]),
             (rows(0..2), rows(1..3), ["bytes 24..48", "one buffer ("]),
             (all.t(), rows(3..4), ["bytes 72..96", "gaps between their elements"]),
-            // Every other element: what lies between does not count.
+            // Every second element: the elements between them do not count.
             (
                 all.slice(&[0..4, 0..1]).unwrap(),
                 all.slice(&[0..4, 3..4]).unwrap(),
@@ -36,7 +37,7 @@ fn outputs_that_overlap() {
         let call = Call::new(&context).inout(&rows(0..2)).output_into(&rows(1..2));
         let words = ["output \"more\"", "bytes 24..48", "output \"out\"", "Call::output"];
         refused(&two, &grid(call), kind!(Aliased), &words);
-        // Halves of one word.
+        // Two halves of one word.
         let halves = Tensor::zeros(&context, DType::BF16, &[6]).unwrap();
         let half = |range| halves.slice(&[range]).unwrap();
         let call = Call::new(&context).inout(&half(0..3)).output_into(&half(3..6));
@@ -47,7 +48,7 @@ fn outputs_that_overlap() {
     }
 }
 
-/// Strides under which elements of an output meet, which only buffers of the caller's have.
+/// Strides for which elements of an output overlap: only buffers of the caller's have these.
 #[test]
 fn elements_that_overlap() {
     for adapter in adapters() {

@@ -1,8 +1,8 @@
-//! Texts that are wrong, by their places.
+//! Wrong texts, and the places that errors name.
 
 use super::*;
 
-/// Whatever is wrong with the text points into the part that the user wrote, by its own lines and
+/// Every error in the text names a place in the part that the user wrote, by its own lines and
 /// columns.
 #[test]
 fn places_in_the_text() {
@@ -13,7 +13,8 @@ fn places_in_the_text() {
             ("let i = global_id.x\nout[i] = 1.0;", "mine (body):2:1"),
             ("out[0] = 1.0;\n  out[1] = 2u;", "mine (body):2:3"),
             ("out[0] = 1.0; a[0] = 1.0;", "mine (body):1:15"),
-            // Declarations that move to module scope keep their place, and what follows them too.
+            // A declaration that moves to module scope keeps its place, and so does the text after
+            // it.
             ("out[0] = 1.0;\n   var<workgroup> t: array<f33, 4>;", "mine (body):2:28"),
             ("var<workgroup> t: f32; out[0] = é;\nlet x = 1;", "mine (body):1:33"),
             ("const N = 4u; out[M] = 1.0;", "mine (body):1:19"),
@@ -23,7 +24,7 @@ fn places_in_the_text() {
             ("let grid = 1u;\nout[0] = 1.0;", "mine (body):1:5"),
             ("let a = 1u;\nlet a = 2u; out[0] = 1.0;", "mine (body):2:5"),
             ("let x = a_shape[0];\nlet a_shape = 1u; out[x] = 1.0;", "mine (body):2:5"),
-            // An output that nothing writes is told only of a text that is sound.
+            // An output that nothing writes is reported only if the text is otherwise right.
             ("let x = 1.0;\nlet y = nobody;", "mine (body):2:9"),
             ("let x = a[0] +;", "mine (body):1:"),
         ] {
@@ -66,8 +67,8 @@ fn places_in_the_text() {
     }
 }
 
-/// At module scope nothing may change what the generated text says; elsewhere names are the user's
-/// own.
+/// At module scope nothing may change the meaning of the generated text. Elsewhere the user may
+/// choose any names.
 #[test]
 fn names_that_the_generated_text_uses() {
     for context in contexts() {
@@ -116,7 +117,7 @@ fn names_that_the_generated_text_uses() {
     }
 }
 
-/// Numbers that naga has beyond WGSL are refused everywhere, with their place.
+/// Numbers that naga has in addition to WGSL are refused everywhere, with their place.
 #[test]
 fn numbers_that_wgsl_does_not_have() {
     for context in contexts() {
@@ -150,7 +151,7 @@ fn numbers_that_wgsl_does_not_have() {
     }
 }
 
-/// Under `Edge::Clip` clipped invocations have left before any barrier.
+/// Under `Edge::Clip`, clipped invocations return before any barrier.
 #[test]
 fn barriers_and_clipping() {
     for context in contexts() {
@@ -169,7 +170,7 @@ fn barriers_and_clipping() {
         let header = kernel("out[0] = 1.0; f();").header("fn f() { workgroupBarrier(); }");
         refused(&header, &call, kind!(Kernel), &["mine (header):1:10"]);
         kernel("out[0] = 1.0; // workgroupBarrier()").run(&call).unwrap();
-        // Where the grid ends with a workgroup nothing is clipped; along every axis.
+        // If the grid ends with a workgroup, nothing is clipped, along any axis.
         let barrier =
             kernel("workgroupBarrier(); if all(global_id == vec3<u32>()) { out[0] = 1.0; }");
         let call = call.grid([8, 6, 3]);
@@ -189,7 +190,7 @@ fn barriers_and_clipping() {
     }
 }
 
-/// Rules of these kernels that the compiler does not know.
+/// Rules for these kernels that the compiler does not know.
 #[test]
 fn hints() {
     for context in contexts() {
@@ -207,11 +208,11 @@ fn hints() {
     }
 }
 
-/// A device that was made without a feature: the error names the feature, the place of its use, and
+/// A device that was made without a feature. The error names the feature, the place of its use, and
 /// whether the adapter has it.
 #[test]
 fn features_that_the_device_lacks() {
-    // The sanitizer has all of them.
+    // The sanitizer has all features.
     let lacks = |kernel: &Kernel, call: &Call, words: &[&str]| {
         let error = kernel.run(call).unwrap_err();
         let told = |text: &str| words.iter().all(|word| text.contains(word));

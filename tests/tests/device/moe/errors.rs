@@ -1,4 +1,4 @@
-//! Operands that do not fit: errors with both numbers.
+//! Operands that do not fit give errors with both numbers.
 
 use super::{Case, Operands, PLAIN};
 use tilewise::moe::{Router, Routing, gather_matmul};
@@ -35,7 +35,7 @@ fn routers() {
         let error = Router::new(1).run_into(&logits, &routing);
         refused(error, "Shape", &["[2, 4, 1]", "[3, 4, 1]"]);
         refused(Routing::zeros(&context, 2, 4, 5), "Shape", &["5", "4"]);
-        // Tensors of the caller's.
+        // Tensors of the caller's are checked.
         let replaced = |replace: fn(&mut Routing, Tensor), shape: &[usize], dtype| {
             let mut routing = Routing::zeros(&context, 3, 4, 1).unwrap();
             replace(&mut routing, Tensor::zeros(&context, dtype, shape).unwrap());
@@ -131,7 +131,7 @@ fn layers() {
             &["up", "[3, 5, 8]", "[3, 6, 8]"],
         );
         refused(of(&gate, &gate, &gate, 1), "Shape", &["down", "[3, 6, 8]", "[3, 8, 6]"]);
-        // The width of x decides, then what two weights say.
+        // The width of x decides first, then the two weights that agree.
         let h_by_f = zeros(&[3, 8, 6]);
         refused(of(&gate, &h_by_f, &gate, 1), "Shape", &["up of", "[3, 8, 6]", "[3, 6, 8]"]);
         refused(of(&h_by_f, &gate, &gate, 1), "Shape", &["gate of", "[3, 8, 6]", "[3, 6, 8]"]);

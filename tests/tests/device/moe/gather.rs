@@ -10,7 +10,7 @@ use tilewise_tests::{Rng, contexts};
 const M: usize = 9;
 const E: usize = 4;
 
-/// One matrix to each index; those beyond are on the device alone.
+/// One matrix for each index. Indices beyond the ends are possible on the device only.
 struct Case {
     lhs: Option<Vec<u32>>,
     rhs: Vec<u32>,
@@ -58,7 +58,7 @@ fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// x, w as products take it, and the result wanted.
+    /// x, w as products take it, and the expected result.
     fn operands(&self, context: &Context, seed: u64) -> (Tensor, RightOperand, Approx) {
         let rng = &mut Rng::new(seed);
         let [k, n] = self.size;
@@ -115,10 +115,10 @@ fn rows_and_matrices_by_index() -> Result<()> {
                 queue.submit([encoder.finish()]);
                 assert_eq!(other.read_bytes_blocking()?, bits);
             }
-            // Rows whose elements do not follow each other give equal bits.
+            // Rows whose elements are not neighbours give equal bits.
             let turned = gather_matmul(&x.t().contiguous()?.t(), w.clone(), lhs.as_ref(), &rhs);
             assert_eq!(turned.run()?.read_bytes_blocking()?, bits);
-            // Sorted by the caller: the same bits in another order.
+            // The caller sorts the indices: the bits are the same, in another order.
             let mut order: Vec<usize> = (0..case.rhs.len()).collect();
             order.sort_by_key(|&at| case.rhs[at]);
             let of = |all: &[u32]| order.iter().map(|&at| all[at]).collect::<Vec<_>>();
@@ -142,8 +142,8 @@ fn rows_and_matrices_by_index() -> Result<()> {
     Ok(())
 }
 
-/// MLX's shapes: two matrices for each row, one for all, tables of indices on both sides, and an
-/// output whose rows have gaps.
+/// MLX's shapes: two matrices for each row, one matrix for all, tables of indices on both sides,
+/// and an output whose rows have gaps.
 #[test]
 fn indices_of_any_shape() -> Result<()> {
     let (x, w) = ([1.0f32, 2.0, 3.0], [1.0f32, 10.0, 100.0]);
@@ -177,8 +177,8 @@ fn indices_of_any_shape() -> Result<()> {
     Ok(())
 }
 
-/// Into x itself, and beside the indices in one buffer: of few rows, which are not sorted, and of
-/// more.
+/// The output is x itself, or lies beside the indices in one buffer. There are few rows, which are
+/// not sorted, or more.
 #[test]
 fn outputs_in_an_arena() -> Result<()> {
     for context in contexts() {
@@ -205,8 +205,8 @@ fn outputs_in_an_arena() -> Result<()> {
     Ok(())
 }
 
-/// Whoever says that indices are sorted, and is wrong, gets rows of other matrices, and nothing
-/// from outside.
+/// If a caller says wrongly that indices are sorted, some rows meet other matrices, but nothing
+/// outside is read.
 #[test]
 fn indices_that_are_not_sorted_stay_inside() -> Result<()> {
     for context in contexts() {

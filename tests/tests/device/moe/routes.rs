@@ -24,7 +24,7 @@ fn routers_choose_no_better() -> Result<()> {
             check(&operands, &y);
             let by_logits = layer.forward(&x, &logits)?.read_bytes_blocking()?;
             assert_eq!(y.read_bytes_blocking()?, by_logits, "{context:?}");
-            // The router's own k is not asked.
+            // The router's own k does not matter here.
             let other = Operands::new(Case { k: 1, ..case }, 21).layer(&context);
             assert_eq!(other.forward(&x, &chosen)?.read_bytes_blocking()?, by_logits);
             if let (Some(device), Some(queue)) = (context.device(), context.queue()) {
@@ -39,7 +39,7 @@ fn routers_choose_no_better() -> Result<()> {
     Ok(())
 }
 
-/// Experts that are not here add nothing, whatever a call before has left in the memory: the bits
+/// Experts that are not here add nothing, whatever an earlier call has left in the memory. The bits
 /// are those of a weight of zero.
 #[test]
 fn experts_elsewhere() -> Result<()> {
@@ -70,7 +70,7 @@ fn experts_elsewhere() -> Result<()> {
     Ok(())
 }
 
-/// More slots than there are experts, one expert twice, and none at all.
+/// More slots than experts, one expert twice, and no slots.
 #[test]
 fn any_number() -> Result<()> {
     let context = Context::new()?;
@@ -107,7 +107,7 @@ fn errors() -> Result<()> {
         refused(unlike.forward(&x, &chosen), "Shape", &["up", "[4, 9, 13]", "[3, 9, 13]"]);
         let matrix = MoeLayer::new(stack(&[9, 13]), stack(&[9, 13]), stack(&[13, 9]), 1);
         refused(matrix.forward(&x, &chosen), "Shape", &["gate", "[9, 13]", "[E, F, H]"]);
-        // An output over the weights, which are read last.
+        // The output overlaps the weights, which are read last.
         let all = upload(&context, DType::F32, &[1.0; 7 * 13], &[7, 13]);
         let weights = all.narrow(1, 0, 2)?;
         let own = Routes::Chosen { weights, experts: experts.clone() };

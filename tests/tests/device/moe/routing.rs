@@ -1,4 +1,4 @@
-//! Routing: which experts, with which weights, and in which rows.
+//! Routing: the chosen experts, their weights, and the order of the rows.
 
 use super::{numbers, upload};
 use tilewise::moe::{Router, Routing, Scoring};
@@ -23,7 +23,7 @@ fn rows_are_sorted_by_expert() -> Result<()> {
             [900, 3, 3],
         ] {
             let mut rng = Rng::new((tokens + experts) as u64);
-            // Few different numbers, so that there are ties.
+            // There are few different numbers, so that there are ties.
             let mut logits = numbers(&mut rng, DType::F32, tokens * experts, 3.0);
             logits.iter_mut().for_each(|logit| *logit = logit.round());
             let device = upload(&context, DType::F32, &logits, &[tokens, experts]);
@@ -32,7 +32,7 @@ fn rows_are_sorted_by_expert() -> Result<()> {
             for row in logits.chunks(experts) {
                 let mut order: Vec<usize> = (0..experts).collect();
                 order.sort_by(|&a, &b| row[b].total_cmp(&row[a]).then(a.cmp(&b)));
-                // The two zeros are equal.
+                // Both zeros are equal.
                 order.sort_by(|&a, &b| row[b].partial_cmp(&row[a]).unwrap().then(a.cmp(&b)));
                 wanted.extend_from_slice(&order[..k]);
             }
@@ -55,7 +55,7 @@ fn rows_are_sorted_by_expert() -> Result<()> {
     Ok(())
 }
 
-/// Recorded routings are those that were run, also with another type of logits.
+/// Recorded routings equal those that are run, also with another type of logits.
 #[test]
 fn recorded_routings() -> Result<()> {
     for context in contexts() {

@@ -18,7 +18,7 @@ atomicOr(&cells[5], x & 0x0F0F0F0Fu);
 atomicXor(&cells[6], x);
 atomicMin(&signed[0], bitcast<i32>(x));
 atomicMax(&signed[1], bitcast<i32>(x));
-// Only one wins: the cell ends with somebody's number, and one winner is counted.
+// Only one invocation wins: the cell ends with its number, and one winner is counted.
 let won = atomicCompareExchangeWeak(&cells[7], 0u, 1u);
 workgroupBarrier();
 put(0u, atomicLoad(&cells[lane % 8u]));

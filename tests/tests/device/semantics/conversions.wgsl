@@ -3,14 +3,14 @@ let x = f[at];
 let bits = u[at];
 put(0u, bitcast<u32>(i32(x)));
 put(1u, u32(abs(x)));
-// 24 bits at most: how more are rounded is up to the device, and SwiftShader rounds twice.
+// 24 bits at most: a device may choose how to round more, and SwiftShader rounds twice.
 put_f(2u, f32(bits >> 8u));
 put_f(3u, f32(bitcast<i32>(bits) >> 8u));
 put(4u, u32(bool(bits & 1u)) + 2u * u32(bool(x)));
 put_f(5u, f32(x > 0.0));
-// Within f16's range: beyond it WGSL defines nothing.
+// These are within f16's range: beyond it WGSL defines nothing.
 put(6u, pack2x16float(clamp(vec2<f32>(x, x * 1000.0), vec2<f32>(-65504.0), vec2<f32>(65504.0))));
-// Without exponents of all ones: the bits of a NaN are a device's own.
+// No exponent is all ones: the bits of a NaN differ between devices.
 let halves = unpack2x16float(bits & 0xBFFFBFFFu);
 put_f(7u, halves.x);
 put_f(8u, halves.y);

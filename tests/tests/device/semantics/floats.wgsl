@@ -5,7 +5,7 @@ let z = f[at + 512u];
 put_f(0u, x + y);
 put_f(1u, x - y);
 put_f(2u, x * y);
-// Exact whether it is rounded once or twice: see the test of fma itself.
+// This is exact with one rounding and with two. There is another test of fma itself.
 put_f(3u, fma(round(x), 4.0, 0.5));
 put_f(4u, floor(x));
 put_f(5u, ceil(x));

@@ -8,8 +8,8 @@ put_f(2u, f32(x * y));
 put_f(3u, f32(min(x, y)));
 put_f(4u, f32(max(x, y)));
 put_f(5u, f32(floor(x)));
-// Results as operands: a driver may skip the rounding of what it only converts, negates and
-// converts back.
+// The operands are results: a driver may skip the rounding of a number that it only converts,
+// negates and converts back.
 put_f(6u, f32(-(x + y)));
 put_f(7u, f32(abs(x - y)));
 put(8u, u32(x < y) + 2u * u32(x == y));

@@ -13,7 +13,7 @@ put_f(4u, changing.z);
 put(5u, u32(all(v > vec4<f32>(-1.0))) + 2u * u32(any(v > vec4<f32>(3.0))));
 let picked = select(w, w.yxwz, v > vec4<f32>());
 put(6u, picked.x ^ picked.y ^ picked.z * 3u ^ picked.w * 7u);
-// Small integers: exact in whatever order a device adds.
+// Small integers are exact in whatever order a device adds.
 let m = mat3x2<f32>(vec2<f32>(f32(w.x % 16u), 2.0), vec2<f32>(-3.0, f32(w.y % 16u)),
     vec2<f32>(5.0, 6.0));
 let t = transpose(m);
