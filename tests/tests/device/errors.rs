@@ -134,7 +134,7 @@ fn numbers_that_overflow() {
     let caps =
         Caps { max_buffer_bytes: u64::MAX, max_binding_bytes: u64::MAX, ..Caps::webgpu_default() };
     let planned = |problem: &Problem| plan(problem, &caps, &LIBRARY, None);
-    // M·K beyond 64 bits, and dimensions larger than the count of tiles can be.
+    // M·K beyond 64 bits, and dimensions with more tiles than can be counted.
     let mut problem = Problem::dense(DType::F16, 4, 4, 4);
     problem.a = Operand { ld: u64::MAX / 2, len: u64::MAX, ..problem.a };
     refused(planned(&problem), kind!(Overflow), &["A", "2^58"]);

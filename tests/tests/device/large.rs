@@ -252,7 +252,7 @@ fn beyond_32_bits() {
     let line =
         "cut     into 4 ranges: of rows because A has 512 MiB; a binding holds at most 128 MiB\n";
     assert!(text.contains(line), "{text}");
-    // Cuts into ranges say nothing of packing and edges.
+    // Packed operands and peeled edges do not count as ranges.
     let text =
         explain(&Problem::dense(DType::F16, 262_143, 4096, 4097), &h200, &LIBRARY, None).unwrap();
     assert!(

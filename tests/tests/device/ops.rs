@@ -156,7 +156,7 @@ fn bad_input_is_refused() {
         refused(ops::softmax(&zeros(&[4])).causal(0).run(), shape, "2 dimensions");
         refused(ops::softmax(&zeros(&[])).run(), shape, "1 dimensions");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
-        // Some invocations copy rows that others read.
+        // Invocations would write rows that others read.
         let rows = [x.slice(&[0..3, 0..6]).unwrap(), x.slice(&[1..4, 0..6]).unwrap()];
         let words = "a of exp share bytes 24..72 of one buffer: give another output, as run() \
                      does, or the very view that is read";

@@ -13,9 +13,10 @@
 //! - Matrix units add in an order and with roundings of their own.
 //! - tanh and exp: WGSL only bounds their errors.
 //! - Subnormal numbers: SwiftShader flushes them.
-//! - Sums that a driver may reorder, because WGSL permits it. Mesa does so in one place: its NIR rule
-//!   "Reassociate add chains for more MAD/FMA-friendly code" turns (a·b + c·d) + e into (a·b + e) + c·d,
-//!   which is alpha·x + beta·C + bias. With that order in the sanitizer the bits were equal there, too.
+//! - Sums that a driver may reorder, because WGSL permits it. Mesa does so in one place: its NIR
+//!   rule "Reassociate add chains for more MAD/FMA-friendly code" turns (a·b + c·d) + e into
+//!   (a·b + e) + c·d, which is alpha·x + beta·C + bias. With that order in the sanitizer the bits
+//!   were equal there, too.
 //!
 //! NVIDIA's driver fuses alpha·x + bias although the shader has a product and a sum. Therefore
 //! alpha and beta are powers of two here: their products need no rounding.

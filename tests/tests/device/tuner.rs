@@ -88,7 +88,7 @@ fn winners_are_used() {
             "{tuned}"
         );
         let winner = tuned.winner.map_or(own.clone(), |winner| winner.to_string());
-        // The plan does not write one part of K.
+        // The plan's name for a kernel leaves `+k1` out.
         let name = |kernel: &str| kernel.trim_end_matches("+k1").to_owned();
         assert_eq!(chosen(&context, SIZE).0, name(&winner));
         assert_eq!(chosen(&open(adapter, &folder), SIZE).0, name(&winner));

@@ -158,7 +158,7 @@ fn vectors_by_quantized_weights() {
             .collect();
         let quantized = QuantizedTensor::quantize(&context, &w, [6, 64], format).unwrap();
         let dense = quantized.dequantize(DType::F32).unwrap();
-        // The transpose of the transpose is the same, or is refused.
+        // Every operation takes the transpose as one, or refuses it.
         let back = quantized.t();
         assert_eq!((back.shape(), back.t().shape()), (vec![64, 6], vec![6, 64]));
         let numbers = back.dequantize(DType::F32).unwrap();

@@ -71,7 +71,7 @@ fn groups() {
     check(&plain([cases::groups(WGSL), forms()].concat()));
 }
 
-/// One case of each variant's four.
+/// One of every four cases, and so at least one of each variant.
 fn ragged() -> Vec<Case> {
     let all: Vec<_> = cases::group_edges(WGSL).into_iter().filter(|case| !of_units(case)).collect();
     all.chunks(4).enumerate().map(|(i, of_variant)| of_variant[i % 4].clone()).collect()
