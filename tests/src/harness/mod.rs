@@ -32,7 +32,7 @@
 //!   they must name `mem_device`.
 //! - Lanes of one index in threadgroups a multiple of 1024 lanes apart count as one thread. A race
 //!   between these lanes alone is missed.
-//! - Loads whose result nobody uses are compiled away.
+//! - A statement that only names an element, such as `x[i];`, does not load it.
 //! - A shift by too much is masked, as MSL says.
 //! - Mathematical functions are exact to an ulp, and are not Metal's fast ones.
 //! - Some rules are stricter: a `constant` struct cannot be copied whole, 16-bit types come from
