@@ -5,7 +5,7 @@ use crate::{Adapter, Case, adapters};
 use std::time::Instant;
 use tilewise::Context;
 
-/// Waits for [`outcome`](super::outcome).
+/// Waits for [`outcome`].
 ///
 /// # Errors
 /// The errors of `outcome`.

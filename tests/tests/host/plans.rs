@@ -332,8 +332,8 @@ fn prepared_operands() {
     assert_eq!([reads(&before), reads(&after)], [false, true]);
     assert_eq!(before.choice, after.choice);
 
-    // Few rows read the codes of weights, although there is a copy. More rows read the copy, unless a
-    // tile decodes the codes at no cost.
+    // Few rows read the codes of weights, although there is a copy. More rows read the copy, unless
+    // a tile decodes the codes at no cost.
     let weights = |m| Problem { b: quantized.b, ..Problem::dense(DType::F16, m, 4096, 4096) };
     let experts = Problem { b: stored(8), grouping, ..weights(4096) };
     for (problem, packed, copied) in [
