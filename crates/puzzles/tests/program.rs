@@ -307,8 +307,8 @@ fn a_byte_order_mark_is_no_part_of_the_answer() {
 /// of its own set than needed.
 #[test]
 fn of_the_own_set_one_number_is_told() {
-    let known =
-        "a[0] == -4.0 && a[1] == 1.0 || a[0] == -3.0 && a[1] == -4.0 || a[0] == 3.0 && a[1] == 8.0";
+    let known = "(a[0] == -4.0 && a[1] == 1.0) || (a[0] == -3.0 && a[1] == -4.0) \
+                 || (a[0] == 3.0 && a[1] == 8.0)";
     let body = &format!("out[global_id.x] = select(0.0, a[global_id.x] + 10.0, {known});");
     let text = stdout(&program(&["check", "1", "-"], body));
     let own = text.contains("the set drawn from the answer's text");
