@@ -43,7 +43,7 @@ pub struct Measured {
     pub kernel: String,
     /// That kernel's language; none on the CPU executor.
     pub language: Option<Language>,
-    /// The kernels of the edges, if these are products of their own.
+    /// Kernels of the edges, if separate products compute the edges.
     pub edges: Vec<String>,
     /// Whether rows by index are copied before the product.
     pub copies_rows: bool,

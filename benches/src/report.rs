@@ -92,7 +92,7 @@ pub struct Row {
     /// The kernel's language, `WGSL` or `MSL`; empty if it is unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub language: String,
-    /// The kernels of the edges, if these are products of their own.
+    /// Kernels of the edges, if separate products compute the edges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<String>,
     /// Whether rows by index are copied before the product, because the kernel cannot take them.

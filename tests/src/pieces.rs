@@ -9,7 +9,7 @@ use tilewise_core::{Caps, Format, Plan, Problem};
 /// Checks passes against the limits of a device.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The fault, in words.
 pub fn fit(passes: &[Pass], caps: &Caps) -> Result<(), String> {
     let bytes = caps.max_binding_bytes.min(caps.max_buffer_bytes);
     for pass in passes {
@@ -36,7 +36,7 @@ pub fn fit(passes: &[Pass], caps: &Caps) -> Result<(), String> {
 /// Checks a plan against the limits, and against the product that it is for.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The fault, in words.
 pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     fit(&plan.passes, caps)?;
     let limit = caps.max_binding_bytes.min(caps.max_buffer_bytes);

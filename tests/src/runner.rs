@@ -167,7 +167,7 @@ impl Filled {
     /// bounds, and all other bits must be unchanged.
     ///
     /// # Errors
-    /// What was wrong, in words.
+    /// The fault, in words.
     pub fn judge(&self, bytes: Vec<u8>) -> Result<Outcome, String> {
         let Filled { case, problem, expected, .. } = self;
         let old = &self.old.bytes;
@@ -224,7 +224,7 @@ impl Filled {
 /// bounds, and all other bits must be unchanged.
 ///
 /// # Errors
-/// What was wrong, in words.
+/// The fault, in words.
 pub async fn outcome(context: &Context, case: &Case) -> Result<Outcome, String> {
     let filled = Filled::new(case, context.caps())?;
     let Filled { a, b, old, bias, residual, weights, .. } = &filled;

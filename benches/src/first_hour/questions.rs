@@ -173,7 +173,7 @@ fn widened(sizes: &Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in [GEMMS[0], GEMMS[1], DIRECT] {
         for (staged, word) in [(DType::F32, "widened to f32"), (DType::BF16, "as it is")] {
-            // msl-direct takes matrices from memory as they are: it cannot widen them.
+            // msl-direct loads matrices from memory without converting them.
             if kernel != DIRECT || staged == DType::BF16 {
                 let shape = square(sizes, "NN", "bf16");
                 let label = format!("{shape} by {kernel}, bf16 {word}");

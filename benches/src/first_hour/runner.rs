@@ -152,10 +152,8 @@ fn compile(
                     msl: Some(text.as_str().into()),
                     ..Default::default()
                 };
-                // SAFETY: the text is one of the library's, except for what `rewrite` changes;
-                // `rewrite` must not change what the text reads and writes. The library hands over
-                // its own texts in the same way, with the same layout
-                // (crates/tilewise/src/gpu/pipeline.rs).
+                // SAFETY: the text is one of the library's, which pass unchecked with this layout.
+                // `rewrite` does not change what a text reads and writes.
                 let module = unsafe { device.create_shader_module_passthrough(descriptor) };
                 (module, tilewise_msl::ENTRY)
             }

@@ -445,7 +445,7 @@ pub struct Kit {
     pub partial: &'static str,
     /// Adds those partial sums, one from each K split.
     pub k_splits: &'static str,
-    /// The declaration of the partial sums, if it is a file of its own.
+    /// Declares the partial sums, if no other file of the language does.
     pub scratch: Option<&'static str>,
     /// The partial sums and the end of a finishing pass that leaves the residual to another pass;
     /// none in a language whose devices bind enough for one pass.

@@ -261,7 +261,7 @@ fn planned(
 /// can be forced by its name, `Choice::to_string()`; add `+k1` if K is to stay whole.
 ///
 /// # Errors
-/// As [`plan`], but none when there is nothing to choose from.
+/// The errors of [`plan`], but none when there is nothing to choose from.
 pub fn choices(problem: &Problem, caps: &Caps, library: &Library) -> Result<Vec<Choice>> {
     let (pieces, _) = ranges::cut(&check(problem)?, caps, library, None)?;
     let all = candidates(&pieces[0], caps, library, None);

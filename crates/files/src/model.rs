@@ -62,7 +62,7 @@ impl Model {
     /// the process (memmap2, "Safety").
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Model> {
         Self::open_path(path.as_ref(), true)
     }
@@ -82,7 +82,7 @@ impl Model {
     /// Opens the file `entry` of these files, with the other files of the same model.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `NotFound` when a file in memory is missing.
+    /// The errors of [`open`](Self::open); `NotFound` when a file in memory is missing.
     pub fn open_in(files: Files, entry: &str) -> Result<Model> {
         Self::open_store(files.into(), entry)
     }
@@ -108,7 +108,7 @@ impl Model {
     /// Opens a single file in memory.
     ///
     /// # Errors
-    /// As [`open_in`](Self::open_in).
+    /// The errors of [`open_in`](Self::open_in).
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Model> {
         Self::open_in(Files::Memory(BTreeMap::from([(name.to_owned(), bytes)])), name)
     }
@@ -132,9 +132,9 @@ impl Model {
     /// Like [`get`](Self::get), in the format that is expected.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `InvalidValue` when nothing can be as expected; `Contradiction` when
-    /// the file or its `config.json` says otherwise; `Malformed` when the tensor fits no format,
-    /// `Ambiguous` when it may still be of several.
+    /// The errors of [`get`](Self::get); `InvalidValue` when nothing can be as expected;
+    /// `Contradiction` when the file or its `config.json` says otherwise; `Malformed` when the
+    /// tensor fits no format, `Ambiguous` when it may still be of several.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Tensor<'_>> {
         if expected.is_empty() {
             return self.get(name);

@@ -173,8 +173,8 @@ impl<'m> Tensor<'m> {
     /// beyond the mapping of the file.
     ///
     /// # Errors
-    /// As [`sizes`](Self::sizes); `Malformed` when `g_idx` names a group that does not exist, or
-    /// gives one too many columns; `OutOfMemory`; every error of `sink`.
+    /// The errors of [`sizes`](Self::sizes); `Malformed` when `g_idx` names a group that does not
+    /// exist, or gives one too many columns; `OutOfMemory`; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
@@ -214,7 +214,7 @@ impl<'m> Tensor<'m> {
     /// All bytes of each plane. `progress` is told the bytes that are done, and those in all.
     ///
     /// # Errors
-    /// As [`stream`](Self::stream); `OutOfMemory`.
+    /// The errors of [`stream`](Self::stream); `OutOfMemory`.
     pub fn planes(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Vec<u8>>> {
         let sizes = self.sizes()?;
         let mut planes = Vec::new();
@@ -238,7 +238,7 @@ impl<'m> Tensor<'m> {
     /// [`matrix`](Self::matrix) says.
     ///
     /// # Errors
-    /// As [`planes`](Self::planes); `Unsupported` when it is not quantized.
+    /// The errors of [`planes`](Self::planes); `Unsupported` when it is not quantized.
     pub fn quantized(&self) -> Result<Quantized> {
         match self.kind() {
             Kind::Quantized(format) => {
@@ -252,7 +252,7 @@ impl<'m> Tensor<'m> {
     /// Some rows of the quantized matrix. Only their bytes are read.
     ///
     /// # Errors
-    /// As [`quantized`](Self::quantized); `Shape` for rows beyond the last.
+    /// The errors of [`quantized`](Self::quantized); `Shape` for rows beyond the last.
     pub fn rows(&self, rows: Range<usize>) -> Result<Quantized> {
         let &Kind::Quantized(format) = self.kind() else { return Err(self.not_quantized()) };
         let (n, k) = self.matrix()?;

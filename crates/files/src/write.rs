@@ -82,7 +82,7 @@ impl<'a> Output<'a> {
     /// Elements of an unknown type are copied from a safetensors file, and refused from GGUF.
     ///
     /// # Errors
-    /// As [`Tensor::order`].
+    /// The errors of [`Tensor::order`].
     pub fn tensor(tensor: &Tensor<'a>) -> Result<Self> {
         let own = tensor.clone();
         let made =
@@ -225,8 +225,8 @@ impl Planned {
 /// are done, and how many there are.
 ///
 /// # Errors
-/// As [`write_to`]; `File` when the system refuses; `Unsupported` when `config.json` beside the
-/// file names another format of a matrix, `Malformed` when that file is malformed.
+/// The errors of [`write_to`]; `File` when the system refuses; `Unsupported` when `config.json`
+/// beside the file names another format of a matrix, `Malformed` when that file is malformed.
 pub fn write(
     path: impl AsRef<Path>,
     outputs: Vec<Output<'_>>,

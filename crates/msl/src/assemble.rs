@@ -30,7 +30,7 @@ pub fn assemble(pass: &Pass) -> String {
 /// of what a change does.
 ///
 /// # Errors
-/// As [`assemble`] panics, in words.
+/// The errors of [`assemble`] panics, in words.
 pub fn assemble_with<'a>(
     pass: &Pass,
     replaced: impl Fn(&str) -> Option<&'a str>,

@@ -39,7 +39,7 @@ impl Run {
 /// Runs `body` as the kernel of a puzzle on the CPU, under the sanitizer.
 ///
 /// # Errors
-/// As [`Kernel::check_with`], above all for a body that is no WGSL.
+/// The errors of [`Kernel::check_with`], above all for a body that is no WGSL.
 pub(crate) fn run(
     puzzle: &Puzzle,
     case: &Case,
@@ -64,7 +64,7 @@ pub(crate) fn run(
 /// The module that is generated for an answer.
 ///
 /// # Errors
-/// As [`Kernel::wgsl`].
+/// The errors of [`Kernel::wgsl`].
 pub(crate) fn wgsl(puzzle: &Puzzle, case: &Case, body: &str, inputs: &[Array]) -> Result<String> {
     kernel(puzzle, body).wgsl(&call(&Context::cpu(), case, inputs)?)
 }

@@ -129,7 +129,7 @@ impl Shader {
     /// `false`, they may do the same or not.
     ///
     /// # Errors
-    /// As [`Launch::run`], for what is not executed here.
+    /// The errors of [`Launch::run`], for what is not executed here.
     pub fn is_same_program(&self, other: &Shader, options: &Options) -> Result<bool, Error> {
         let program =
             |shader: &Shader| shader.compiled(&Launch::new(shader).options(options.clone()));

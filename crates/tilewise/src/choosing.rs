@@ -62,9 +62,9 @@ impl Context {
     /// whether it is compiled, and how long that took.
     ///
     /// # Errors
-    /// As [`warm_up`](Self::warm_up); `InvalidValue` for text that is no name of a kernel,
-    /// `UnknownKernel` for a kernel that does not exist, `NoKernel` when the kernel does not take
-    /// the problem.
+    /// The errors of [`warm_up`](Self::warm_up); `InvalidValue` for text that is no name of a
+    /// kernel, `UnknownKernel` for a kernel that does not exist, `NoKernel` when the kernel does
+    /// not take the problem.
     pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
         let forced = self.forced(kernel, problem)?;
         let asked = forced.as_ref().map(|(forced, _)| forced);

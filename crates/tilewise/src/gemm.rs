@@ -112,7 +112,7 @@ impl Context {
     /// A and B, or f32 if these differ.
     ///
     /// # Errors
-    /// As [`Gemm::run`].
+    /// The errors of [`Gemm::run`].
     pub fn matmul(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         self.same(a.context(), "A")?;
         Gemm::new(a, b).run()
@@ -207,11 +207,10 @@ impl Gemm {
     /// submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `c` overlaps an operand, or shares a buffer with
-    /// quantized weights, group offsets, row counts or indices of entries; `Misuse` when `c` is of
-    /// another type than [`out_dtype`](Self::out_dtype), is a
-    /// [prepared tensor](crate::PreparedTensor) or a view of one, or [`c`](Self::c) was called,
-    /// too.
+    /// The errors of [`run`](Self::run), and `Aliased` when `c` overlaps an operand, or shares a
+    /// buffer with quantized weights, group offsets, row counts or indices of entries; `Misuse`
+    /// when `c` is of another type than [`out_dtype`](Self::out_dtype), is a [prepared
+    /// tensor](crate::PreparedTensor) or a view of one, or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => {
@@ -242,8 +241,8 @@ impl Gemm {
     /// Adds the product to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
-    /// usable after an error.
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
+    /// stays usable after an error.
     ///
     /// wgpu does not tell to which device an encoder belongs. It panics in `finish` for the encoder
     /// of another device, and here for an encoder of another instance, or with an open pass.
@@ -280,7 +279,7 @@ impl Gemm {
     /// ```
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
         self.record_to(&mut Recorder::Pass(pass), c)
     }
@@ -317,8 +316,8 @@ impl Gemm {
     /// kernel computes.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Misuse` for [shards](crate::Shards), which have a plan each:
-    /// [`plans`](Self::plans).
+    /// The errors of [`run`](Self::run); `Misuse` for [shards](crate::Shards), which have a plan
+    /// each: [`plans`](Self::plans).
     pub fn plan(&self) -> Result<Plan> {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
@@ -331,7 +330,7 @@ impl Gemm {
     /// kernel, nor rows by index, nor a [packed copy](crate::PreparedTensor) of A or B is given.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn plans(&self) -> Result<Vec<Plan>> {
         let plan = |problem| self.context().plan(problem, self.kernel.as_deref());
         self.problems()?.iter().map(plan).collect()
@@ -345,7 +344,7 @@ impl Gemm {
     /// has many. Empty on the CPU executor.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
         // Large groups are one product if a kernel is given.
         let problems = match &self.b {
@@ -370,7 +369,7 @@ impl Gemm {
     /// share one.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
         let Some(parts) = self.parts()? else {
             return self.context().explain(&self.problem()?, self.kernel.as_deref());
@@ -399,8 +398,8 @@ impl Gemm {
     /// product of all groups.
     ///
     /// # Errors
-    /// As [`run`](Self::run), for the operands; `Misuse` for [shards](crate::Shards), which have a
-    /// problem each: [`problems`](Self::problems).
+    /// The errors of [`run`](Self::run), for the operands; `Misuse` for [shards](crate::Shards),
+    /// which have a problem each: [`problems`](Self::problems).
     pub fn problem(&self) -> Result<Problem> {
         Ok(self.bundle(None)?.problem)
     }
@@ -409,7 +408,7 @@ impl Gemm {
     /// [`Context::warm_up`] takes them.
     ///
     /// # Errors
-    /// As [`run`](Self::run), for the operands.
+    /// The errors of [`run`](Self::run), for the operands.
     pub fn problems(&self) -> Result<Vec<Problem>> {
         match self.parts()? {
             Some(parts) => parts.iter().map(|part| part.gemm.problem()).collect(),

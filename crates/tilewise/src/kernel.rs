@@ -128,8 +128,8 @@ impl Kernel {
     /// outputs hold results once the caller has submitted it.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `WrongContext` on the CPU executor. The encoder stays usable after an
-    /// error.
+    /// The errors of [`run`](Self::run); `WrongContext` on the CPU executor. The encoder stays
+    /// usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, call: &Call) -> Result<Vec<Tensor>> {
         let descriptor =
             wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes: None };
@@ -139,7 +139,7 @@ impl Kernel {
     /// Adds the kernel to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, call: &Call) -> Result<Vec<Tensor>> {
         call.context.gpu_backend()?;
         let fitted = Fitted::new(self, call)?;
@@ -150,7 +150,7 @@ impl Kernel {
     /// Like [`run`](Self::run), for a kernel with one output.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Misuse` for a kernel with several outputs.
+    /// The errors of [`run`](Self::run), and `Misuse` for a kernel with several outputs.
     pub fn run_one(&self, call: &Call) -> Result<Tensor> {
         self.one("run", || self.run(call))
     }
@@ -158,7 +158,7 @@ impl Kernel {
     /// Like [`encode`](Self::encode), for a kernel with one output.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode), and `Misuse` for a kernel with several outputs.
+    /// The errors of [`encode`](Self::encode), and `Misuse` for a kernel with several outputs.
     pub fn encode_one(&self, encoder: &mut wgpu::CommandEncoder, call: &Call) -> Result<Tensor> {
         self.one("encode", || self.encode(encoder, call))
     }
@@ -166,7 +166,7 @@ impl Kernel {
     /// Like [`record`](Self::record), for a kernel with one output.
     ///
     /// # Errors
-    /// As [`record`](Self::record), and `Misuse` for a kernel with several outputs.
+    /// The errors of [`record`](Self::record), and `Misuse` for a kernel with several outputs.
     pub fn record_one(&self, pass: &mut wgpu::ComputePass<'_>, call: &Call) -> Result<Tensor> {
         self.one("record", || self.record(pass, call))
     }
@@ -195,8 +195,8 @@ impl Kernel {
     /// with f16 can be checked on devices without f16.
     ///
     /// # Errors
-    /// As [`run`](Self::run), but findings are no errors; `Misuse` when an input lies in a given
-    /// buffer without `COPY_SRC`.
+    /// The errors of [`run`](Self::run), but findings are no errors; `Misuse` when an input lies in
+    /// a given buffer without `COPY_SRC`.
     pub async fn check(&self, call: &Call) -> Result<Check> {
         self.check_with(call, Options::default()).await
     }
@@ -204,7 +204,7 @@ impl Kernel {
     /// Like [`check`](Self::check), blocking.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// The errors of [`check`](Self::check).
     #[cfg(not(target_family = "wasm"))]
     pub fn check_blocking(&self, call: &Call) -> Result<Check> {
         pollster::block_on(self.check(call))
@@ -213,7 +213,7 @@ impl Kernel {
     /// Like [`check_with`](Self::check_with), blocking.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// The errors of [`check`](Self::check).
     #[cfg(not(target_family = "wasm"))]
     pub fn check_with_blocking(&self, call: &Call, options: Options) -> Result<Check> {
         pollster::block_on(self.check_with(call, options))
@@ -222,7 +222,7 @@ impl Kernel {
     /// Like [`check`](Self::check), with the given options.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// The errors of [`check`](Self::check).
     pub async fn check_with(&self, call: &Call, mut options: Options) -> Result<Check> {
         let fitted = Fitted::new(self, call)?;
         let shader = fitted.shader(self, call)?;
@@ -242,7 +242,7 @@ impl Kernel {
     /// The generated module.
     ///
     /// # Errors
-    /// As [`run`](Self::run), except those that only validation of the text finds.
+    /// The errors of [`run`](Self::run), except those that only validation of the text finds.
     pub fn wgsl(&self, call: &Call) -> Result<String> {
         Ok(Fitted::new(self, call)?.generated().text.clone())
     }
@@ -262,7 +262,7 @@ impl Kernel {
     /// a device, the numbers of the buffers may differ.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Kernel` for what MSL cannot express.
+    /// The errors of [`run`](Self::run); `Kernel` for what MSL cannot express.
     pub fn msl(&self, call: &Call) -> Result<String> {
         msl::translate(&Fitted::new(self, call)?.shader(self, call)?)
     }

@@ -135,7 +135,7 @@ impl GroupOffsets {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::from_buffer`].
+    /// The errors of [`Tensor::from_buffer`].
     pub fn from_buffer(
         context: &Context,
         buffer: wgpu::Buffer,

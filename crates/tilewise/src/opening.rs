@@ -38,7 +38,7 @@ impl Context {
     /// Like [`Context::request`], blocking. [`ContextOptions`] has an example.
     ///
     /// # Errors
-    /// As [`Context::request`].
+    /// The errors of [`Context::request`].
     #[cfg(not(target_family = "wasm"))]
     pub fn request_blocking(options: &ContextOptions) -> Result<Context> {
         pollster::block_on(Self::request(options))
@@ -180,7 +180,7 @@ impl Context {
     /// and with them kernels in MSL, stay unused, because a device does not tell of them.
     ///
     /// # Errors
-    /// As [`from_wgpu`](Self::from_wgpu).
+    /// The errors of [`from_wgpu`](Self::from_wgpu).
     pub fn from_device(
         device: wgpu::Device,
         queue: wgpu::Queue,

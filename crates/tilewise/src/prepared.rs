@@ -67,7 +67,7 @@ impl PreparedTensor {
     /// Products with either of these two precisions use it. Other products read the tensor.
     ///
     /// # Errors
-    /// As [`left`](Self::left).
+    /// The errors of [`left`](Self::left).
     pub fn left_for(tensor: &Tensor, precision: Precision) -> Result<Self> {
         Self::new(tensor, Role::A, precision)
     }
@@ -76,7 +76,7 @@ impl PreparedTensor {
     /// \[groups,K,N\]. For weights W \[N,K\], give `W.t()`. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`left`](Self::left).
+    /// The errors of [`left`](Self::left).
     pub fn right(tensor: &Tensor) -> Result<Self> {
         Self::right_for(tensor, Precision::F32)
     }
@@ -85,7 +85,7 @@ impl PreparedTensor {
     /// [`left_for`](Self::left_for).
     ///
     /// # Errors
-    /// As [`left`](Self::left).
+    /// The errors of [`left`](Self::left).
     pub fn right_for(tensor: &Tensor, precision: Precision) -> Result<Self> {
         Self::new(tensor, Role::B, precision)
     }

@@ -65,9 +65,9 @@ impl Quantize {
     /// for.
     ///
     /// # Errors
-    /// As [`run`](Self::run). For the output: `Shape` when it has another shape or format than the
-    /// weights want, or is a slice; `Aliased` when it shares a buffer with the weights; `Misuse`
-    /// when it was not made by [`QuantizedTensor::zeros`], or is
+    /// The errors of [`run`](Self::run). For the output: `Shape` when it has another shape or
+    /// format than the weights want, or is a slice; `Aliased` when it shares a buffer with the
+    /// weights; `Misuse` when it was not made by [`QuantizedTensor::zeros`], or is
     /// [prepared](crate::PreparedQuantizedTensor); `Unsupported` when it has a factor or an order
     /// of columns; `WrongContext` when it belongs to another context.
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
@@ -80,8 +80,8 @@ impl Quantize {
     /// Adds the work to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
-    /// usable after an error.
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
+    /// stays usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &QuantizedTensor) -> Result<()> {
         self.bundle(out)?;
         if let Some(Storage::Gpu { buffer, start }) = out.status.as_ref().map(|own| &own.storage) {
@@ -96,7 +96,7 @@ impl Quantize {
     /// cannot clear the status that earlier work has left for [`QuantizedTensor::check`].
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &QuantizedTensor) -> Result<()> {
         let gpu = self.context().gpu_backend()?;
         let (quantize, buffers) = self.bundle(out)?;
@@ -189,7 +189,7 @@ impl Tensor {
     /// [`QuantizedTensor::check`] reports weights that the format does not hold.
     ///
     /// # Errors
-    /// As [`Quantize::run`].
+    /// The errors of [`Quantize::run`].
     pub fn quantize(&self, format: QuantFormat) -> Result<QuantizedTensor> {
         Quantize::new(self, format).run()
     }
@@ -197,7 +197,7 @@ impl Tensor {
     /// Like [`quantize`](Self::quantize), blocking.
     ///
     /// # Errors
-    /// As [`Quantize::run`]; `InvalidValue` for weights that the format does not hold.
+    /// The errors of [`Quantize::run`]; `InvalidValue` for weights that the format does not hold.
     #[cfg(not(target_family = "wasm"))]
     pub fn quantize_blocking(&self, format: QuantFormat) -> Result<QuantizedTensor> {
         let quantized = self.quantize(format)?;

@@ -236,7 +236,7 @@ impl QuantizedTensor {
     /// Like [`check`](Self::check), blocking.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// The errors of [`check`](Self::check).
     #[cfg(not(target_family = "wasm"))]
     pub fn check_blocking(&self) -> Result<()> {
         pollster::block_on(self.check())
@@ -280,7 +280,7 @@ impl QuantizedTensor {
     /// Like [`read`](Self::read), blocking.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     #[cfg(not(target_family = "wasm"))]
     pub fn read_blocking(&self) -> Result<Vec<Quantized>> {
         pollster::block_on(self.read())

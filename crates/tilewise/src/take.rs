@@ -109,9 +109,9 @@ impl Take {
     /// Copies into `out`, a contiguous tensor or view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Shape` when `out` has another shape or type, or is not
-    /// contiguous; `Aliased` when it overlaps an operand; `Misuse` when it is a
-    /// [prepared tensor](crate::PreparedTensor) or a view of one.
+    /// The errors of [`run`](Self::run), and `Shape` when `out` has another shape or type, or is
+    /// not contiguous; `Aliased` when it overlaps an operand; `Misuse` when it is a [prepared
+    /// tensor](crate::PreparedTensor) or a view of one.
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
@@ -122,8 +122,8 @@ impl Take {
     /// Adds the copy to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
-    /// usable after an error.
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
+    /// stays usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
         let descriptor =
             wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
@@ -133,7 +133,7 @@ impl Take {
     /// Adds the copy to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
         self.record_to(&mut Recorder::Pass(pass), out)
     }
@@ -305,7 +305,7 @@ impl QuantizedTensor {
     /// Decodes the weights to numbers, in a new tensor of their [shape](Self::shape): see [`Take`].
     ///
     /// # Errors
-    /// As [`Take::run`].
+    /// The errors of [`Take::run`].
     pub fn dequantize(&self, dtype: DType) -> Result<Tensor> {
         if self.is_transposed() {
             return Ok(self.t().dequantize(dtype)?.t());
@@ -316,7 +316,7 @@ impl QuantizedTensor {
     /// Rows by index as numbers, an embedding look-up: see [`Take`].
     ///
     /// # Errors
-    /// As [`Take::run`].
+    /// The errors of [`Take::run`].
     pub fn rows(&self, indices: &Tensor, dtype: DType) -> Result<Tensor> {
         Take::new(self).rows(indices).out_dtype(dtype).run()
     }
@@ -326,7 +326,7 @@ impl Tensor {
     /// Rows by index, a vector of u32, in a new tensor: see [`Take`].
     ///
     /// # Errors
-    /// As [`Take::run`].
+    /// The errors of [`Take::run`].
     pub fn rows(&self, indices: &Tensor) -> Result<Tensor> {
         Take::new(self).rows(indices).run()
     }
@@ -334,7 +334,7 @@ impl Tensor {
     /// Columns by index, a vector of u32, in a new tensor: see [`Take`].
     ///
     /// # Errors
-    /// As [`Take::run`].
+    /// The errors of [`Take::run`].
     pub fn columns(&self, indices: &Tensor) -> Result<Tensor> {
         Take::new(self).columns(indices).run()
     }

@@ -84,7 +84,7 @@ impl Tensor {
     /// A new tensor with a copy of `bytes`: elements of `dtype`, little-endian, row-major.
     ///
     /// # Errors
-    /// As [`upload`](Self::upload).
+    /// The errors of [`upload`](Self::upload).
     pub fn from_bytes(
         context: &Context,
         dtype: DType,
@@ -193,8 +193,8 @@ impl Tensor {
     /// neighbours along each dimension.
     ///
     /// # Errors
-    /// As [`from_buffer`](Self::from_buffer), and `Shape` when `strides` and `shape` differ in
-    /// length.
+    /// The errors of [`from_buffer`](Self::from_buffer), and `Shape` when `strides` and `shape`
+    /// differ in length.
     pub fn from_buffer_strided(
         context: &Context,
         buffer: wgpu::Buffer,

@@ -50,7 +50,7 @@ impl Gemm {
     /// example.
     ///
     /// # Errors
-    /// As [`run`](Gemm::run).
+    /// The errors of [`run`](Gemm::run).
     pub async fn run_timed(&self) -> Result<(Tensor, Timing)> {
         // A first run compiles, and warms caches. It has an output of its own, because with beta
         // each run changes the output.
@@ -81,7 +81,7 @@ impl Gemm {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Gemm::run).
+    /// The errors of [`run`](Gemm::run).
     #[cfg(not(target_family = "wasm"))]
     pub fn run_timed_blocking(&self) -> Result<(Tensor, Timing)> {
         pollster::block_on(self.run_timed())
@@ -92,7 +92,7 @@ impl Gemm {
 /// pass, and does the work itself.
 ///
 /// # Errors
-/// Those of `work`; `Device`, `DeviceLost`.
+/// Errors of `work`; `Device`, `DeviceLost`.
 pub async fn time(
     context: &Context,
     mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
@@ -128,7 +128,7 @@ pub async fn time(
 /// called without a pass on a GPU, too, and does the work itself.
 ///
 /// # Errors
-/// As [`time`].
+/// The errors of [`time`].
 pub async fn time_planned(
     context: &Context,
     plans: &[Plan],
@@ -156,7 +156,7 @@ pub async fn time_planned(
 /// timestamps, this is [`time`], called `count` times.
 ///
 /// # Errors
-/// As [`time`].
+/// The errors of [`time`].
 pub async fn series(
     context: &Context,
     count: usize,

@@ -43,8 +43,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// As [`plan`](tilewise_core::plan()) for a problem that cannot be computed here; `TooLarge`,
-    /// `OutOfMemory` for the operands; `Device`, `DeviceLost`.
+    /// The errors of [`plan`](tilewise_core::plan()) for a problem that cannot be computed here;
+    /// `TooLarge`, `OutOfMemory` for the operands; `Device`, `DeviceLost`.
     #[cfg(not(target_family = "wasm"))]
     pub fn tune_blocking(&self, problem: &Problem) -> Result<Tuned> {
         let mut tuned = pollster::block_on(self.tune(problem))?;
@@ -71,7 +71,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// As `tune_blocking`.
+    /// The errors of `tune_blocking`.
     pub async fn tune(&self, problem: &Problem) -> Result<Tuned> {
         let class = class(problem, self.caps())?;
         if problem.grouping.is_listed() {

@@ -54,7 +54,7 @@ impl Weights {
     /// whole, and held as long as the `Weights`; [`map`](Self::map) needs no memory for them.
     ///
     /// # Errors
-    /// As [`Model::open`].
+    /// The errors of [`Model::open`].
     pub fn open(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self::new(context, Model::open(path)?))
     }
@@ -62,10 +62,10 @@ impl Weights {
     /// Like [`open`](Self::open), with the files mapped into memory, not read.
     ///
     /// # Safety
-    /// As [`Model::map`]: nobody writes to the files, or shortens them, while they are open.
+    /// Nobody writes to the files, or shortens them, while they are open, as for [`Model::map`].
     ///
     /// # Errors
-    /// As [`Model::open`].
+    /// The errors of [`Model::open`].
     pub unsafe fn map(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller promises the same.
         Ok(Self::new(context, unsafe { Model::map(path)? }))
@@ -107,8 +107,8 @@ impl Weights {
     /// Like [`get`](Self::get), for a tensor that must have the expected format.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `InvalidValue` when no format can be as expected; `Contradiction`
-    /// when the file or its `config.json` says another format.
+    /// The errors of [`get`](Self::get); `InvalidValue` when no format can be as expected;
+    /// `Contradiction` when the file or its `config.json` says another format.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Weight> {
         self.get_with(name, expected, &mut |_, _| {})
     }
@@ -117,7 +117,7 @@ impl Weights {
     /// number of all.
     ///
     /// # Errors
-    /// As [`get_as`](Self::get_as).
+    /// The errors of [`get_as`](Self::get_as).
     pub fn get_with(
         &self,
         name: &str,
@@ -130,7 +130,7 @@ impl Weights {
     /// Loads a tensor that is quantized.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `Misuse` when it is dense.
+    /// The errors of [`get`](Self::get); `Misuse` when it is dense.
     pub fn quantized(&self, name: &str) -> Result<QuantizedTensor> {
         named(name, self.get(name)?.quantized())
     }
@@ -138,7 +138,7 @@ impl Weights {
     /// Loads a tensor that is dense.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `Misuse` when it is quantized.
+    /// The errors of [`get`](Self::get); `Misuse` when it is quantized.
     pub fn dense(&self, name: &str) -> Result<Tensor> {
         named(name, self.get(name)?.dense())
     }
@@ -209,7 +209,7 @@ impl Weight {
     /// number of all.
     ///
     /// # Errors
-    /// As [`Weights::get`].
+    /// The errors of [`Weights::get`].
     pub fn load(
         context: &Context,
         tensor: &tilewise_files::Tensor<'_>,
@@ -298,8 +298,8 @@ impl QuantizedTensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Weights::open`] and [`Weights::get_with`]; `Misuse` when the tensor is dense, and
-    /// for a GGUF file.
+    /// The errors of [`Weights::open`] and [`Weights::get_with`]; `Misuse` when the tensor is
+    /// dense, and for a GGUF file.
     pub fn from_safetensors(
         context: &Context,
         path: impl AsRef<Path>,
@@ -315,8 +315,8 @@ impl QuantizedTensor {
     /// The whole file is read; for several tensors, or a large file, open [`Weights`].
     ///
     /// # Errors
-    /// As [`Weights::open`] and [`Weights::get`]; `Misuse` when the tensor is dense, and for a
-    /// file that is not GGUF.
+    /// The errors of [`Weights::open`] and [`Weights::get`]; `Misuse` when the tensor is dense, and
+    /// for a file that is not GGUF.
     pub fn from_gguf(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
         let weights = Weights::open(context, path)?;
         weights.is_gguf(true)?;

@@ -15,7 +15,9 @@ pub(super) fn fragments<'a>(
     let mut goes_on = false;
     text.lines().enumerate().filter(move |_| is_read).filter_map(move |(number, line)| {
         let words = comment(line).unwrap_or_default();
-        let is_first = !std::mem::replace(&mut goes_on, !words.is_empty());
+        // A heading ends, too.
+        let ends = words.is_empty() || words.starts_with('#');
+        let is_first = !std::mem::replace(&mut goes_on, !ends);
         let opener = OPENERS.into_iter().find(|opener| is_first && opens(words, opener))?;
         let why = format!("a comment opens with \"{opener}\": open it with its subject or a verb");
         Some((number, why))
@@ -53,6 +55,7 @@ mod tests {
         }
         assert_eq!(lines_of("a.metal", "// Of one row\n// and another.\n"), [0]);
         assert_eq!(lines_of("a.rs", "/// Rows.\n///\n/// As above.\n// So\n"), [2]);
+        assert_eq!(lines_of("a.rs", "/// Rows.\n///\n/// # Errors\n/// As above.\n"), [3]);
         let (_, why) = fragments("a.rs", "// The same, once more.").next().unwrap();
         assert!(why.contains("\"The same\""), "{why}");
     }

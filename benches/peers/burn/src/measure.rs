@@ -25,7 +25,7 @@ type Operands = (Tensor<3>, Tensor<3>);
 /// milliseconds.
 ///
 /// # Errors
-/// What burn says, and a checked element that is wrong.
+/// Burn's errors, and a checked element that is wrong.
 pub fn measure(device: &Device, shape: &Shape, samples: usize) -> Result<Value, String> {
     if !device.supports_dtype(DType::from(shape.dtype)) {
         return Err(format!("burn has no {} on this device", shape.dtype_name));

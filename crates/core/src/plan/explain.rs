@@ -17,7 +17,7 @@ pub const UNUSED: &str = "as with precision f32: nothing here makes use of less"
 /// with their part files and bindings.
 ///
 /// # Errors
-/// As [`plan`].
+/// The errors of [`plan`].
 pub fn explain(
     problem: &Problem,
     caps: &Caps,
@@ -168,7 +168,7 @@ fn along(dimension: Dimension) -> &'static str {
     }
 }
 
-/// Text on the parts that a product was cut into in time, and on those that still take too long.
+/// Says into which submissions a product was cut, and which of them take longer than the bound.
 fn late(plan: &Plan, caps: &Caps) -> String {
     let pieces = || plan.passes.iter().filter_map(|pass| pass.piece_seconds);
     let bound = caps.max_submission_seconds;

@@ -32,7 +32,7 @@ pub struct Preparation {
 /// expected to be faster. `extent` is M or N; `entries` is the number of matrices.
 ///
 /// # Errors
-/// As [`plan`](super::plan()), for the operand.
+/// The errors of [`plan`](super::plan()), for the operand.
 pub fn prepare(
     operand: Operand,
     role: Role,

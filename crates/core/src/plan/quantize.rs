@@ -80,9 +80,9 @@ impl Quantize {
 /// `Role::Status`, counted over all entries; the last such row wins.
 ///
 /// # Errors
-/// As [`Quantize::checked`]; `Unsupported` for a format that no device makes; `TooLarge` if the
-/// weights do not fit a binding and cannot be cut; `MissingFeature` if the device binds too few
-/// storage buffers.
+/// The errors of [`Quantize::checked`]; `Unsupported` for a format that no device makes; `TooLarge`
+/// if the weights do not fit a binding and cannot be cut; `MissingFeature` if the device binds too
+/// few storage buffers.
 pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
     let quantize = quantize.checked()?;
     let encoder = tools.encoders.iter().find(|encoder| (encoder.serves)(quantize.format));

@@ -3,8 +3,8 @@
 //!
 //! An operand spans its strides times its extents. Only a cut along the dimension with the largest
 //! of these products makes it much shorter: rows for a row-major A, but K for a transposed one.
-//! Pieces along entries, rows and columns are products of their own. Ranges of K are passes that
-//! add to partial sums, as K splits do, so the epilogue and the rounding to C's type happen once.
+//! A piece along entries, rows or columns is a separate product. A range of K is a pass that adds
+//! to partial sums, like a split of K. So the epilogue and the rounding to C's type happen once.
 
 use super::check::{span, title};
 use super::fetch::{Fetches, decoded};
@@ -37,7 +37,8 @@ pub struct Cut {
     pub bytes: u64,
 }
 
-/// The pieces of a product, one if it fits the device as it is, and why there are more.
+/// Cuts a product into pieces that fit the device. Returns the pieces, and a reason for each cut. A
+/// product that fits is one piece.
 pub(super) fn cut(
     problem: &Problem,
     caps: &Caps,
@@ -253,7 +254,7 @@ impl Cutter<'_> {
                 .iter()
                 .map(|step| Fetches::new(kernel.kit, self.caps, variant, &step.problem, 1));
             let Ok(fetches) = fetches.collect::<Result<Vec<_>, _>>() else { continue };
-            // A variant whose copies fit, or that needs none, serves as it is.
+            // A variant needs no cut if its copies fit, or if it has no copies.
             first = first.or(Some(fetches.iter().find_map(|fetches| unbound(fetches, self.caps))?));
         }
         let (role, bytes, allowed) = first?;

@@ -125,8 +125,8 @@ impl Take {
 /// The passes that take. Their alpha may be replaced by a quantized table's factor.
 ///
 /// # Errors
-/// As [`Take::checked`]; `TooLarge` if a row or the indices do not fit a binding of this device;
-/// `MissingFeature` if it binds too few storage buffers.
+/// The errors of [`Take::checked`]; `TooLarge` if a row or the indices do not fit a binding of this
+/// device; `MissingFeature` if it binds too few storage buffers.
 pub fn take(take: &Take, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
     let take = take.checked()?;
     let mut passes = Vec::new();

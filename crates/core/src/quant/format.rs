@@ -121,7 +121,7 @@ pub trait Encoder: Sync {
     /// matrix's factor.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     fn encode_by(
         &self,
         inverse: f32,

@@ -21,7 +21,8 @@ impl Quantized {
     /// [`QuantFormat::planes`].
     ///
     /// # Errors
-    /// As [`QuantFormat::sizes`]; `Shape` for another number of planes, or one of another length.
+    /// The errors of [`QuantFormat::sizes`]; `Shape` for another number of planes, or one of
+    /// another length.
     pub fn from_planes(
         format: QuantFormat,
         n: usize,
@@ -71,8 +72,8 @@ impl Quantized {
     /// Weights `[n, k]` from the blocks of a GGUF file, row after row.
     ///
     /// # Errors
-    /// As [`QuantFormat::sizes`]; `Shape` for another number of bytes; `Unsupported` for a format
-    /// that GGUF does not have.
+    /// The errors of [`QuantFormat::sizes`]; `Shape` for another number of bytes; `Unsupported` for
+    /// a format that GGUF does not have.
     pub fn from_blocks(format: QuantFormat, n: usize, k: usize, blocks: &[u8]) -> Result<Self> {
         let needed = format.sizes(n, k)?.into_iter().try_fold(0usize, usize::checked_add);
         let needed =
@@ -104,7 +105,7 @@ impl Quantized {
     /// 32 bits at a time.
     ///
     /// # Errors
-    /// As [`QuantFormat::sizes`].
+    /// The errors of [`QuantFormat::sizes`].
     pub fn sample(
         format: QuantFormat,
         n: usize,
@@ -297,7 +298,7 @@ impl QuantFormat {
 /// Quantizes `weights`, a row-major matrix `[n, k]`. Weights of a 16-bit type are given widened.
 ///
 /// # Errors
-/// As [`QuantFormat::sizes`]; `Unsupported` for a format that is only read
+/// The errors of [`QuantFormat::sizes`]; `Unsupported` for a format that is only read
 /// ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `InvalidValue` for a
 /// weight that is NaN or infinite, and for a block whose range the format does not hold.
 pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Result<Quantized> {
@@ -309,8 +310,8 @@ pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Res
 /// `global_scale` does the same.
 ///
 /// # Errors
-/// As [`quantize`]; `Unsupported` for a format without such a factor, `InvalidValue` for a
-/// `largest` that is not positive and finite.
+/// The errors of [`quantize`]; `Unsupported` for a format without such a factor, `InvalidValue` for
+/// a `largest` that is not positive and finite.
 pub fn quantize_to(
     weights: &[f32],
     n: usize,

@@ -72,7 +72,7 @@ impl Gemm {
     /// sorting its rows ([`by_index`]).
     ///
     /// # Errors
-    /// As [`run`](Self::run), for the operands.
+    /// The errors of [`run`](Self::run), for the operands.
     #[cfg(feature = "custom-kernels")]
     pub(crate) fn is_by_index(&self) -> Result<bool> {
         Ok(!matches!(self.b, RightOperand::Shards(_))

@@ -14,7 +14,7 @@ impl Gemm {
     /// `None`.
     ///
     /// # Errors
-    /// As [`run`](Self::run), for the operands.
+    /// The errors of [`run`](Self::run), for the operands.
     pub(super) fn by_groups(&self, b: &Tensor) -> Result<Option<Vec<Part>>> {
         let (None, Some(rows)) = (&self.kernel, self.known_rows(b)) else { return Ok(None) };
         let counts = rows.clone().map(|(_, rows)| rows.len() as u64);

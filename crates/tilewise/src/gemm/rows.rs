@@ -63,7 +63,7 @@ impl Gemm {
     /// Whether the rows of A must be copied by their indices before a product into `c`.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into).
+    /// The errors of [`run_into`](Self::run_into).
     #[cfg(feature = "custom-kernels")]
     pub(crate) fn copies_rows(&self, c: &Tensor) -> Result<bool> {
         match &self.context().0.backend {

@@ -121,10 +121,9 @@ impl GatherMatmul {
     /// indices.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Aliased` when `y` overlaps `w`, `Strides` when elements of `y`
-    /// overlap, or its rows do not lie at one stride, `Misuse` when it is a
-    /// [prepared tensor](crate::PreparedTensor), or of another type than
-    /// [`out_dtype`](Self::out_dtype).
+    /// The errors of [`run`](Self::run); `Aliased` when `y` overlaps `w`, `Strides` when elements
+    /// of `y` overlap, or its rows do not lie at one stride, `Misuse` when it is a [prepared
+    /// tensor](crate::PreparedTensor), or of another type than [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, y: &Tensor) -> Result<()> {
         submit(self.x.context(), "gather_matmul", |work| self.work(work, y))
     }
@@ -132,7 +131,7 @@ impl GatherMatmul {
     /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, y: &Tensor) -> Result<()> {
         encode(self.x.context(), encoder, "gather_matmul", |work| self.work(work, y))
     }
@@ -140,7 +139,7 @@ impl GatherMatmul {
     /// Adds it to the given compute pass. Sets pipelines and bind group 0.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, y: &Tensor) -> Result<()> {
         record(self.x.context(), pass, |work| self.work(work, y))
     }
@@ -149,7 +148,7 @@ impl GatherMatmul {
     /// memory is taken as for a call.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn plans(&self) -> Result<Vec<Plan>> {
         Ok(self.planned()?.1)
     }
@@ -159,7 +158,7 @@ impl GatherMatmul {
     /// [`Context::tune`](crate::Context::tune) takes one.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn problems(&self) -> Result<Vec<Problem>> {
         self.planned()?.0.problems()
     }
@@ -167,7 +166,7 @@ impl GatherMatmul {
     /// Every kernel that may be of use, as [`Gemm::choices`](crate::Gemm::choices).
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
         self.planned()?.0.choices()
     }
@@ -175,7 +174,7 @@ impl GatherMatmul {
     /// Which kernel was chosen and why not another, as [`Gemm::explain`](crate::Gemm::explain).
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
         self.planned()?.0.explain()
     }

@@ -210,9 +210,9 @@ impl MoeLayer {
     /// its rows, that takes memory for T·H numbers.
     ///
     /// # Errors
-    /// As [`forward`](Self::forward); `Aliased` when `y` overlaps weights, of experts or tokens,
-    /// `Strides` when elements of it overlap, `Misuse` when it is a
-    /// [prepared tensor](crate::PreparedTensor).
+    /// The errors of [`forward`](Self::forward); `Aliased` when `y` overlaps weights, of experts or
+    /// tokens, `Strides` when elements of it overlap, `Misuse` when it is a [prepared
+    /// tensor](crate::PreparedTensor).
     pub fn forward_into(&self, x: &Tensor, routes: impl Into<Routes>, y: &Tensor) -> Result<()> {
         let routes = routes.into();
         submit(x.context(), "experts", |work| self.work(work, x, &routes, y))
@@ -221,7 +221,7 @@ impl MoeLayer {
     /// Adds the layer to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`forward_into`](Self::forward_into); `WrongContext` on the CPU executor.
+    /// The errors of [`forward_into`](Self::forward_into); `WrongContext` on the CPU executor.
     pub fn encode(
         &self,
         encoder: &mut wgpu::CommandEncoder,
@@ -236,7 +236,7 @@ impl MoeLayer {
     /// Adds the layer to the given compute pass. Sets pipelines and bind group 0.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     pub fn record(
         &self,
         pass: &mut wgpu::ComputePass<'_>,
@@ -253,7 +253,7 @@ impl MoeLayer {
     /// Nothing is computed; memory is taken as for a call.
     ///
     /// # Errors
-    /// As [`forward`](Self::forward).
+    /// The errors of [`forward`](Self::forward).
     pub fn plans(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Plan>> {
         let products = self.planned(x, &routes.into())?;
         Ok(products.into_iter().flat_map(|(_, plans)| plans).collect())
@@ -264,7 +264,7 @@ impl MoeLayer {
     /// [`Context::tune`](crate::Context::tune) takes one.
     ///
     /// # Errors
-    /// As [`forward`](Self::forward).
+    /// The errors of [`forward`](Self::forward).
     pub fn problems(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Problem>> {
         let products = self.planned(x, &routes.into())?;
         let all: Result<Vec<_>> = products.iter().map(|(product, _)| product.problems()).collect();
@@ -275,7 +275,7 @@ impl MoeLayer {
     /// [`plans`](Self::plans), as [`Gemm::explain`](crate::Gemm::explain).
     ///
     /// # Errors
-    /// As [`forward`](Self::forward).
+    /// The errors of [`forward`](Self::forward).
     pub fn explain(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<String> {
         let products = self.planned(x, &routes.into())?;
         let texts = products.iter().enumerate().map(|(at, (product, _))| {

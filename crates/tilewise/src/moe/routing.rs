@@ -187,7 +187,8 @@ impl Router {
     /// Like [`run`](Self::run), into the tensors of `routing`.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Shape` for a routing of other numbers of tokens, experts or k.
+    /// The errors of [`run`](Self::run); `Shape` for a routing of other numbers of tokens, experts
+    /// or k.
     pub fn run_into(&self, logits: &Tensor, routing: &Routing) -> Result<()> {
         submit(logits.context(), "routing", |work| self.work(work, logits, routing))
     }
@@ -195,7 +196,7 @@ impl Router {
     /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
     pub fn encode(
         &self,
         encoder: &mut wgpu::CommandEncoder,
@@ -209,7 +210,7 @@ impl Router {
     /// Adds it to the given compute pass. Sets pipelines and bind group 0.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     pub fn record(
         &self,
         pass: &mut wgpu::ComputePass<'_>,

@@ -50,7 +50,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Op::run`](crate::ops::Op::run).
+    /// The errors of [`Op::run`](crate::ops::Op::run).
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
         copy(self).out_dtype(dtype).run()
     }
@@ -72,7 +72,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Op::run`](crate::ops::Op::run).
+    /// The errors of [`Op::run`](crate::ops::Op::run).
     pub fn contiguous(&self) -> Result<Tensor> {
         if self.is_contiguous() { Ok(self.clone()) } else { copy(self).run() }
     }
@@ -144,7 +144,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Op::run_into`](crate::ops::Op::run_into).
+    /// The errors of [`Op::run_into`](crate::ops::Op::run_into).
     pub fn copy_from(&self, source: &Tensor) -> Result<()> {
         let strides = broadcast(source, self.shape()).ok_or_else(|| {
             Error::Shape(format!(

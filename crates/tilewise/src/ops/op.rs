@@ -167,9 +167,10 @@ impl<K: Operation> Op<K> {
     /// this operand's elements of the same row.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Aliased` when `out` overlaps an operand otherwise; `Strides` when
-    /// its elements overlap; `Misuse` when it is a [prepared tensor](crate::PreparedTensor) or a
-    /// view of one, or of another type than [`out_dtype`](Self::out_dtype).
+    /// The errors of [`run`](Self::run); `Aliased` when `out` overlaps an operand otherwise;
+    /// `Strides` when its elements overlap; `Misuse` when it is a [prepared
+    /// tensor](crate::PreparedTensor) or a view of one, or of another type than
+    /// [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         submit(self.context(), self.kind.name(), &self.steps(out)?)
     }
@@ -177,8 +178,8 @@ impl<K: Operation> Op<K> {
     /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
-    /// usable after an error.
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
+    /// stays usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
         self.context().gpu_backend()?;
         encode(encoder, self.kind.name(), &self.steps(out)?)
@@ -187,7 +188,7 @@ impl<K: Operation> Op<K> {
     /// Adds it to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
         self.context().gpu_backend()?;
         record(pass, &self.steps(out)?)
@@ -197,7 +198,7 @@ impl<K: Operation> Op<K> {
     /// [text](Kernel::wgsl), or to [check](Kernel::check) them.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into).
+    /// The errors of [`run_into`](Self::run_into).
     pub fn calls(&self, out: &Tensor) -> Result<Vec<(Kernel, Call)>> {
         let kernel = |step: Step| ((*step.kernel()).clone(), step.call);
         Ok(self.steps(out)?.into_iter().map(kernel).collect())

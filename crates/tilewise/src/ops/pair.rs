@@ -69,7 +69,7 @@ impl<K: PairOperation> Pair<K> {
     /// Computes into new tensors. On a GPU the work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`Op::run`](super::Op::run).
+    /// The errors of [`Op::run`](super::Op::run).
     pub fn run(&self) -> Result<[Tensor; 2]> {
         let [one, other] = self.kind.outputs()?;
         let zeros = |(_, shape, dtype): (_, crate::ops::layout::Sizes, _)| {
@@ -84,7 +84,8 @@ impl<K: PairOperation> Pair<K> {
     /// buffer of an operand.
     ///
     /// # Errors
-    /// As [`Op::run_into`](super::Op::run_into); `Aliased` also when the outputs overlap.
+    /// The errors of [`Op::run_into`](super::Op::run_into); `Aliased` also when the outputs
+    /// overlap.
     pub fn run_into(&self, outs: [&Tensor; 2]) -> Result<()> {
         submit(self.context(), self.kind.name(), &self.steps(outs)?)
     }
@@ -92,8 +93,8 @@ impl<K: PairOperation> Pair<K> {
     /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder stays
-    /// usable after an error.
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
+    /// stays usable after an error.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, outs: [&Tensor; 2]) -> Result<()> {
         self.context().gpu_backend()?;
         encode(encoder, self.kind.name(), &self.steps(outs)?)
@@ -102,7 +103,7 @@ impl<K: PairOperation> Pair<K> {
     /// Adds it to the given compute pass. Sets pipeline and bind group 0.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, outs: [&Tensor; 2]) -> Result<()> {
         self.context().gpu_backend()?;
         record(pass, &self.steps(outs)?)
@@ -112,7 +113,7 @@ impl<K: PairOperation> Pair<K> {
     /// [`Op::calls`](super::Op::calls) gives them.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into).
+    /// The errors of [`run_into`](Self::run_into).
     pub fn calls(&self, outs: [&Tensor; 2]) -> Result<Vec<(Kernel, Call)>> {
         let kernel = |step: Step| ((*step.kernel()).clone(), step.call);
         Ok(self.steps(outs)?.into_iter().map(kernel).collect())

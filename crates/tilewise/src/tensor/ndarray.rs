@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`upload`](Self::upload).
+    /// The errors of [`upload`](Self::upload).
     pub fn from_ndarray<T: Element, D: Dimension>(
         context: &Context,
         array: &ArrayRef<T, D>,
@@ -44,7 +44,7 @@ impl Tensor {
     /// feature `ndarray`.
     ///
     /// # Errors
-    /// As [`read`](Self::read); `Overflow` for a shape that no array has.
+    /// The errors of [`read`](Self::read); `Overflow` for a shape that no array has.
     pub async fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
         let elements = self.read().await?;
         ArrayD::from_shape_vec(IxDyn(self.shape()), elements)
@@ -54,7 +54,7 @@ impl Tensor {
     /// Like [`to_ndarray`](Self::to_ndarray), blocking.
     ///
     /// # Errors
-    /// As [`to_ndarray`](Self::to_ndarray).
+    /// The errors of [`to_ndarray`](Self::to_ndarray).
     #[cfg(not(target_family = "wasm"))]
     pub fn to_ndarray_blocking<T: Element>(&self) -> Result<ArrayD<T>> {
         pollster::block_on(self.to_ndarray())

@@ -37,7 +37,7 @@ impl Tensor {
     /// The elements as f32: floats exactly, integers rounded.
     ///
     /// # Errors
-    /// As [`read_bytes`](Self::read_bytes).
+    /// The errors of [`read_bytes`](Self::read_bytes).
     pub async fn read_f32(&self) -> Result<Vec<f32>> {
         memory::decoded(self.dtype, &self.read_bytes().await?)
     }
@@ -87,7 +87,7 @@ impl Tensor {
     /// Like [`read`](Self::read), blocking.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     #[cfg(not(target_family = "wasm"))]
     pub fn read_blocking<T: Element>(&self) -> Result<Vec<T>> {
         pollster::block_on(self.read())
@@ -96,7 +96,7 @@ impl Tensor {
     /// Like [`read_f32`](Self::read_f32), blocking.
     ///
     /// # Errors
-    /// As [`read_f32`](Self::read_f32).
+    /// The errors of [`read_f32`](Self::read_f32).
     #[cfg(not(target_family = "wasm"))]
     pub fn read_f32_blocking(&self) -> Result<Vec<f32>> {
         pollster::block_on(self.read_f32())
@@ -105,7 +105,7 @@ impl Tensor {
     /// Like [`read_bytes`](Self::read_bytes), blocking.
     ///
     /// # Errors
-    /// As [`read_bytes`](Self::read_bytes).
+    /// The errors of [`read_bytes`](Self::read_bytes).
     #[cfg(not(target_family = "wasm"))]
     pub fn read_bytes_blocking(&self) -> Result<Vec<u8>> {
         pollster::block_on(self.read_bytes())

@@ -22,8 +22,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Weights::open`] and [`Weights::get`]; `Misuse` for a quantized tensor and for a GGUF
-    /// file.
+    /// The errors of [`Weights::open`] and [`Weights::get`]; `Misuse` for a quantized tensor and
+    /// for a GGUF file.
     pub fn from_safetensors(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
         let weights = Weights::open(context, path)?;
         weights.is_gguf(false)?;

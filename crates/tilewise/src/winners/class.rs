@@ -24,7 +24,7 @@ use tilewise_core::{Caps, DType, Operand, Problem, Result};
 /// The epilogue is left out: it costs every kernel about the same.
 ///
 /// # Errors
-/// As [`check`], for a problem that cannot be computed at all.
+/// The errors of [`check`], for a problem that cannot be computed at all.
 pub(crate) fn class(problem: &Problem, caps: &Caps) -> Result<String> {
     let problem = check(problem)?;
     let Problem { m, n, k, batch, a, b, c, .. } = problem;
