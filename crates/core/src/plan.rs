@@ -415,6 +415,9 @@ fn lay(
     {
         return Err(Reject(format!("its products of bytes are off: {why}")));
     }
+    if caps.fxc && variant.is_beyond_fxc() {
+        return Err(Reject("FXC takes too long to compile it; DXC does not".into()));
+    }
     let least = least_splits(problem, variant);
     if splits < least {
         return Err(Reject(format!(

@@ -202,7 +202,8 @@ pub(super) fn passes_on(devices: &[Caps]) -> impl Iterator<Item = (Pass, String)
                         let served =
                             variant.unit().is_none_or(|unit| unit.serves(&problem, caps).is_ok());
                         let absent = matches!(caps.packed_products, PackedProducts::Absent(_));
-                        let lacks = absent && variant.multiplies_bytes();
+                        let lacks = absent && variant.multiplies_bytes()
+                            || caps.fxc && variant.is_beyond_fxc();
                         if !served || lacks || !kernel.takes(variant, &problem, caps) {
                             continue;
                         }

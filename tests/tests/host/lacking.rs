@@ -46,6 +46,21 @@ fn loops_stay_where_fxc_compiles() {
     assert!(repeats(false) && !repeats(true));
 }
 
+/// FXC takes too long for 16 rows of `gemv`, so these rows go to smaller tiles there.
+#[test]
+fn fxc_has_gemv_of_eight_rows() {
+    let problem = Problem::dense(DType::F32, 16, 8192, 8192);
+    let variant = |fxc, kernel: &str| {
+        let caps = Caps { fxc, ..Caps::webgpu_default() };
+        let forced = kernel.parse().unwrap();
+        plan(&problem, &caps, &LIBRARY, Some(&forced)).map(|plan| plan.choice.unwrap().variant)
+    };
+    assert_eq!(variant(false, "gemv/16x32").unwrap(), "16x32");
+    let refused = variant(true, "gemv/16x32").unwrap_err().to_string();
+    assert!(refused.contains("FXC takes too long"), "{refused}");
+    assert_ne!(variant(true, "gemv").unwrap(), "16x32");
+}
+
 /// One operation is not offered with FXC, and its error names the remedy.
 #[test]
 fn operations_without_dxc() {
