@@ -94,7 +94,7 @@ fn products(criterion: &mut Criterion) {
             bencher.iter_custom(|count| {
                 encoding(&context, count, |encoder, products| {
                     (0..products)
-                        .for_each(|i| product.encode(encoder, output(i)).expect("a warm product"));
+                        .for_each(|i| product.record(encoder, output(i)).expect("a warm product"));
                 })
             });
         });
@@ -148,9 +148,9 @@ fn products(criterion: &mut Criterion) {
         });
     });
 
-    let problem = gemm.problem().expect("a small product");
+    let problem = gemm.problems().expect("a small product");
     criterion.bench_function("plan one GEMM, cold", |bencher| {
-        bencher.iter(|| plan(black_box(&problem), context.caps(), &LIBRARY, None).is_ok());
+        bencher.iter(|| plan(black_box(&problem[0]), context.caps(), &LIBRARY, None).is_ok());
     });
 }
 

@@ -210,13 +210,12 @@ impl Probe {
         let (mut samples, mut warm) = (Vec::new(), 0.0);
         let enough = if is_software(ctx) { 0.0 } else { WARM_UP };
         while warm < enough || samples.len() < 7 {
-            let timed = pollster::block_on(timing::time(ctx, |pass| {
-                if let Some(pass) = pass {
+            let timed = pollster::block_on(timing::time(ctx, |to| {
+                to.dispatch(|pass| {
                     pass.set_pipeline(&self.pipeline);
                     pass.set_bind_group(0, &self.group, &[]);
                     pass.dispatch_workgroups(groups, 1, 1);
-                }
-                Ok(())
+                })
             }))?;
             warm += timed.seconds;
             samples.push(timed.seconds);

@@ -22,7 +22,7 @@ use runner::Runner;
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
-use tilewise::{Context, DType, Error, Result};
+use tilewise::{Context, DType, Error, Recorder, Result};
 use tilewise_core::kernel::Language;
 
 /// The file of a first hour.
@@ -374,10 +374,7 @@ fn changed(
     let rewrite = |text| if change.limit { Ok(text) } else { texts::without_limit(text) };
     let runner = Runner::new(&context, &operands, kernel, &caps, rewrite)?;
     operands.check_after(|| runner.run())?;
-    let record = |set, pass: Option<&mut tilewise::wgpu::ComputePass<'_>>| {
-        pass.into_iter().for_each(|pass| runner.record(set, pass));
-        Ok(())
-    };
+    let record = |set, to: &mut Recorder<'_>| to.dispatch(|pass| runner.record(set, pass));
     let (seconds, method) = bench.timed(&record, samples)?;
     let method = format!("{method:?}").to_lowercase();
     let (kernel, language) = (kernel.into(), language_name(Language::Msl).into());

@@ -4,7 +4,7 @@ use crate::inputs::{Inputs, Operands};
 use crate::shapes::Shape;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-use tilewise::{Context, Error, Result, timing, wgpu};
+use tilewise::{Context, Error, Recorder, Result, timing};
 use tilewise_core::DeviceClass;
 use tilewise_core::kernel::Language;
 use tilewise_core::plan::Plan;
@@ -66,8 +66,8 @@ pub fn is_software(ctx: &Context) -> bool {
     ctx.caps().class == DeviceClass::Cpu
 }
 
-/// Records the product of a set, or computes it if there is no pass to record into.
-type Record<'a> = dyn Fn(usize, Option<&mut wgpu::ComputePass<'_>>) -> Result<()> + 'a;
+/// Records the product of a set.
+type Record<'a> = dyn Fn(usize, &mut Recorder<'_>) -> Result<()> + 'a;
 
 /// Measures shape after shape on one device.
 #[derive(Debug)]
@@ -295,8 +295,8 @@ impl Bench {
         count: usize,
     ) -> Result<Vec<timing::Timing>> {
         let started = Instant::now();
-        let timings = pollster::block_on(timing::series(&self.ctx, count, |mut pass| {
-            (0..repetitions).try_for_each(|set| record(set, pass.as_deref_mut()))
+        let timings = pollster::block_on(timing::series(&self.ctx, count, |to| {
+            (0..repetitions).try_for_each(|set| record(set, to))
         }))?;
         self.paused |= self.busy.is_none_or(|busy| started - busy > PAUSE);
         self.busy = Some(Instant::now());
@@ -309,14 +309,8 @@ impl Bench {
 fn recorded<'a>(
     operands: &'a Operands,
     kernel: Option<&'a str>,
-) -> impl Fn(usize, Option<&mut wgpu::ComputePass<'_>>) -> Result<()> + 'a {
-    move |set, pass| {
-        let product = operands.product(set, kernel);
-        match pass {
-            Some(pass) => product.record(pass, operands.output()),
-            None => product.run_into(operands.output()),
-        }
-    }
+) -> impl Fn(usize, &mut Recorder<'_>) -> Result<()> + 'a {
+    move |set, to| operands.product(set, kernel).record(to, operands.output())
 }
 
 /// Whether all passes of a plan are in this language.

@@ -125,7 +125,7 @@ fn every_product_comes_out_right_and_the_log_says_it_once() {
             let context = open(adapter, Switch::On, None);
             let planned = products(&context)
                 .iter()
-                .filter(|product| in_msl(&product.gemm().plan().unwrap()))
+                .filter(|product| in_msl(&product.gemm().plans().unwrap()[0]))
                 .count();
             assert!(planned >= 3, "only {planned} of the products would be in MSL");
             std::thread::scope(|scope| {
@@ -134,7 +134,7 @@ fn every_product_comes_out_right_and_the_log_says_it_once() {
                 }
             });
             for product in products(&context) {
-                let plan = product.gemm().plan().unwrap();
+                let plan = product.gemm().plans().unwrap().remove(0);
                 assert!(!in_msl(&plan), "{:?}", plan.choice);
                 product.assert_right();
             }
@@ -163,7 +163,7 @@ fn whoever_asks_learns_what_runs() {
                 !before.contains("without MSL") && first(before.clone()).contains("msl-"),
                 "{before}"
             );
-            context.warm_up(&[gemm.problem().unwrap()]).unwrap();
+            context.warm_up(&gemm.problems().unwrap()).unwrap();
             let after = gemm.explain().unwrap();
             assert!(
                 !first(after.clone()).contains("msl-") && after.contains("  compiled"),
@@ -174,7 +174,8 @@ fn whoever_asks_learns_what_runs() {
                 line.contains("is refused by") && line.contains(adapter.description.backend),
                 "{line}"
             );
-            let (chosen, choices) = (gemm.plan().unwrap().choice.unwrap(), gemm.choices().unwrap());
+            let (chosen, choices) =
+                (gemm.plans().unwrap().remove(0).choice.unwrap(), gemm.choices().unwrap());
             assert!(choices.iter().any(|choice| choice.to_string() == chosen.to_string()));
             // A kernel that was refused is not a choice any more.
             let refused = line.split("the MSL of ").nth(1).unwrap().split(' ').next().unwrap();
@@ -232,7 +233,7 @@ fn a_lost_device_is_no_refusal() {
             context.device().unwrap().destroy();
             let error = product.gemm().run().unwrap_err();
             assert!(matches!(error, Error::DeviceLost(_)), "{error}");
-            let error = context.warm_up(&[product.gemm().problem().unwrap()]).unwrap_err();
+            let error = context.warm_up(&product.gemm().problems().unwrap()).unwrap_err();
             assert!(matches!(error, Error::DeviceLost(_)), "{error}");
         });
         assert!(lines.iter().all(|line| !line.contains("is refused by")), "{lines:?}");

@@ -126,7 +126,7 @@ fn long_wait(context: &Context, wait: Wait<'_>) -> (Duration, Duration) {
             draw(context, products);
         } else {
             submit(context, |encoder| {
-                (0..products).for_each(|_| gemm.encode(encoder, &c).unwrap())
+                (0..products).for_each(|_| gemm.record(encoder, &c).unwrap())
             });
         }
         let (begun, before) = (Instant::now(), waiting_ran());
@@ -183,7 +183,7 @@ fn a_thread_may_work_long_before_it_reads_on() {
         let work = |products: u32| {
             let begun = Instant::now();
             submit(&context, |encoder| {
-                (0..products).for_each(|_| gemm.encode(encoder, &c).unwrap())
+                (0..products).for_each(|_| gemm.record(encoder, &c).unwrap())
             });
             begun.elapsed()
         };

@@ -58,7 +58,8 @@ fn run(args: &Args) -> Result<()> {
                     _ => gemm,
                 };
                 let kernel = gemm
-                    .plan()?
+                    .plans()?
+                    .remove(0)
                     .choice
                     .map_or_else(|| "none".to_owned(), |choice| choice.to_string());
                 let [largest, mean] = exact.errors(&gemm.run()?.read_f32_blocking()?);

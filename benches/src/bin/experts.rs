@@ -6,10 +6,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tilewise::moe::{Router, Routing};
 use tilewise::planner::Grouping;
-use tilewise::wgpu::ComputePass;
 use tilewise::{
     Activation, Context, ContextOptions, DType, Error, Gemm, MoeLayer, QuantFormat, Quantized,
-    QuantizedTensor, Result, Tensor, ops, timing,
+    QuantizedTensor, Recorder, Result, Tensor, ops, timing,
 };
 
 /// Times layers like Mixtral's (8 experts of 4096×14336, 2 to a token) and Qwen's (64 of 2048×1408,
@@ -120,12 +119,9 @@ fn met(routing: &Routing, experts: usize) -> Result<usize> {
 fn median(
     ctx: &Context,
     samples: usize,
-    record: impl Fn(&mut ComputePass<'_>) -> Result<()>,
+    record: impl Fn(&mut Recorder<'_>) -> Result<()>,
 ) -> Result<f64> {
-    let mut work = |pass: Option<&mut ComputePass<'_>>| match pass {
-        Some(pass) => (0..REPEATED).try_for_each(|_| record(pass)),
-        None => Ok(()),
-    };
+    let mut work = |to: &mut Recorder<'_>| (0..REPEATED).try_for_each(|_| record(to));
     // The first passes compile, and wake the device: its clock falls while numbers are made.
     let started = Instant::now();
     while started.elapsed() < WARM_UP {
@@ -224,7 +220,7 @@ impl<'a> Layer<'a> {
         };
         // A kernel that does not compile is replaced in this run.
         layer.run(&[Step::Gate, Step::Up])?;
-        if layer.gate()?.plan()?.copies_rows || layer.up()?.plan()?.copies_rows {
+        if layer.gate()?.plans()?[0].copies_rows || layer.up()?.plans()?[0].copies_rows {
             layer.rows = Some(zeros(tokens * k, h)?);
         }
         Ok(layer)
@@ -261,31 +257,28 @@ impl<'a> Layer<'a> {
         Ok(self.first(&self.weights[1])?.gated_by(&self.hidden[0], Activation::Silu))
     }
 
-    fn record(&self, step: Step, pass: &mut ComputePass<'_>) -> Result<()> {
+    fn record(&self, step: Step, to: &mut Recorder<'_>) -> Result<()> {
         let (Routing { weights, experts, .. }, [first, second]) = (&self.routing, &self.hidden);
         let [tokens, places] = self.slots();
         match step {
-            Step::Whole => self.layer.record(pass, self.x, self.logits, &self.y),
-            Step::Gate => self.gate()?.record(pass, first),
-            Step::Up => self.up()?.record(pass, second),
-            Step::Down => self.product(second, &self.weights[2])?.record(pass, &self.out),
+            Step::Whole => self.layer.record(to, self.x, self.logits, &self.y),
+            Step::Gate => self.gate()?.record(to, first),
+            Step::Up => self.up()?.record(to, second),
+            Step::Down => self.product(second, &self.weights[2])?.record(to, &self.out),
             Step::Routing if self.unsorted.is_some() => {
-                self.router.choose(self.logits).record(pass, [weights, experts])
+                self.router.choose(self.logits).record(to, [weights, experts])
             }
-            Step::Routing => self.router.record(pass, self.logits, &self.routing),
+            Step::Routing => self.router.record(to, self.logits, &self.routing),
             Step::Gather => match &self.rows {
-                Some(rows) => ops::gather(self.x, tokens).record(pass, rows),
+                Some(rows) => ops::gather(self.x, tokens).record(to, rows),
                 None => Ok(()),
             },
-            Step::Combine => ops::combine(&self.out, places, weights).record(pass, &self.y),
+            Step::Combine => ops::combine(&self.out, places, weights).record(to, &self.y),
         }
     }
 
     fn run(&self, steps: &[Step]) -> Result<()> {
-        let work = |pass: Option<&mut ComputePass<'_>>| match pass {
-            Some(pass) => steps.iter().try_for_each(|step| self.record(*step, pass)),
-            None => Ok(()),
-        };
+        let work = |to: &mut Recorder<'_>| steps.iter().try_for_each(|step| self.record(*step, to));
         pollster::block_on(timing::time(self.x.context(), work)).map(drop)
     }
 
@@ -312,7 +305,7 @@ impl<'a> Layer<'a> {
             return Ok(None);
         }
         let record =
-            |pass: &mut ComputePass<'_>| steps.iter().try_for_each(|step| self.record(*step, pass));
+            |to: &mut Recorder<'_>| steps.iter().try_for_each(|step| self.record(*step, to));
         median(self.x.context(), samples, record).map(Some)
     }
 }

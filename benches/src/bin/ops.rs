@@ -4,8 +4,7 @@
 
 use clap::Parser;
 use std::process::ExitCode;
-use tilewise::wgpu::ComputePass;
-use tilewise::{Context, ContextOptions, DType, Result, Take, Tensor, ops, timing};
+use tilewise::{Context, ContextOptions, DType, Recorder, Result, Take, Tensor, ops, timing};
 
 /// Times each operation on tensors that together exceed the caches, and prints the median of many
 /// passes, the bytes that it has to read and write, and these per second.
@@ -53,33 +52,31 @@ struct Shared {
 /// The number of keys that are sorted, of 8 bits each, with a payload.
 const KEYS: usize = 1 << 17;
 
-type Record = fn(&mut ComputePass<'_>, &Set, &Shared) -> Result<()>;
+type Record = fn(&mut Recorder<'_>, &Set, &Shared) -> Result<()>;
 
 /// The name, how many tensors of the full shape are read and written, and the operation. Sorting
 /// has its own shape.
 const OPERATIONS: [(&str, usize, Record); 12] = [
-    ("copy", 2, |pass, set, _| ops::copy(&set.x).record(pass, &set.out)),
-    ("softmax", 2, |pass, set, _| ops::softmax(&set.x).record(pass, &set.out)),
-    ("causal softmax", 2, |pass, set, _| {
-        ops::softmax(&set.x).scale(0.125).causal(0).record(pass, &set.out)
+    ("copy", 2, |to, set, _| ops::copy(&set.x).record(to, &set.out)),
+    ("softmax", 2, |to, set, _| ops::softmax(&set.x).record(to, &set.out)),
+    ("causal softmax", 2, |to, set, _| {
+        ops::softmax(&set.x).scale(0.125).causal(0).record(to, &set.out)
     }),
-    ("layer_norm", 2, |pass, set, shared| {
-        ops::layer_norm(&set.x, &shared.weight, &shared.bias, 1e-5).record(pass, &set.out)
+    ("layer_norm", 2, |to, set, shared| {
+        ops::layer_norm(&set.x, &shared.weight, &shared.bias, 1e-5).record(to, &set.out)
     }),
-    ("rms_norm", 2, |pass, set, shared| {
-        ops::rms_norm(&set.x, &shared.weight, 1e-5).record(pass, &set.out)
+    ("rms_norm", 2, |to, set, shared| {
+        ops::rms_norm(&set.x, &shared.weight, 1e-5).record(to, &set.out)
     }),
-    ("gelu_erf", 2, |pass, set, _| ops::gelu_erf(&set.x).record(pass, &set.out)),
-    ("add", 3, |pass, set, _| ops::add(&set.x, &set.y).record(pass, &set.out)),
-    ("rope", 2, |pass, set, shared| {
-        ops::rope(&set.x, &shared.cos, &shared.sin).record(pass, &set.out)
-    }),
-    ("sum of rows", 1, |pass, set, _| ops::sum(&set.x, 1).record(pass, &set.row_sums)),
-    ("sum of columns", 1, |pass, set, _| ops::sum(&set.x, 0).record(pass, &set.column_sums)),
-    ("gather", 2, |pass, set, shared| Take::new(&set.x).rows(&shared.rows).record(pass, &set.out)),
-    ("sort", 0, |pass, _, shared| {
+    ("gelu_erf", 2, |to, set, _| ops::gelu_erf(&set.x).record(to, &set.out)),
+    ("add", 3, |to, set, _| ops::add(&set.x, &set.y).record(to, &set.out)),
+    ("rope", 2, |to, set, shared| ops::rope(&set.x, &shared.cos, &shared.sin).record(to, &set.out)),
+    ("sum of rows", 1, |to, set, _| ops::sum(&set.x, 1).record(to, &set.row_sums)),
+    ("sum of columns", 1, |to, set, _| ops::sum(&set.x, 0).record(to, &set.column_sums)),
+    ("gather", 2, |to, set, shared| Take::new(&set.x).rows(&shared.rows).record(to, &set.out)),
+    ("sort", 0, |to, _, shared| {
         let [keys, payload] = shared.sorted.each_ref();
-        ops::sort_by_key(&shared.keys, &shared.payload).bits(8).record(pass, [keys, payload])
+        ops::sort_by_key(&shared.keys, &shared.payload).bits(8).record(to, [keys, payload])
     }),
 ];
 
@@ -140,9 +137,8 @@ fn run(args: &Args) -> Result<()> {
     println!("|---|---:|---:|---:|---:|");
     let mut copy = None;
     for (name, tensors, record) in OPERATIONS {
-        let mut work = |pass: Option<&mut ComputePass<'_>>| match pass {
-            Some(pass) => (0..2 * count).try_for_each(|i| record(pass, &sets[i % count], &shared)),
-            None => Ok(()),
+        let mut work = |to: &mut Recorder<'_>| {
+            (0..2 * count).try_for_each(|i| record(to, &sets[i % count], &shared))
         };
         // The first passes compile, and wake the device.
         pollster::block_on(timing::series(&ctx, args.samples, &mut work))?;

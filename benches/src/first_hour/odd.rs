@@ -19,7 +19,7 @@ pub(super) fn answer(context: &Context, kernel: &str, layout: &str) -> Result<St
     let (a, a_numbers) = operand(context, [m, k], transposed[0], 1)?;
     let (b, b_numbers) = operand(context, [k, n], transposed[1], 2)?;
     let gemm = Gemm::new(&a, &b).kernel(kernel);
-    let problem = gemm.problem()?;
+    let problem = gemm.problems()?.remove(0);
     let (of_a, of_b) = (problem.a, problem.b);
     debug_assert!([of_a, of_b].iter().all(|of| of.ld % 2 == 1 && of.offset % 2 == 1));
     let c = gemm.run()?.read_f32_blocking()?;

@@ -52,7 +52,7 @@ impl Runner {
             let dense = operands.dense(set);
             let [a, b] = dense
                 .ok_or_else(|| Error::Unsupported("quantized weights hide their buffers".into()))?;
-            let problem = operands.product(set, None).problem()?;
+            let problem = operands.product(set, None).problems()?.remove(0);
             let plan = plan(&problem, caps, context.library(), Some(&kernel.parse()?))?;
             let memory = Memory::new(gpu, &plan, [a, b, operands.output()])?;
             let mut steps = Vec::new();

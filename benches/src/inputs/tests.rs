@@ -64,7 +64,7 @@ fn forms_are_told_apart() {
         let mut operands = inputs.operands(&ctx, &shape, true).unwrap();
         assert!(matches!(operands.compare(true), Err(Error::Malformed(_))), "{name}");
         operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let problem = operands.product(0, None).problem().unwrap();
+        let problem = operands.product(0, None).problems().unwrap().remove(0);
         let own = shape.problem();
         assert_eq!((problem.batch, problem.entries()), (own.batch, own.entries()), "{name}");
         assert_eq!(problem.gathered, own.gathered, "{name}");

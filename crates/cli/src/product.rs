@@ -6,8 +6,7 @@ use crate::failure::{Failure, Result, warn};
 use crate::oracle::{self, Checked};
 use std::io::Write;
 use tilewise::timing::{Method, Timing, time_planned};
-use tilewise::wgpu::ComputePass;
-use tilewise::{Context, ContextOptions, Gemm, Tensor};
+use tilewise::{Context, ContextOptions, Gemm, Recorder, Tensor};
 use tilewise_core::convert::{decode, decode_f64, encode};
 use tilewise_core::kernel::{KernelDef, Language};
 use tilewise_core::plan::{Plan, UNUSED};
@@ -125,8 +124,11 @@ impl Measured {
         let array =
             Array { dtype: c.dtype(), shape: c.shape().to_vec(), bytes: c.read_bytes_blocking()? };
         let kernel = kernel_text(context, &plans);
-        // Shards have no common plan.
-        let problem = gemm.plan().map_or_else(|_| whole(&plans), |plan| Ok(plan.problem))?;
+        let problem = match &*plans {
+            [plan] => plan.problem,
+            // With a kernel, large groups are one product.
+            _ => whole(&gemm.clone().kernel("naive").problems()?)?,
+        };
         Ok(Measured { problem, array, kernel, exact, flops: problem.flops(), timing })
     }
 
@@ -194,7 +196,7 @@ pub(crate) fn measured(
     context: &Context,
     plans: &[Plan],
     flops: f64,
-    work: impl FnMut(Option<&mut ComputePass<'_>>) -> tilewise::Result<()>,
+    work: impl FnMut(&mut Recorder<'_>) -> tilewise::Result<()>,
 ) -> Result<[(&'static str, String); 2]> {
     let timing = pollster::block_on(time_planned(context, plans, work))?;
     Ok([("kernel", kernel_text(context, plans)), ("time", time_line(&timing, flops))])
@@ -202,8 +204,8 @@ pub(crate) fn measured(
 
 /// The problem of all shards together. Matrices of B follow one another, as in the host's stack. In
 /// a masked product, so do the matrices of C, and those of A unless all shards have the same A.
-fn whole(plans: &[Plan]) -> Result<Problem> {
-    let mut shards = plans.iter().map(|plan| plan.problem);
+fn whole(problems: &[Problem]) -> Result<Problem> {
+    let mut shards = problems.iter().copied();
     let mut problem = shards.next().ok_or_else(|| Failure::other("no shards given"))?;
     for shard in shards {
         let Problem { m, n, k, .. } = problem;

@@ -36,7 +36,7 @@ impl Context {
     /// // A problem with strides, an epilogue or groups is had from a product.
     /// let x = Tensor::zeros(&ctx, DType::F32, &[8, 32])?;
     /// let w = Tensor::zeros(&ctx, DType::F32, &[64, 32])?;
-    /// ctx.warm_up(&[Gemm::new(&x, &w.t()).activation(Activation::Relu).problem()?])?;
+    /// ctx.warm_up(&Gemm::new(&x, &w.t()).activation(Activation::Relu).problems()?)?;
     /// # Ok(())
     /// # }
     /// ```

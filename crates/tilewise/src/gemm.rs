@@ -2,29 +2,24 @@
 
 mod batch;
 mod bundle;
+mod epilogue;
 mod factor;
 mod groups;
 mod large;
 mod list;
+mod lower;
 mod rows;
 mod shards;
-mod steps;
 
-use crate::context::{Backend, Context};
-use crate::execute;
-use crate::gpu::{Factors, Recorder};
+use crate::context::Context;
+use crate::recorder::AsRecorder;
 use crate::right::RightOperand;
-use crate::storage::on_device;
-use crate::take::Take;
 use crate::tensor::Tensor;
-use bundle::InOrder;
 use factor::Factor;
 use groups::Groups;
-use shards::Part;
-use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::plan::{Choice, Plan};
-use tilewise_core::{Activation, Axis, DType, Epilogue, Error, Precision, Problem, Result};
+use tilewise_core::{Activation, Axis, DType, Error, Precision, Problem, Result};
 
 /// A product C = activation(alpha · A·B + beta · C + bias) + residual. Build it, then
 /// [`run`](Self::run) it:
@@ -85,7 +80,7 @@ use tilewise_core::{Activation, Axis, DType, Epilogue, Error, Precision, Problem
 /// column of B, loses digits: it is off by at most 2⁻³⁹ of that largest, and does not become 0. All
 /// other numbers are exact.
 #[derive(Clone, Debug)]
-#[must_use = "a product computes nothing until it is run, encoded or recorded"]
+#[must_use = "a product computes nothing until it is run or recorded"]
 pub struct Gemm {
     a: Tensor,
     b: RightOperand,
@@ -94,8 +89,8 @@ pub struct Gemm {
     /// Whether A, and B, was given as a vector: A is one row then, B one column.
     vectors: [bool; 2],
     groups: Option<Groups>,
-    alpha: Factor,
-    beta: Factor,
+    /// Alpha and beta.
+    factors: [Factor; 2],
     c: Option<Tensor>,
     bias: Option<(Tensor, Axis)>,
     activation: Activation,
@@ -134,8 +129,7 @@ impl Gemm {
             rows: None,
             vectors: [row, column],
             groups: None,
-            alpha: Factor::Host(1.0),
-            beta: Factor::Host(0.0),
+            factors: [1.0, 0.0].map(Factor::Host),
             c: None,
             bias: None,
             activation: Activation::None,
@@ -199,7 +193,7 @@ impl Gemm {
     /// alpha there beside weights that have a factor for the whole matrix.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
-        self.onto().run_into(&c)?;
+        self.context().submit(|to| self.record_onto(to, &c))?;
         Ok(c)
     }
 
@@ -212,48 +206,11 @@ impl Gemm {
     /// when `c` is of another type than [`out_dtype`](Self::out_dtype), is a [prepared
     /// tensor](crate::PreparedTensor) or a view of one, or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
-        match &self.context().0.backend {
-            Backend::Gpu(gpu) => {
-                gpu.submit("tilewise", self.context().caps(), |to| self.record_to(to, c))
-            }
-            Backend::Cpu => {
-                self.fits(c)?;
-                if let Some(parts) = self.parts()? {
-                    if let Some(gemm) = self.of_copied_factors(c, Take::run_into)? {
-                        return gemm.run_into(c);
-                    }
-                    return self.by_parts(&parts, c, |gemm, c| gemm.run_into(c));
-                }
-                let matrix = self.as_matrix(c);
-                let mut bundle = self.bundle(Some(&matrix))?;
-                if let Some(InOrder { a, w, columns }) = self.in_order()? {
-                    Take::new(&self.a).columns(&columns).run_into(&a)?;
-                    return Gemm { a, b: w.into(), ..self.clone() }.run_into(c);
-                }
-                self.context().plan(&bundle.problem, self.kernel.as_deref())?;
-                let Epilogue { alpha, beta, .. } = &mut bundle.problem.epilogue;
-                [*alpha, *beta] = self.numbers([*alpha, *beta])?;
-                execute::run(&bundle)
-            }
-        }
+        self.context().submit(|to| self.record(to, c))
     }
 
-    /// Adds the product to the given command encoder, as one compute pass. Nothing is submitted.
-    ///
-    /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
-    /// stays usable after an error.
-    ///
-    /// wgpu does not tell to which device an encoder belongs. It panics in `finish` for the encoder
-    /// of another device, and here for an encoder of another instance, or with an open pass.
-    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, c: &Tensor) -> Result<()> {
-        let descriptor =
-            wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
-        self.record(&mut encoder.begin_compute_pass(&descriptor), c)
-    }
-
-    /// Adds the product to the given compute pass; a whole model can run in few passes. Sets the
-    /// pipeline and bind group 0.
+    /// Adds the product to the given compute pass, command encoder or recorder; a whole model can
+    /// run in few passes. An encoder gets one compute pass for it.
     ///
     /// ```
     /// use tilewise::{Activation, Context, DType, Gemm, Tensor};
@@ -279,61 +236,29 @@ impl Gemm {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`encode`](Self::encode).
-    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
-        self.record_to(&mut Recorder::Pass(pass), c)
-    }
-
-    pub(crate) fn record_to(&self, to: &mut Recorder<'_, '_>, c: &Tensor) -> Result<()> {
-        let gpu = self.context().gpu_backend()?;
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
+    /// recorder is its own, and for the recorder of another context.
+    pub fn record(&self, to: &mut impl AsRecorder, c: &Tensor) -> Result<()> {
+        let to = &mut to.as_recorder();
+        to.way(self.context())?;
         self.fits(c)?;
-        if let Some(parts) = self.parts()? {
-            if let Some(gemm) = self.of_copied_factors(c, |take, copy| take.record_to(to, copy))? {
-                return gemm.record_to(to, c);
-            }
-            return self.by_parts(&parts, c, |gemm, c| gemm.record_to(to, c));
-        }
-        let matrix = self.as_matrix(c);
-        let bundle = self.bundle(Some(&matrix))?;
-        if let Some(InOrder { a, w, columns }) = self.in_order()? {
-            Take::new(&self.a).columns(&columns).record_to(to, &a)?;
-            return Gemm { a, b: w.into(), ..self.clone() }.record_to(to, c);
-        }
-        let compiled = self.context().compile(gpu, &bundle.problem, self.kernel.as_ref())?;
-        if compiled.copies_rows {
-            let (take, gemm) = self.of_copied_rows()?;
-            take.record_to(to, &gemm.a)?;
-            return gemm.record_to(to, c);
-        }
-        let factors = Factors::of(&bundle.problem.epilogue);
-        let (places, caps) = (on_device(&bundle.buffers), self.context().caps());
-        gpu.record_with(to, &compiled, factors, self.written(), places, caps)
+        self.record_onto(to, c)
     }
 
-    /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings,
-    /// parameters. Nothing is allocated. On the CPU executor it has no passes. For [large
-    /// groups](Self::plans) it is the plan of one product of all groups, which is what a forced
-    /// kernel computes.
+    /// The plans for an output that [`run`](Self::run) would allocate: passes, grids, bindings,
+    /// parameters. Nothing is allocated. On the CPU executor they have no passes.
     ///
-    /// # Errors
-    /// The errors of [`run`](Self::run); `Misuse` for [shards](crate::Shards), which have a plan
-    /// each: [`plans`](Self::plans).
-    pub fn plan(&self) -> Result<Plan> {
-        self.context().plan(&self.problem()?, self.kernel.as_deref())
-    }
-
-    /// The [plan](Self::plan) of each part of the product, in their order. A product has one part,
-    /// with two exceptions. [Shards](crate::Shards) of B are a part each. The groups of a
-    /// [grouped](Self::grouped) product of row-major f16 tensors are a part each, computed as dense
-    /// products one after the other, if all of these hold: no more than four groups have rows, the
-    /// output has 2²⁴ elements or more for each of them, the host knows their ends, and neither a
-    /// kernel, nor rows by index, nor a [packed copy](crate::PreparedTensor) of A or B is given.
+    /// A product has one plan, with two exceptions. [Shards](crate::Shards) of B have a plan each.
+    /// The groups of a [grouped](Self::grouped) product of row-major f16 tensors have a plan each,
+    /// and are computed as dense products one after the other, if all of these hold: no more than
+    /// four groups have rows, the output has 2²⁴ elements or more for each of them, the host knows
+    /// their ends, and neither a kernel, nor rows by index, nor a [packed
+    /// copy](crate::PreparedTensor) of A or B is given.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run).
     pub fn plans(&self) -> Result<Vec<Plan>> {
-        let plan = |problem| self.context().plan(problem, self.kernel.as_deref());
-        self.problems()?.iter().map(plan).collect()
+        self.parts()?.plans()
     }
 
     /// Every kernel that may be of use for the product, the cheapest by estimate first. With
@@ -347,82 +272,34 @@ impl Gemm {
     /// The errors of [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
         // Large groups are one product if a kernel is given.
-        let problems = match &self.b {
-            RightOperand::Shards(_) => self.problems()?,
-            _ => vec![self.bundle(None)?.problem],
-        };
-        let mut common: Option<Vec<Choice>> = None;
-        for problem in problems {
-            match &mut common {
-                Some(common) => common.retain(|choice| {
-                    self.context().plan(&problem, Some(&choice.to_string())).is_ok()
-                }),
-                None => common = Some(self.context().choices(&problem)?),
-            }
-        }
-        Ok(common.unwrap_or_default())
+        match &self.b {
+            RightOperand::Shards(_) => self.parts(),
+            _ => self.whole(),
+        }?
+        .choices()
     }
 
     /// Which kernel was chosen and why not another, as text. It ends with the state of each pass's
-    /// pipeline: whether it is compiled, and how long that took. A product in [parts](Self::plans)
-    /// has a text for each part. Neighbouring shards with equal numbers of groups and equal kernels
-    /// share one.
+    /// pipeline: whether it is compiled, and how long that took. A product with [several
+    /// plans](Self::plans) has a text for each. Neighbouring shards with equal numbers of groups
+    /// and equal kernels share one.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
-        let Some(parts) = self.parts()? else {
-            return self.context().explain(&self.problem()?, self.kernel.as_deref());
-        };
-        let (mut all, mut last) = (Vec::<(Range<usize>, String)>::new(), None);
-        if parts.iter().all(|part| part.rows.is_some()) {
-            return parts.iter().map(Part::explain).collect();
-        }
-        for Part { groups, gemm, .. } in &parts {
-            let labels = gemm.plan()?.passes.into_iter().map(|pass| pass.label);
-            let own = Some((groups.len(), labels.collect::<Vec<_>>()));
-            match all.last_mut() {
-                Some((range, _)) if last == own => range.end = groups.end,
-                _ => all.push((groups.clone(), gemm.explain()?)),
-            }
-            last = own;
-        }
-        let texts = all.iter().map(|(Range { start, end }, text)| {
-            format!("groups {start} to {end}, of {} shards in all\n{text}", parts.len())
-        });
-        Ok(texts.collect())
+        self.parts()?.explain()
     }
 
-    /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as
-    /// [`Context::warm_up`] takes it. For [large groups](Self::plans) it is the problem of one
-    /// product of all groups.
-    ///
-    /// # Errors
-    /// The errors of [`run`](Self::run), for the operands; `Misuse` for [shards](crate::Shards),
-    /// which have a problem each: [`problems`](Self::problems).
-    pub fn problem(&self) -> Result<Problem> {
-        Ok(self.bundle(None)?.problem)
-    }
-
-    /// The [problem](Self::problem) of each [part](Self::plans), in their order, as
-    /// [`Context::warm_up`] takes them.
+    /// The problem of each [plan](Self::plans), as [`Context::warm_up`] takes them.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run), for the operands.
     pub fn problems(&self) -> Result<Vec<Problem>> {
-        match self.parts()? {
-            Some(parts) => parts.iter().map(|part| part.gemm.problem()).collect(),
-            None => Ok(vec![self.problem()?]),
-        }
+        Ok(self.parts()?.problems())
     }
 
     pub(crate) fn context(&self) -> &Context {
         self.a.context()
-    }
-
-    /// This product without [`c`](Self::c), for an output that holds C already.
-    pub(crate) fn onto(&self) -> Self {
-        Gemm { c: None, ..self.clone() }
     }
 
     /// `Misuse` when options for an output to allocate contradict the given output `c`.

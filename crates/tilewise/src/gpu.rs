@@ -24,7 +24,7 @@ pub(crate) use compiled::{Asked, Compiled, Conversion};
 pub(crate) use custom::{Custom, Place};
 pub(crate) use device::Device;
 pub(crate) use record::Written;
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::{Passes, Target};
 
 use crate::cache::{Cache, lock};
 use crate::memory::repeated;

@@ -21,7 +21,7 @@ mod text;
 pub use call::{Call, Constant, Edge};
 pub use definition::Kernel;
 
-use crate::context::Backend;
+use crate::recorder::{AsRecorder, Way};
 use crate::tensor::Tensor;
 use fitted::Fitted;
 use host::Tensors;
@@ -95,56 +95,50 @@ impl Kernel {
     /// for an operation that it does not execute; `WrongContext` for tensors of another context;
     /// `Overflow`, `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
-        match &call.context.0.backend {
-            Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, call)),
-            Backend::Cpu => {
-                let fitted = Fitted::new(self, call)?;
-                let shader = fitted.ready.parsed(|| fitted.parse(self, call))?;
-                limits::written(self, call, fitted.generated())?;
+        call.context.submit_as(&self.name, |to| self.record(to, call))
+    }
+
+    /// Adds the kernel to the given compute pass, command encoder or recorder. Nothing is
+    /// submitted: the outputs hold results once the caller has submitted it.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run); `WrongContext` on the CPU executor, unless the recorder is
+    /// its own, and for the recorder of another context.
+    pub fn record(&self, to: &mut impl AsRecorder, call: &Call) -> Result<Vec<Tensor>> {
+        let mut to = to.as_recorder();
+        let way = to.way(&call.context)?;
+        let fitted = Fitted::new(self, call)?;
+        match way {
+            Way::Record(_, target) => {
                 self.show(call, &fitted)?;
-                limits::host(call)?;
-                let views = call.views().map(Tensor::host_bytes).collect::<Result<_>>()?;
-                let tensors = Tensors::new(self, call, views)?;
-                let mut options = Options::execute();
-                options.max_iterations = call.max_iterations.unwrap_or(options.max_iterations);
-                let (report, left) = host::launch(self, call, &fitted, shader, &tensors, options)?;
-                // Without checks, only a run that did not reach its end is reported.
-                if !report.is_clean() {
-                    let endless = report.findings.iter().any(|it| it.kind == Kind::EndlessLoop);
-                    let remedy =
-                        if endless { "Call::max_iterations sets another bound" } else { "" };
-                    return Err(Error::Kernel(report.render(shader, false) + remedy));
-                }
-                let keep = |(output, bytes): (&Output, Vec<u8>)| match output {
-                    Output::New(..) => output.holding(&call.context, &bytes),
-                    Output::Given(tensor, _) => tensor.put(&bytes).map(|()| tensor.view()),
-                };
-                call.outputs.iter().zip(left).map(keep).collect()
+                device::record(self, call, &fitted, target)
             }
+            Way::Run => self.run_on_host(call, &fitted),
+            Way::Plan(_) => call.tensors(),
         }
     }
 
-    /// Adds the kernel to the given command encoder, as one compute pass. Nothing is submitted: the
-    /// outputs hold results once the caller has submitted it.
-    ///
-    /// # Errors
-    /// The errors of [`run`](Self::run); `WrongContext` on the CPU executor. The encoder stays
-    /// usable after an error.
-    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, call: &Call) -> Result<Vec<Tensor>> {
-        let descriptor =
-            wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes: None };
-        self.record(&mut encoder.begin_compute_pass(&descriptor), call)
-    }
-
-    /// Adds the kernel to the given compute pass. Sets pipeline and bind group 0.
-    ///
-    /// # Errors
-    /// The errors of [`encode`](Self::encode).
-    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, call: &Call) -> Result<Vec<Tensor>> {
-        call.context.gpu_backend()?;
-        let fitted = Fitted::new(self, call)?;
-        self.show(call, &fitted)?;
-        device::record(self, call, &fitted, pass)
+    fn run_on_host(&self, call: &Call, fitted: &Fitted) -> Result<Vec<Tensor>> {
+        let shader = fitted.ready.parsed(|| fitted.parse(self, call))?;
+        limits::written(self, call, fitted.generated())?;
+        self.show(call, fitted)?;
+        limits::host(call)?;
+        let views = call.views().map(Tensor::host_bytes).collect::<Result<_>>()?;
+        let tensors = Tensors::new(self, call, views)?;
+        let mut options = Options::execute();
+        options.max_iterations = call.max_iterations.unwrap_or(options.max_iterations);
+        let (report, left) = host::launch(self, call, fitted, shader, &tensors, options)?;
+        // Without checks, only a run that did not reach its end is reported.
+        if !report.is_clean() {
+            let endless = report.findings.iter().any(|it| it.kind == Kind::EndlessLoop);
+            let remedy = if endless { "Call::max_iterations sets another bound" } else { "" };
+            return Err(Error::Kernel(report.render(shader, false) + remedy));
+        }
+        let keep = |(output, bytes): (&Output, Vec<u8>)| match output {
+            Output::New(..) => output.holding(&call.context, &bytes),
+            Output::Given(tensor, _) => tensor.put(&bytes).map(|()| tensor.view()),
+        };
+        call.outputs.iter().zip(left).map(keep).collect()
     }
 
     /// Like [`run`](Self::run), for a kernel with one output.
@@ -155,20 +149,12 @@ impl Kernel {
         self.one("run", || self.run(call))
     }
 
-    /// Like [`encode`](Self::encode), for a kernel with one output.
-    ///
-    /// # Errors
-    /// The errors of [`encode`](Self::encode), and `Misuse` for a kernel with several outputs.
-    pub fn encode_one(&self, encoder: &mut wgpu::CommandEncoder, call: &Call) -> Result<Tensor> {
-        self.one("encode", || self.encode(encoder, call))
-    }
-
     /// Like [`record`](Self::record), for a kernel with one output.
     ///
     /// # Errors
     /// The errors of [`record`](Self::record), and `Misuse` for a kernel with several outputs.
-    pub fn record_one(&self, pass: &mut wgpu::ComputePass<'_>, call: &Call) -> Result<Tensor> {
-        self.one("record", || self.record(pass, call))
+    pub fn record_one(&self, to: &mut impl AsRecorder, call: &Call) -> Result<Tensor> {
+        self.one("record", || self.record(to, call))
     }
 
     /// The only output of `outputs`. `method` is named in the error as the one that gives all.

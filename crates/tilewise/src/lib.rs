@@ -9,9 +9,10 @@
 //! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few
 //!   bits. [`PreparedTensor`] and [`PreparedQuantizedTensor`] are the same for constant operands,
 //!   packed or decoded once.
-//! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it
-//!   into your command encoder or [`record`](Gemm::record) it into your compute pass. It can
-//!   [`explain`](Gemm::explain) which kernel it chose.
+//! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, or [`record`](Gemm::record) it
+//!   into your compute pass or command encoder. It can [`explain`](Gemm::explain) which kernel it
+//!   chose.
+//! - [`Recorder`] takes the operations of a model one after the other, on a GPU or on the CPU.
 //! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights.
 //!   [`Quantize`] makes quantized weights on the device.
 //! - [`ops`] has ready kernels between products: softmax, norms, elementwise functions.
@@ -96,11 +97,13 @@ mod opening;
 #[cfg(feature = "custom-kernels")]
 pub mod ops;
 mod options;
+mod parts;
 mod planes;
 pub mod planner;
 mod prepared;
 mod quantize;
 mod quantized;
+mod recorder;
 mod right;
 mod scratch;
 mod spacing;
@@ -130,6 +133,7 @@ pub use planes::PlaneSource;
 pub use prepared::{PreparedQuantizedTensor, PreparedTensor};
 pub use quantize::Quantize;
 pub use quantized::QuantizedTensor;
+pub use recorder::{AsRecorder, Recorder};
 pub use right::{RightOperand, Shards};
 pub use take::Take;
 pub use tensor::{Element, Tensor};

@@ -1,8 +1,8 @@
 //! Ready kernels between products: softmax, norms, elementwise functions and the like.
 //!
-//! Each function takes tensors and gives an [`Op`]: [`run`](Op::run) it, or [`encode`](Op::encode)
-//! or [`record`](Op::record) it among products. Operations are [kernels](crate::Kernel) as you
-//! could write them, planned for shapes and strides.
+//! Each function takes tensors and gives an [`Op`]: [`run`](Op::run) it, or [`record`](Op::record)
+//! it among products. Operations are [kernels](crate::Kernel) as you could write them, planned for
+//! shapes and strides.
 //!
 //! ```
 //! use tilewise::{Context, Tensor, ops};

@@ -1,7 +1,7 @@
 //! Constant operands that are packed, or decoded, once.
 
 use crate::context::{Backend, Context};
-use crate::gpu::{Factors, ROLES, Recorder};
+use crate::gpu::{Factors, ROLES};
 use crate::quantized::QuantizedTensor;
 use crate::right::RightOperand;
 use crate::storage::{Bound, PackedCopy, Storage, on_device};
@@ -192,16 +192,8 @@ fn copy<'a>(
     }
     buffers[role.copy() as usize] = Some(Bound::whole(&storage));
     let prepared = gpu.compiled(vec![pass], 0, 0)?;
-    gpu.device.once(|encoder| {
-        let descriptor =
-            wgpu::ComputePassDescriptor { label: Some("tilewise prepare"), timestamp_writes: None };
-        let factors = Factors::of(&Epilogue::default());
-        gpu.record(
-            &mut Recorder::Pass(&mut encoder.begin_compute_pass(&descriptor)),
-            &prepared,
-            factors,
-            on_device(&buffers),
-        )
+    gpu.submit("tilewise prepare", context.caps(), |target| {
+        gpu.record(target, &prepared, Factors::of(&Epilogue::default()), on_device(&buffers))
     })?;
     Ok(Some((storage, copy)))
 }

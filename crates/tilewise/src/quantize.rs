@@ -1,10 +1,11 @@
 //! Quantizing weights on the device.
 
-use crate::context::{Backend, Context};
+use crate::context::Context;
 use crate::execute;
-use crate::gpu::{Conversion, Recorder};
+use crate::gpu::Conversion;
 use crate::memory;
 use crate::quantized::QuantizedTensor;
+use crate::recorder::{AsRecorder, Way};
 use crate::spacing::Spacing;
 use crate::status::{STATUS_BYTES, quantize_all};
 use crate::storage::{Bound, Buffers, Storage, on_device};
@@ -36,7 +37,7 @@ use tilewise_core::{Error, Operand, QuantFormat, Result};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "nothing is quantized until it is run, encoded or recorded"]
+#[must_use = "nothing is quantized until it is run or recorded"]
 pub struct Quantize {
     weights: Tensor,
     format: QuantFormat,
@@ -71,37 +72,28 @@ impl Quantize {
     /// [prepared](crate::PreparedQuantizedTensor); `Unsupported` when it has a factor or an order
     /// of columns; `WrongContext` when it belongs to another context.
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
-        match &self.context().0.backend {
-            Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
-            Backend::Cpu => self.on_host(out),
-        }
+        self.context().submit(|to| self.record(to, out))
     }
 
-    /// Adds the work to the given command encoder, as one compute pass. Nothing is submitted.
+    /// Adds the work to the given compute pass, command encoder or recorder. A pass cannot clear
+    /// the status that earlier work has left for [`QuantizedTensor::check`].
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
-    /// stays usable after an error.
-    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &QuantizedTensor) -> Result<()> {
-        self.bundle(out)?;
-        if let Some(Storage::Gpu { buffer, start }) = out.status.as_ref().map(|own| &own.storage) {
-            encoder.clear_buffer(buffer, *start, Some(STATUS_BYTES));
-        }
-        let descriptor =
-            wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
-        self.record(&mut encoder.begin_compute_pass(&descriptor), out)
-    }
-
-    /// Adds the work to the given compute pass. It sets the pipeline and bind group 0. A pass
-    /// cannot clear the status that earlier work has left for [`QuantizedTensor::check`].
-    ///
-    /// # Errors
-    /// The errors of [`encode`](Self::encode).
-    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &QuantizedTensor) -> Result<()> {
-        let gpu = self.context().gpu_backend()?;
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
+    /// recorder is its own, and for the recorder of another context.
+    pub fn record(&self, to: &mut impl AsRecorder, out: &QuantizedTensor) -> Result<()> {
+        let mut to = to.as_recorder();
+        let (gpu, target) = match to.way(self.context())? {
+            Way::Record(gpu, target) => (gpu, target),
+            Way::Run => return self.on_host(out),
+            Way::Plan(_) => return Ok(()),
+        };
         let (quantize, buffers) = self.bundle(out)?;
+        if let Some(Storage::Gpu { buffer, start }) = out.status.as_ref().map(|own| &own.storage) {
+            target.clear(buffer, *start, STATUS_BYTES);
+        }
         let compiled = gpu.convert(Conversion::Quantize(quantize), self.context().caps())?;
-        gpu.record(&mut Recorder::Pass(pass), &compiled, Default::default(), on_device(&buffers))
+        gpu.record(target, &compiled, Default::default(), on_device(&buffers))
     }
 
     fn bundle<'s>(&'s self, out: &'s QuantizedTensor) -> Result<(plan::Quantize, Buffers<'s>)> {

@@ -1,10 +1,11 @@
 //! Copying elements of a table: all of them as numbers of a type, or rows and columns by index.
 
-use crate::context::{Backend, Context};
+use crate::context::Context;
 use crate::execute;
-use crate::gpu::{Conversion, Factors, Recorder};
+use crate::gpu::{Conversion, Factors};
 use crate::memory;
 use crate::quantized::QuantizedTensor;
+use crate::recorder::{AsRecorder, Way};
 use crate::right::RightOperand;
 use crate::storage::{Bound, Buffers, on_device};
 use crate::tensor::Tensor;
@@ -38,7 +39,7 @@ use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "nothing is copied until it is run, encoded or recorded"]
+#[must_use = "nothing is copied until it is run or recorded"]
 pub struct Take {
     table: RightOperand,
     rows: Option<Tensor>,
@@ -113,41 +114,29 @@ impl Take {
     /// not contiguous; `Aliased` when it overlaps an operand; `Misuse` when it is a [prepared
     /// tensor](crate::PreparedTensor) or a view of one.
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
-        match &self.context().0.backend {
-            Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
-            Backend::Cpu => on_host(&self.bundle(out)?, self.factor()),
-        }
+        self.context().submit(|to| self.record(to, out))
     }
 
-    /// Adds the copy to the given command encoder, as one compute pass. Nothing is submitted.
+    /// Adds the copy to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
-    /// stays usable after an error.
-    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
-        let descriptor =
-            wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
-        self.record(&mut encoder.begin_compute_pass(&descriptor), out)
-    }
-
-    /// Adds the copy to the given compute pass. Sets pipeline and bind group 0.
-    ///
-    /// # Errors
-    /// The errors of [`encode`](Self::encode).
-    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
-        self.record_to(&mut Recorder::Pass(pass), out)
-    }
-
-    pub(crate) fn record_to(&self, to: &mut Recorder<'_, '_>, out: &Tensor) -> Result<()> {
-        let gpu = self.context().gpu_backend()?;
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
+    /// recorder is its own, and for the recorder of another context.
+    pub fn record(&self, to: &mut impl AsRecorder, out: &Tensor) -> Result<()> {
+        let to = &mut to.as_recorder();
+        let (gpu, target) = match to.way(self.context())? {
+            Way::Record(gpu, target) => (gpu, target),
+            Way::Run => return on_host(&self.bundle(out)?, self.factor()),
+            Way::Plan(_) => return Ok(()),
+        };
         let Bundle { take, buffers } = self.bundle(out)?;
         if let Some((all, numbers)) = self.decoded()? {
-            Take::new(all).record_to(to, &numbers)?;
-            return self.of_decoded(numbers).record_to(to, out);
+            Take::new(all).record(to, &numbers)?;
+            return self.of_decoded(numbers).record(to, out);
         }
         let compiled = gpu.convert(Conversion::Take(take), self.context().caps())?;
         let epilogue = Epilogue { alpha: self.factor(), ..Epilogue::default() };
-        gpu.record(to, &compiled, Factors::of(&epilogue), on_device(&buffers))
+        gpu.record(target, &compiled, Factors::of(&epilogue), on_device(&buffers))
     }
 
     /// All of a quantized table, with its columns as they are stored, and memory for its numbers.

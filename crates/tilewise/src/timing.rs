@@ -3,6 +3,7 @@
 use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
 use crate::gpu::Device;
+use crate::recorder::{AsRecorder, Recorder};
 use crate::tensor::Tensor;
 use tilewise_core::{Plan, Result};
 use web_time::Instant;
@@ -55,13 +56,9 @@ impl Gemm {
         // A first run compiles, and warms caches. It has an output of its own, because with beta
         // each run changes the output.
         let trial = self.output()?;
-        let product = self.onto();
-        product.run_into(&trial)?;
-        let timing = time_planned(self.context(), &self.plans()?, |pass| match pass {
-            Some(pass) => product.record(pass, &trial),
-            None => product.run_into(&trial),
-        })
-        .await?;
+        self.context().submit(|to| self.record_onto(to, &trial))?;
+        let record = |to: &mut Recorder<'_>| self.record_onto(to, &trial);
+        let timing = time_planned(self.context(), &self.plans()?, record).await?;
         Ok((self.run()?, timing))
     }
 
@@ -88,32 +85,32 @@ impl Gemm {
     }
 }
 
-/// Times a compute pass into which `work` records. On the CPU executor `work` is called without a
-/// pass, and does the work itself.
+/// Times a compute pass into which `work` records. On the CPU executor it times the work itself.
 ///
 /// # Errors
 /// Errors of `work`; `Device`, `DeviceLost`.
 pub async fn time(
     context: &Context,
-    mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
+    mut work: impl FnMut(&mut Recorder<'_>) -> Result<()>,
 ) -> Result<Timing> {
     let device = match &context.0.backend {
         Backend::Gpu(gpu) => &gpu.device,
         Backend::Cpu => {
             let start = Instant::now();
-            work(None)?;
+            context.submit(&mut work)?;
             let seconds = start.elapsed().as_secs_f64();
             return Ok(Timing { seconds, method: Method::WallClock });
         }
     };
     if device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
-        let seconds = timestamps(device, 1, |pass| work(Some(pass))).await?[0];
+        let seconds = timestamps(device, 1, |pass| work(&mut pass.as_recorder())).await?[0];
         return Ok(Timing { seconds, method: Method::Timestamps });
     }
-    let one = submission(device, 1, |pass| work(Some(pass))).await?;
+    let one = submission(device, 1, |pass| work(&mut pass.as_recorder())).await?;
     let mut repetitions = *REPETITIONS.start();
     loop {
-        let many = submission(device, 1 + repetitions, |pass| work(Some(pass))).await?;
+        let many =
+            submission(device, 1 + repetitions, |pass| work(&mut pass.as_recorder())).await?;
         let difference = (many - one).max(0.0);
         if difference >= DIFFERENCE || repetitions >= *REPETITIONS.end() {
             let seconds = difference / f64::from(repetitions);
@@ -124,15 +121,15 @@ pub async fn time(
 }
 
 /// Like [`time`], for work with these plans. If the work takes longer than a submission may
-/// ([`ContextOptions::max_submission_time`](crate::ContextOptions::max_submission_time)), `work` is
-/// called without a pass on a GPU, too, and does the work itself.
+/// ([`ContextOptions::max_submission_time`](crate::ContextOptions::max_submission_time)), it goes to
+/// the GPU in several submissions, which are timed by the host's clock.
 ///
 /// # Errors
 /// The errors of [`time`].
 pub async fn time_planned(
     context: &Context,
     plans: &[Plan],
-    mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
+    mut work: impl FnMut(&mut Recorder<'_>) -> Result<()>,
 ) -> Result<Timing> {
     match &context.0.backend {
         Backend::Gpu(gpu)
@@ -142,7 +139,7 @@ pub async fn time_planned(
             let call = gpu.device.call();
             let fence = gpu.device.fence()?;
             let start = Instant::now();
-            work(None)?;
+            context.submit_as("tilewise timing", &mut work)?;
             gpu.device.cross(&fence, gpu.device.encoder(), call).await?;
             let seconds = start.elapsed().as_secs_f64();
             Ok(Timing { seconds, method: Method::WallClock })
@@ -160,7 +157,7 @@ pub async fn time_planned(
 pub async fn series(
     context: &Context,
     count: usize,
-    mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
+    mut work: impl FnMut(&mut Recorder<'_>) -> Result<()>,
 ) -> Result<Vec<Timing>> {
     if let Backend::Gpu(gpu) = &context.0.backend
         && gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY)
@@ -168,7 +165,7 @@ pub async fn series(
         let mut all = Vec::with_capacity(count);
         while all.len() < count {
             let some = (count - all.len()).min(MOST_IN_A_QUERY_SET);
-            all.extend(timestamps(&gpu.device, some, |pass| work(Some(pass))).await?);
+            all.extend(timestamps(&gpu.device, some, |pass| work(&mut pass.as_recorder())).await?);
         }
         let timing = |seconds| Timing { seconds, method: Method::Timestamps };
         return Ok(all.into_iter().map(timing).collect());

@@ -35,7 +35,7 @@ impl Context {
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::cpu(); // in place of a GPU, on which this takes seconds
     /// let a = Tensor::upload(&ctx, &[1.0f32; 64 * 32], &[64, 32])?;
-    /// let tuned = ctx.tune_blocking(&Gemm::new(&a, &a.t()).problem()?)?;
+    /// let tuned = ctx.tune_blocking(&Gemm::new(&a, &a.t()).problems()?[0])?;
     /// println!("{tuned}"); // the kernels, the fastest first
     /// assert!(tuned.winner.is_none());
     /// # Ok(())
@@ -65,7 +65,7 @@ impl Context {
     /// # use tilewise::{Gemm, Tensor};
     /// async fn tuned(x: &Tensor, w: &Tensor) -> tilewise::Result<Tensor> {
     ///     let gemm = Gemm::new(x, w);
-    ///     println!("{}", x.context().tune(&gemm.problem()?).await?);
+    ///     println!("{}", x.context().tune(&gemm.problems()?[0]).await?);
     ///     gemm.run() // with the fastest kernel
     /// }
     /// ```

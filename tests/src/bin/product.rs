@@ -45,9 +45,9 @@ fn run(args: &Args) -> tilewise::Result<String> {
     let (a, b) = (zeros([args.m, args.k])?, zeros([args.k, args.n])?);
     let product = Gemm::new(&a, &b);
     if args.tune {
-        print!("{}", ctx.tune_blocking(&product.problem()?)?);
+        print!("{}", ctx.tune_blocking(&product.problems()?[0])?);
     }
     product.run()?;
     ctx.wait_blocking()?;
-    Ok(product.plan()?.choice.map_or("none".into(), |choice| choice.to_string()))
+    Ok(product.plans()?[0].choice.as_ref().map_or("none".into(), ToString::to_string))
 }

@@ -219,8 +219,11 @@ fn by_the_builder() {
         let a = Tensor::upload(&context, &values, &[64, 64]).unwrap();
         let [strict, permitted] =
             PRECISIONS.map(|precision| Gemm::new(&a, &a).precision(precision));
-        assert_eq!(Gemm::new(&a, &a).problem().unwrap().precision, Precision::F32);
-        assert_eq!([&strict, &permitted].map(|gemm| gemm.problem().unwrap().precision), PRECISIONS);
+        assert_eq!(Gemm::new(&a, &a).problems().unwrap()[0].precision, Precision::F32);
+        assert_eq!(
+            [&strict, &permitted].map(|gemm| gemm.problems().unwrap()[0].precision),
+            PRECISIONS
+        );
         let [strict, permitted] =
             [strict, permitted].map(|gemm| gemm.run().unwrap().read_bytes_blocking().unwrap());
         assert_eq!(strict, permitted);

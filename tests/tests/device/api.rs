@@ -45,8 +45,8 @@ fn many_products_in_one_submission() {
             Gemm::new(&a, &b).record(&mut pass, &ab).unwrap();
             Gemm::new(&ab, &c).kernel("simt/64x64x16+k2").record(&mut pass, &abc).unwrap();
         }
-        Gemm::new(&abc, &a).encode(&mut encoder, &other).unwrap();
-        Gemm::new(&c, &c).alpha(2.0).beta(1.0).encode(&mut encoder, &other).unwrap();
+        Gemm::new(&abc, &a).record(&mut encoder, &other).unwrap();
+        Gemm::new(&c, &c).alpha(2.0).beta(1.0).record(&mut encoder, &other).unwrap();
         assert_eq!(read(&other), vec![0.0; 576], "nothing runs before it is submitted");
         context.queue().unwrap().submit([encoder.finish()]);
 

@@ -443,7 +443,7 @@ fn contexts_that_differ() {
         let mut encoder =
             adapter.context.device().unwrap().create_command_encoder(&Default::default());
         refused(
-            Gemm::new(&here, &here).encode(&mut encoder, &zeros(&cpu, &[4, 4])),
+            Gemm::new(&here, &here).record(&mut encoder, &zeros(&cpu, &[4, 4])),
             kind!(WrongContext),
             &["GPU"],
         );

@@ -61,7 +61,7 @@ fn a_product_owns_its_operands() {
         for _ in 0..3 {
             let y = Tensor::zeros(context, DType::F32, &[5, 3]).unwrap();
             let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
-            product.encode(&mut encoder, &y).unwrap();
+            product.record(&mut encoder, &y).unwrap();
             context.queue().unwrap().submit([encoder.finish()]);
             assert_eq!(y.read_blocking::<f32>().unwrap(), expected, "{}", adapter.name());
         }
@@ -175,7 +175,7 @@ fn strangers_are_refused() {
         let a = numbers(&adapter.context, &[4, 4]);
         let c = Tensor::zeros(&adapter.context, DType::F32, &[4, 4]).unwrap();
         let scope = stranger.push_error_scope(wgpu::ErrorFilter::Validation);
-        let recorded = Gemm::new(&a, &a).encode(&mut encoder, &c);
+        let recorded = Gemm::new(&a, &a).record(&mut encoder, &c);
         drop(encoder.finish());
         let refused = pollster::block_on(scope.pop());
         assert!(recorded.is_err() || refused.is_some(), "{}", adapter.name());

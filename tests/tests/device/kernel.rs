@@ -309,14 +309,14 @@ fn in_commands_of_the_callers() {
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let call =
             |x: &Tensor| Call::new(context).input(x).output(DType::F32, &[3, 2]).grid([6, 1, 1]);
-        let b = kernel.encode(&mut encoder, &call(&a.t())).unwrap().remove(0);
+        let b = kernel.record(&mut encoder, &call(&a.t())).unwrap().remove(0);
         let c = {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             let b = kernel.record(&mut pass, &call(&b)).unwrap().remove(0);
             kernel.record(&mut pass, &call(&b)).unwrap().remove(0)
         };
         // An error leaves the encoder usable.
-        from_a("out[0] = nobody;").encode(&mut encoder, &call(&a)).unwrap_err();
+        from_a("out[0] = nobody;").record(&mut encoder, &call(&a)).unwrap_err();
         queue.submit([encoder.finish()]);
         assert_eq!(c.read_blocking::<f32>().unwrap(), [3.0, 6.0, 4.0, 7.0, 5.0, 8.0]);
     }
@@ -328,7 +328,7 @@ fn in_commands_of_the_callers() {
         let error = Kernel::new("k")
             .outputs(["out"])
             .source("out[0] = 1.0;")
-            .encode(&mut encoder, &call)
+            .record(&mut encoder, &call)
             .unwrap_err();
         assert!(matches!(error, Error::WrongContext(_)), "{error}");
     }

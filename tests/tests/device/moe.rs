@@ -103,7 +103,7 @@ fn calls_are_alike() -> Result<()> {
             if let (Some(device), Some(queue)) = (context.device(), context.queue()) {
                 let y = [(); 3].map(|()| Tensor::zeros(&context, DType::F32, &[t, h]).unwrap());
                 let mut encoder = device.create_command_encoder(&Default::default());
-                layer.encode(&mut encoder, &x, &logits, &y[0])?;
+                layer.record(&mut encoder, &x, &logits, &y[0])?;
                 let mut pass = encoder.begin_compute_pass(&Default::default());
                 // Each call finds the memory as the one before has left it.
                 layer.record(&mut pass, &few[0], &few[1], &y[2].narrow(0, 0, 4)?)?;

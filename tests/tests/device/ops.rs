@@ -294,7 +294,7 @@ fn contexts_do_not_mix() {
     for adapter in adapters() {
         let mut encoder =
             adapter.context.device().unwrap().create_command_encoder(&Default::default());
-        refused(ops::exp(&x).encode(&mut encoder, &x), wrong, "CPU executor");
+        refused(ops::exp(&x).record(&mut encoder, &x), wrong, "CPU executor");
     }
 }
 
@@ -423,10 +423,10 @@ fn indices_in_one_encoder() {
         let (counts, ends, sorted, order) = (zeros(4), zeros(5), zeros(5), zeros(5));
         counts.fill(9.0).unwrap();
         let mut encoder = device.create_command_encoder(&Default::default());
-        ops::histogram(&experts, 4).encode(&mut encoder, &counts).unwrap();
+        ops::histogram(&experts, 4).record(&mut encoder, &counts).unwrap();
         let scan = ops::exclusive_scan(&counts).with_total();
-        scan.encode(&mut encoder, &ends).unwrap();
-        ops::sort(&experts).bits(3).encode(&mut encoder, [&sorted, &order]).unwrap();
+        scan.record(&mut encoder, &ends).unwrap();
+        ops::sort(&experts).bits(3).record(&mut encoder, [&sorted, &order]).unwrap();
         queue.submit([encoder.finish()]);
         let read = |tensor: &Tensor| tensor.read_blocking::<u32>().unwrap();
         assert_eq!(read(&counts), [2, 1, 2, 0]);

@@ -38,7 +38,7 @@ fn masked_by_shards_and_by_one_stack() -> Result<()> {
         if let (Some(device), Some(queue)) = (context.device(), context.queue()) {
             let y = Tensor::zeros(&context, DType::F32, &[4, 5, 9])?;
             let mut encoder = device.create_command_encoder(&Default::default());
-            gemm.encode(&mut encoder, &y)?;
+            gemm.record(&mut encoder, &y)?;
             queue.submit([encoder.finish()]);
             assert_eq!(y.read_bytes_blocking()?, whole.run()?.read_bytes_blocking()?);
         }

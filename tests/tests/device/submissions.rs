@@ -42,7 +42,7 @@ fn product(context: &Context) -> Gemm {
 
 /// A fifth of the seconds that the product takes on an adapter.
 fn fifth(adapter: &Adapter) -> f64 {
-    product(&adapter.context).plan().unwrap().seconds() / 5.0
+    product(&adapter.context).plans().unwrap()[0].seconds() / 5.0
 }
 
 /// A product has as many submissions as the estimates ask for, and the bits of one submission.
@@ -61,7 +61,9 @@ fn products_that_take_long() {
             assert!(text.contains("\ncut     into "), "{text}");
             assert!(!whole.explain().unwrap().contains("\ncut "));
             let mut wanted = (1, 0.0);
-            for seconds in cut.plan().unwrap().passes.iter().filter_map(|pass| pass.piece_seconds) {
+            for seconds in
+                cut.plans().unwrap()[0].passes.iter().filter_map(|pass| pass.piece_seconds)
+            {
                 wanted = match wanted {
                     (count, recorded) if recorded + seconds <= bound => (count, recorded + seconds),
                     (count, _) => (count + 1, seconds),
@@ -74,7 +76,7 @@ fn products_that_take_long() {
             assert_eq!(submissions(&free, || whole.run_into(&one).unwrap()), 1);
             // The caller's encoder is a single submission in any case.
             let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
-            let own = submissions(&context, || cut.encode(&mut encoder, &c[1]).unwrap());
+            let own = submissions(&context, || cut.record(&mut encoder, &c[1]).unwrap());
             assert_eq!(own, 0);
             context.queue().unwrap().submit([encoder.finish()]);
             let whole = bytes(&whole);

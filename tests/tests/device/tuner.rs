@@ -46,7 +46,7 @@ fn chosen(context: &Context, [m, n, k]: [usize; 3]) -> (String, String) {
     let (a, b) = (zeros([m, k]), zeros([k, n]));
     let product = Gemm::new(&a, &b);
     product.run().unwrap();
-    (product.plan().unwrap().choice.unwrap().to_string(), product.explain().unwrap())
+    (product.plans().unwrap().remove(0).choice.unwrap().to_string(), product.explain().unwrap())
 }
 
 /// The file of winners in the folder.

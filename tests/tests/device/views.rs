@@ -315,7 +315,7 @@ fn plain_batches_stay_plain() {
             ),
         ];
         for (i, (a, b, nests)) in rows.iter().enumerate() {
-            let grouping = Gemm::new(a, b).problem().unwrap().grouping;
+            let grouping = Gemm::new(a, b).problems().unwrap()[0].grouping;
             assert_eq!(matches!(grouping, Grouping::Nested { .. }), *nests, "{i}");
         }
     }
@@ -346,7 +346,7 @@ fn outputs_whose_elements_share_places() {
             refused(gemm.run_into(&c));
             if let Some(device) = context.device() {
                 let mut encoder = device.create_command_encoder(&Default::default());
-                refused(gemm.encode(&mut encoder, &c));
+                refused(gemm.record(&mut encoder, &c));
                 let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
                 refused(gemm.record(&mut pass, &c));
             }

@@ -410,8 +410,8 @@ fn columns_in_another_order() {
         let (turned, wide) = (w.t(), Tensor::zeros(&context, DType::F32, &[3, k]).unwrap());
         let across = Gemm::new(&narrow, &turned);
         assert!(misused(across.run()) && misused(across.run_into(&wide)));
-        assert!(misused(across.plan()) && misused(across.explain()));
-        assert!(misused(across.problem()) && misused(across.choices()));
+        assert!(misused(across.plans()) && misused(across.explain()));
+        assert!(misused(across.problems()) && misused(across.choices()));
         assert!(misused(Take::new(&w).columns(&indices).run()) && misused(w.slice(0..n, 0..32)));
         assert!(misused(w.read_blocking()));
         let no_orders = [

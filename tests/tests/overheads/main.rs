@@ -81,7 +81,12 @@ impl Raw {
 fn allocates_nothing(what: &str, passes: usize, gemm: &Gemm, c: &Tensor) {
     let context = c.context();
     gemm.run_into(c).unwrap();
-    assert_eq!(gemm.plan().unwrap().passes.len(), passes, "{what}: {}", gemm.explain().unwrap());
+    assert_eq!(
+        gemm.plans().unwrap()[0].passes.len(),
+        passes,
+        "{what}: {}",
+        gemm.explain().unwrap()
+    );
     let raw = Raw::new(context, passes);
 
     const CALLS: usize = 50;
@@ -101,7 +106,7 @@ fn allocates_nothing(what: &str, passes: usize, gemm: &Gemm, c: &Tensor) {
         );
     }
     let ours =
-        allocation_counter::measure(|| (0..CALLS).for_each(|_| gemm.encode(&mut ours, c).unwrap()));
+        allocation_counter::measure(|| (0..CALLS).for_each(|_| gemm.record(&mut ours, c).unwrap()));
     let theirs = allocation_counter::measure(|| (0..CALLS).for_each(|_| raw.encode(&mut theirs)));
     assert_eq!(
         ours.count_total,
@@ -125,7 +130,7 @@ fn nothing_is_allocated_once_warm() {
         let plain = Gemm::new(&a, &b).kernel("naive");
         allocates_nothing("plain", 1, &plain, &c);
         let planned = Gemm::new(&a, &b);
-        allocates_nothing("planned", planned.plan().unwrap().passes.len(), &planned, &c);
+        allocates_nothing("planned", planned.plans().unwrap()[0].passes.len(), &planned, &c);
 
         let (bias, residual) = (filled(context, &[40], 1.0), filled(context, &[24, 40], 1.0));
         let epilogue =
@@ -247,7 +252,7 @@ fn compiled_in_advance() {
         let halves = Gemm::new(&a, &b).out_dtype(DType::F16);
         let told = |gemm: &Gemm, what| {
             let text = gemm.explain().unwrap();
-            let passes = gemm.plan().unwrap().passes.len();
+            let passes = gemm.plans().unwrap()[0].passes.len();
             text.lines()
                 .rev()
                 .take(passes)
@@ -256,7 +261,7 @@ fn compiled_in_advance() {
                 == passes
         };
         assert!(told(&with_bias, "not compiled yet"), "{}", with_bias.explain().unwrap());
-        let problems = [&with_bias, &halves].map(|gemm| gemm.problem().unwrap());
+        let problems = [&with_bias, &halves].map(|gemm| gemm.problems().unwrap()[0]);
         assert!(compilations(|| context.warm_up(&problems).unwrap()) >= 2);
         let seconds = with_bias.explain().unwrap();
         assert!(told(&with_bias, "  compiled in ") && told(&halves, "  compiled in "), "{seconds}");
@@ -359,7 +364,7 @@ fn factors_share_a_plan() {
         let (a, b) = (filled(context, &[1, K], 1.0), filled(context, &[K, N], 1.0));
         let product = Gemm::new(&a, &b);
         let split = product.clone().kernel("gemv/1x4+k2");
-        assert_eq!(split.plan().unwrap().passes.len(), 2);
+        assert_eq!(split.plans().unwrap()[0].passes.len(), 2);
         for (gemm, reads_c, calls) in [
             (&product, false, 3000),
             (&product, true, 300),

@@ -215,7 +215,7 @@ fn scratch_is_released() {
             assert_eq!(read(&gemm.run().unwrap()), right, "{}", adapter.name());
             assert!(scratch() >= 2 * 4 * 64 * 64);
             let (c, mut encoder) = (zeros(context, &[64, 64]), encoder(context));
-            gemm.encode(&mut encoder, &c).unwrap();
+            gemm.record(&mut encoder, &c).unwrap();
             context.release_scratch();
             assert!(scratch() >= 2 * 4 * 64 * 64, "it is recorded");
             context.queue().unwrap().submit([encoder.finish()]);
@@ -243,7 +243,7 @@ fn experts_make_tensors_once() {
             let mut encoder = encoder(context);
             let mut record = |tokens| {
                 let [x, logits, y] = [&x, &logits, &y].map(|t| t.narrow(0, 0, tokens).unwrap());
-                layer.encode(&mut encoder, &x, &logits, &y).unwrap();
+                layer.record(&mut encoder, &x, &logits, &y).unwrap();
                 held(context, "tilewise tensor").unwrap()
             };
             let first = record(tokens);

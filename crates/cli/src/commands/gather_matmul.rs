@@ -48,10 +48,8 @@ pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     let y = gathered.run()?;
     let [k, n] = w.k_and_n(args.transpose_b);
     let flops = 2.0 * rhs.len() as f64 * k as f64 * n as f64;
-    let measured = product::measured(&context, &gathered.plans()?, flops, |pass| match pass {
-        Some(pass) => gathered.record(pass, &y),
-        None => gathered.run_into(&y),
-    })?;
+    let measured =
+        product::measured(&context, &gathered.plans()?, flops, |to| gathered.record(to, &y))?;
     let y = Array { dtype: out_dtype, shape: y.shape().to_vec(), bytes: y.read_bytes_blocking()? };
     let checked = match args.ways.execution.check {
         true => {

@@ -45,9 +45,8 @@ pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     // Only the three products count as operations.
     let flops = 6.0 * (x.shape[0] * args.top_k) as f64 * h as f64 * f as f64;
     let plans = layer.plans(&x_tensor, &logits_tensor)?;
-    let measured = product::measured(&context, &plans, flops, |pass| match pass {
-        Some(pass) => layer.record(pass, &x_tensor, &logits_tensor, &y),
-        None => layer.forward_into(&x_tensor, &logits_tensor, &y),
+    let measured = product::measured(&context, &plans, flops, |to| {
+        layer.record(to, &x_tensor, &logits_tensor, &y)
     })?;
     let y = Array { dtype: out_dtype, shape: x.shape.clone(), bytes: y.read_bytes_blocking()? };
     let checked = match args.ways.execution.check {

@@ -5,7 +5,6 @@ use super::batch::Batch;
 use super::groups::Groups;
 use crate::context::Context;
 use crate::offsets::GroupOffsets;
-use crate::quantized::QuantizedTensor;
 use crate::right::RightOperand;
 use crate::storage::{Bound, Buffers, Bundle};
 use crate::tensor::{Tensor, count};
@@ -16,18 +15,6 @@ use tilewise_core::{
 };
 
 impl Gemm {
-    /// Memory for A with its columns in W's order, if W has one ([`QuantizedTensor::with_order`]).
-    pub(super) fn in_order(&self) -> Result<Option<InOrder>> {
-        let RightOperand::Quantized(w) = &self.b else { return Ok(None) };
-        let Some(order) = w.order.as_deref() else { return Ok(None) };
-        let a = Tensor::zeros(self.context(), self.a.dtype(), self.a.shape())?;
-        Ok(Some(InOrder {
-            a,
-            w: QuantizedTensor { order: None, ..w.clone() },
-            columns: order.columns.clone(),
-        }))
-    }
-
     /// The batch of the right operand, and its K and N as B.
     fn right(&self) -> Result<([usize; 2], [usize; 2])> {
         match &self.b {
@@ -178,7 +165,7 @@ impl Gemm {
         let ((dtype, _), shape) = (self.output_kind()?, self.stored_shape()?);
         let turned = self.is_turned();
         let Some(c) = self.c.as_ref().map(|c| if turned { c.t() } else { c.clone() }) else {
-            let beta = self.beta.planned();
+            let beta = self.factors[1].planned();
             if beta != 0.0 {
                 return Err(Error::Misuse(format!(
                     "beta is {beta} and there is no C: give one with c() or use run_into()"
@@ -332,8 +319,8 @@ impl Gemm {
             c,
             grouping: nested,
             epilogue: Epilogue {
-                alpha: self.alpha.planned() * factor,
-                beta: self.beta.planned(),
+                alpha: self.factors[0].planned() * factor,
+                beta: self.factors[1].planned(),
                 bias,
                 activation: self.function()?,
                 residual,
@@ -394,13 +381,6 @@ impl Gemm {
             None => Err(wanted(batch.sizes().map(|size| format!("{size}, ")).concat())),
         }
     }
-}
-
-/// A product whose weights have an order of columns.
-pub(super) struct InOrder {
-    pub(super) a: Tensor,
-    pub(super) w: QuantizedTensor,
-    pub(super) columns: Tensor,
 }
 
 /// The operand of an output that is still to be allocated.

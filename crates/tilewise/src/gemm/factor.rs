@@ -1,7 +1,9 @@
 //! Alpha and beta: numbers of the host, or one element of a tensor each.
 
 use super::Gemm;
+use super::lower::{Own, Step};
 use crate::gpu::Written;
+use crate::recorder::Recorder;
 use crate::take::Take;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
@@ -27,7 +29,7 @@ impl Factor {
 impl Gemm {
     /// Factor of the product; 1 by default.
     pub fn alpha(mut self, alpha: f32) -> Self {
-        self.alpha = Factor::Host(alpha);
+        self.factors[0] = Factor::Host(alpha);
         self
     }
 
@@ -50,7 +52,7 @@ impl Gemm {
     /// # }
     /// ```
     pub fn alpha_tensor(mut self, alpha: &Tensor) -> Self {
-        self.alpha = Factor::Device(alpha.view());
+        self.factors[0] = Factor::Device(alpha.view());
         self
     }
 
@@ -74,7 +76,7 @@ impl Gemm {
     /// # }
     /// ```
     pub fn beta(mut self, beta: f32) -> Self {
-        self.beta = Factor::Host(beta);
+        self.factors[1] = Factor::Host(beta);
         self
     }
 
@@ -82,17 +84,18 @@ impl Gemm {
     /// [`alpha_tensor`](Self::alpha_tensor). If its number is 0, the old output is not read: a NaN
     /// there does not show.
     pub fn beta_tensor(mut self, beta: &Tensor) -> Self {
-        self.beta = Factor::Device(beta.view());
+        self.factors[1] = Factor::Device(beta.view());
         self
     }
 
-    fn factors(&self) -> [(&'static str, &Factor); 2] {
-        [("alpha", &self.alpha), ("beta", &self.beta)]
+    fn named_factors(&self) -> [(&'static str, &Factor); 2] {
+        let [alpha, beta] = &self.factors;
+        [("alpha", alpha), ("beta", beta)]
     }
 
     /// Checks the tensors of factors. `own` is the factor of the weights.
     pub(super) fn check_factors(&self, own: f32) -> Result<()> {
-        for (name, factor) in self.factors() {
+        for (name, factor) in self.named_factors() {
             let Some(tensor) = factor.tensor() else { continue };
             self.context().same(tensor.context(), name)?;
             if tensor.dtype() != DType::F32 || tensor.elem_count() != 1 {
@@ -102,7 +105,7 @@ impl Gemm {
                 )));
             }
         }
-        if own != 1.0 && self.alpha.tensor().is_some() {
+        if own != 1.0 && self.factors[0].tensor().is_some() {
             return Err(Error::Unsupported(format!(
                 "alpha from the device with weights that have a factor, {own}, for the whole matrix"
             )));
@@ -110,30 +113,33 @@ impl Gemm {
         Ok(())
     }
 
-    /// The product with copies of the factors that lie in the output `c`; `None` if none does.
-    /// `copy` makes the copies before anything is written to `c`. Products in parts need them: each
-    /// part reads the factors anew.
-    pub(super) fn of_copied_factors(
+    /// Copies the factors that lie in the output `c`, before steps write to it: each step reads the
+    /// factors anew.
+    pub(super) fn copy_factors(
         &self,
+        to: &mut Recorder<'_>,
         c: &Tensor,
-        mut copy: impl FnMut(&Take, &Tensor) -> Result<()>,
-    ) -> Result<Option<Gemm>> {
+        steps: &mut [Step<'_>],
+    ) -> Result<()> {
         self.check_factors(1.0)?;
-        let (mut gemm, mut copied) = (self.clone(), false);
-        for factor in [&mut gemm.alpha, &mut gemm.beta] {
-            let Factor::Device(own) = factor else { continue };
+        for (at, factor) in self.factors.iter().enumerate() {
+            let Some(own) = factor.tensor() else { continue };
             if c.shares_bytes(own)?.is_some() {
                 let apart = Tensor::zeros(c.context(), DType::F32, &[1, 1])?;
-                copy(&Take::new(&own.reshape(&[1, 1])?), &apart)?;
-                (*factor, copied) = (Factor::Device(apart), true);
+                Take::new(&own.reshape(&[1, 1])?).record(to, &apart)?;
+                steps.iter_mut().for_each(|step| {
+                    if let Own::Made(gemm) = &mut step.gemm {
+                        gemm.factors[at] = Factor::Device(apart.clone());
+                    }
+                });
             }
         }
-        Ok(copied.then_some(gemm))
+        Ok(())
     }
 
     /// The place of each factor that lies on a GPU.
     pub(super) fn written(&self) -> [Option<Written<'_>>; 2] {
-        self.factors().map(|(_, factor)| {
+        self.named_factors().map(|(_, factor)| {
             let (operand, bound) = factor.tensor()?.vector([0; 4]);
             Some((operand, bound.on_device()?))
         })
@@ -142,7 +148,7 @@ impl Gemm {
     /// Alpha and beta on the CPU executor; `planned` are the problem's numbers.
     pub(super) fn numbers(&self, planned: [f32; 2]) -> Result<[f32; 2]> {
         let mut numbers = planned;
-        for (number, (_, factor)) in numbers.iter_mut().zip(self.factors()) {
+        for (number, (_, factor)) in numbers.iter_mut().zip(self.named_factors()) {
             if let Some(tensor) = factor.tensor() {
                 let (operand, bound) = tensor.vector([0; 4]);
                 *number = f32::from_bits(bound.storage.host()?[operand.offset as usize]);

@@ -2,7 +2,9 @@
 
 use super::Gemm;
 use super::groups::Groups;
-use super::shards::{Part, of};
+use super::lower::{Step, Steps};
+use super::shards::of;
+use crate::parts::Title;
 use crate::tensor::Tensor;
 use std::ops::Range;
 use tilewise_core::plan::by_groups;
@@ -15,7 +17,7 @@ impl Gemm {
     ///
     /// # Errors
     /// The errors of [`run`](Self::run), for the operands.
-    pub(super) fn by_groups(&self, b: &Tensor) -> Result<Option<Vec<Part>>> {
+    pub(super) fn by_groups<'s>(&self, b: &Tensor) -> Result<Option<Steps<'s>>> {
         let (None, Some(rows)) = (&self.kernel, self.known_rows(b)) else { return Ok(None) };
         let counts = rows.clone().map(|(_, rows)| rows.len() as u64);
         if !by_groups(&self.bundle(None)?.problem, counts) {
@@ -41,7 +43,7 @@ impl Gemm {
     }
 
     /// The dense product of a group.
-    fn of_group(&self, b: &Tensor, group: usize, rows: Range<usize>) -> Result<Part> {
+    fn of_group<'s>(&self, b: &Tensor, group: usize, rows: Range<usize>) -> Result<Step<'s>> {
         let (groups, all) = (group..group + 1, groups_of(b));
         let own_rows = |tensor: &Tensor, axis| tensor.narrow(axis, rows.start, rows.len());
         let bias = self.bias.as_ref().map(|(bias, axis)| {
@@ -60,21 +62,7 @@ impl Gemm {
             out_dtype: Some(self.output_dtype()),
             ..self.clone()
         };
-        Ok(Part { groups, rows: Some(rows), gemm })
-    }
-}
-
-impl Part {
-    /// Explains the product of a large group.
-    pub(super) fn explain(&self) -> Result<String> {
-        let rows = self.rows.clone().unwrap_or_default();
-        Ok(format!(
-            "group {}, rows {} to {}: few large groups are dense products, one after the other\n{}",
-            self.groups.start,
-            rows.start,
-            rows.end,
-            self.gemm.explain()?
-        ))
+        Ok(Step::made(gemm, Title::Group(group, rows)))
     }
 }
 

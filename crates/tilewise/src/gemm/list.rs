@@ -121,8 +121,8 @@ impl Gemm {
             c: c_operand,
             grouping: Grouping::Listed { groups, offset: numbers.offset, sizes: list.sizes() },
             epilogue: Epilogue {
-                alpha: self.alpha.planned(),
-                beta: self.beta.planned(),
+                alpha: self.factors[0].planned(),
+                beta: self.factors[1].planned(),
                 activation: self.activation,
                 ..Epilogue::default()
             },

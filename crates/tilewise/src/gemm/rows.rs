@@ -1,8 +1,8 @@
-//! Rows of A by index.
+//! Rows of A by index, and copies of A.
 
 use super::Gemm;
-#[cfg(feature = "custom-kernels")]
-use crate::context::Backend;
+use crate::quantized::QuantizedTensor;
+use crate::right::RightOperand;
 use crate::take::Take;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
@@ -60,26 +60,18 @@ impl Gemm {
         }
     }
 
-    /// Whether the rows of A must be copied by their indices before a product into `c`.
-    ///
-    /// # Errors
-    /// The errors of [`run_into`](Self::run_into).
-    #[cfg(feature = "custom-kernels")]
-    pub(crate) fn copies_rows(&self, c: &Tensor) -> Result<bool> {
-        match &self.context().0.backend {
-            Backend::Gpu(gpu) => {
-                if let Some(parts) = self.parts()? {
-                    let copies = parts.iter().map(|part| part.gemm.copies_rows(&*part.output(c)?));
-                    return copies.reduce(|one, other| Ok(one? || other?)).unwrap_or(Ok(false));
-                }
-                let problem = self.bundle(Some(&self.as_matrix(c)))?.problem;
-                Ok(self.context().compile(gpu, &problem, self.kernel.as_ref())?.copies_rows)
-            }
-            Backend::Cpu => Ok(false),
-        }
+    /// The copy of A with its columns in the order of W, if W has one
+    /// ([`QuantizedTensor::with_order`]), and the product that takes the copy.
+    pub(super) fn of_ordered_columns(&self) -> Result<Option<(Take, Gemm)>> {
+        let RightOperand::Quantized(w) = &self.b else { return Ok(None) };
+        let Some(order) = w.order.as_deref() else { return Ok(None) };
+        let a = Tensor::zeros(self.context(), self.a.dtype(), self.a.shape())?;
+        let take = Take::new(&self.a).columns(&order.columns);
+        let b = QuantizedTensor { order: None, ..w.clone() }.into();
+        Ok(Some((take, Gemm { a, b, ..self.clone() })))
     }
 
-    /// The copy of the indexed rows, and the product whose A it fills.
+    /// The copy of the indexed rows of A, and the product that takes the copy.
     pub(super) fn of_copied_rows(&self) -> Result<(Take, Gemm)> {
         let mut take = Take::new(&self.a).or_zeros();
         let mut shape = [0, 0];

@@ -3,48 +3,18 @@
 
 use super::Gemm;
 use super::groups::Groups;
-use crate::context::Backend;
+use super::lower::{Step, Steps};
 use crate::offsets::GroupOffsets;
+use crate::parts::Title;
 use crate::right::{RightOperand, Shards};
 use crate::tensor::Tensor;
-use std::borrow::Cow;
 use std::ops::Range;
 use tilewise_core::problem::Grouping;
 use tilewise_core::{Axis, Error, Result};
 
-/// The product of one shard, or of one large group.
-pub(super) struct Part {
-    pub(super) groups: Range<usize>,
-    /// The rows of a group that is a dense product.
-    pub(super) rows: Option<Range<usize>>,
-    pub(super) gemm: Gemm,
-}
-
-impl Part {
-    /// The part of an output that this part writes: in a masked product the entries of its groups,
-    /// for a large group its rows; otherwise the whole output.
-    pub(super) fn output<'c>(&self, c: &'c Tensor) -> Result<Cow<'c, Tensor>> {
-        if let (Some(rows), Some(axis)) = (&self.rows, c.shape().len().checked_sub(2)) {
-            return c.narrow(axis, rows.start, rows.len()).map(Cow::Owned);
-        }
-        match (&self.gemm.groups, c.shape().len().checked_sub(self.gemm.rank_of_entry() + 1)) {
-            (Some(Groups::Masked { .. }), Some(axis)) => {
-                c.narrow(axis, self.groups.start, self.groups.len()).map(Cow::Owned)
-            }
-            _ => Ok(Cow::Borrowed(c)),
-        }
-    }
-}
-
 impl Gemm {
-    /// The products of all shards of B, or of few large groups, once the whole is found to fit.
-    /// `None` if the product is not in parts.
-    pub(super) fn parts(&self) -> Result<Option<Vec<Part>>> {
-        let shards = match &self.b {
-            RightOperand::Shards(shards) => shards,
-            RightOperand::Dense(b) => return self.by_groups(b),
-            RightOperand::Quantized(_) => return Ok(None),
-        };
+    /// The products of all shards of B.
+    pub(super) fn by_shards<'s>(&self, shards: &Shards) -> Result<Steps<'s>> {
         match &self.groups {
             Some(Groups::Rows { ends, along, .. }) => self.parts_by_rows(shards, ends, *along),
             Some(Groups::Masked { counts, expected }) => {
@@ -52,16 +22,15 @@ impl Gemm {
             }
             _ => Err(shards.refused("B")),
         }
-        .map(Some)
     }
 
     /// The parts of a grouped product: each computes some rows of the whole output.
-    fn parts_by_rows(
+    fn parts_by_rows<'s>(
         &self,
         shards: &Shards,
         ends: &GroupOffsets,
         along: Axis,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Steps<'s>> {
         let (batch, [m, n, _]) = self.sizes()?;
         let (groups, before) = self.groups_of((ends, 0))?;
         if let Some((bias, axis)) = &self.bias {
@@ -78,18 +47,18 @@ impl Gemm {
                 bias: self.bias_of(&groups, shards)?,
                 ..self.clone()
             };
-            Ok(Part { groups, rows: None, gemm })
+            Ok(Step::made(gemm, Title::Shard(groups)))
         };
         ranges(shards).map(part).collect()
     }
 
     /// The parts of a masked product: each computes some entries of the output.
-    fn parts_by_entries(
+    fn parts_by_entries<'s>(
         &self,
         shards: &Shards,
         counts: &Tensor,
         expected: Option<u64>,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Steps<'s>> {
         let ((batch, _), [all, ..]) = (self.sizes()?, shards.shape());
         if batch.sizes() != [1, all] {
             let entries = if all == 1 { "entry" } else { "entries" };
@@ -110,7 +79,7 @@ impl Gemm {
                 residual: residual.map(|own| of(own, 2, &groups, all)).transpose()?,
                 ..self.clone()
             };
-            Ok(Part { groups, rows: None, gemm })
+            Ok(Step::made(gemm, Title::Shard(groups)))
         };
         ranges(shards).map(part).collect()
     }
@@ -123,34 +92,13 @@ impl Gemm {
     }
 
     /// The number of dimensions of an entry of the output.
-    fn rank_of_entry(&self) -> usize {
+    pub(super) fn rank_of_entry(&self) -> usize {
         2 - usize::from(self.vectors[0])
-    }
-
-    /// Computes all parts into `c` by `run`, after each is planned, and on a GPU compiled: if one
-    /// part is impossible, none runs.
-    pub(super) fn by_parts(
-        &self,
-        parts: &[Part],
-        c: &Tensor,
-        mut run: impl FnMut(&Gemm, &Tensor) -> Result<()>,
-    ) -> Result<()> {
-        self.is_whole(c)?;
-        let outputs = parts.iter().map(|part| part.output(c)).collect::<Result<Vec<_>>>()?;
-        for (Part { gemm, .. }, c) in parts.iter().zip(&outputs) {
-            let matrix = gemm.as_matrix(c);
-            let (problem, context) = (gemm.bundle(Some(&matrix))?.problem, gemm.context());
-            match &context.0.backend {
-                Backend::Gpu(gpu) => context.compile(gpu, &problem, gemm.kernel.as_ref()).map(drop),
-                Backend::Cpu => context.plan(&problem, gemm.kernel.as_deref()).map(drop),
-            }?;
-        }
-        parts.iter().zip(&outputs).try_for_each(|(part, c)| run(&part.gemm, c))
     }
 
     /// Checks that `c` has all entries of a masked product, or all rows of large groups, and lies
     /// apart from the operands of all parts. A part checks its own operands alone.
-    fn is_whole(&self, c: &Tensor) -> Result<()> {
+    pub(super) fn is_whole(&self, c: &Tensor) -> Result<()> {
         let shards = match (&self.groups, &self.b) {
             (Some(Groups::Masked { .. }), RightOperand::Shards(shards)) => shards,
             (_, RightOperand::Shards(_)) => return Ok(()),

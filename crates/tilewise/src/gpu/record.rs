@@ -1,9 +1,10 @@
 //! Making plans ready to run, and recording them.
 
+use super::Gpu;
 use super::bind::{Factors, Key, Places, SharedBuffer};
 use super::compiled::{Compiled, Conversion, Step};
 use super::outcome::{Call, Outcome};
-use super::{Gpu, Recorder};
+use super::recorder::{Target, Whole};
 use std::mem::offset_of;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -85,7 +86,7 @@ impl Gpu {
     /// Records a plan's passes. `factors` replace the factors of the problem that was planned.
     pub(crate) fn record(
         &self,
-        recorder: &mut Recorder<'_, '_>,
+        to: &mut dyn Target,
         compiled: &Compiled,
         factors: Factors,
         places: Places<'_>,
@@ -129,9 +130,9 @@ impl Gpu {
         };
         for (step, group) in compiled.steps.iter().zip(&*groups) {
             if let Some(seconds) = step.pass.piece_seconds {
-                recorder.begin(seconds)?;
+                to.begin(seconds)?;
             }
-            recorder.record(|pass| {
+            to.record(&mut |pass| {
                 let [x, y] = step.pass.grid;
                 pass.set_pipeline(&step.pipeline.pipeline);
                 pass.set_bind_group(0, group, &[]);
@@ -181,7 +182,7 @@ impl Gpu {
     /// submissions has a buffer of its own, because another call may run between its submissions.
     pub(crate) fn record_with(
         &self,
-        recorder: &mut Recorder<'_, '_>,
+        to: &mut dyn Target,
         compiled: &Compiled,
         factors: Factors,
         written: [Option<Written<'_>>; 2],
@@ -189,7 +190,7 @@ impl Gpu {
         caps: &Caps,
     ) -> Result<()> {
         if written.iter().all(Option::is_none) {
-            return self.record(recorder, compiled, factors, places);
+            return self.record(to, compiled, factors, places);
         }
         self.device.alive()?;
         let factors = Factors { written: written.map(|factor| factor.is_some()), ..factors };
@@ -197,21 +198,19 @@ impl Gpu {
             let buffer = self.new_uniform(bytes, wgpu::BufferUsages::STORAGE)?;
             Ok(self.groups.share(buffer, Outcome::default()))
         };
-        if recorder.has_room(compiled.seconds()) {
-            recorder.begin(compiled.seconds())?;
+        if to.has_room(compiled.seconds()) {
+            to.begin(compiled.seconds())?;
             let params = compiled.written(factors, self.params_slot(), make)?;
-            return recorder.record(|pass| {
-                let recorder = &mut Recorder::Pass(pass);
-                self.record_written(recorder, compiled, (factors, params), written, places, caps)
-            });
+            let to = &mut Whole(to);
+            return self.record_written(to, compiled, (factors, params), written, places, caps);
         }
         let params = make(&compiled.params(factors, self.params_slot()))?;
-        self.record_written(recorder, compiled, (factors, params), written, places, caps)
+        self.record_written(to, compiled, (factors, params), written, places, caps)
     }
 
     fn record_written(
         &self,
-        recorder: &mut Recorder<'_, '_>,
+        to: &mut dyn Target,
         compiled: &Compiled,
         (factors, params): (Factors, Arc<SharedBuffer>),
         written: [Option<Written<'_>>; 2],
@@ -236,12 +235,12 @@ impl Gpu {
                 let mut places = Places::default();
                 places[Role::B as usize] = Some(place);
                 places[Role::C as usize] = Some((&params, 0));
-                self.record(recorder, &take, Factors::of(&Epilogue::default()), places)?;
+                self.record(to, &take, Factors::of(&Epilogue::default()), places)?;
             }
         }
         let mut places = places;
         places[Role::Params as usize] = Some((&params, 0));
-        self.record(recorder, compiled, factors, places)
+        self.record(to, compiled, factors, places)
     }
 
     /// Bytes from the parameters of one pass to those of the next, in a buffer that the device

@@ -1,83 +1,136 @@
-//! Recording dispatches: into the given compute pass, or into the library's own submissions. None
-//! of these is estimated to take longer than a submission may.
+//! Where dispatches go: into the given compute pass, into a pass of the given encoder, or into the
+//! library's own submissions. None of these is estimated to take longer than a submission may.
 
 use super::{Device, Gpu};
+use std::borrow::BorrowMut;
 use tilewise_core::{Caps, Result};
 
 /// The target into which dispatches are recorded.
-pub(crate) enum Recorder<'r, 'p> {
-    /// The given compute pass.
-    Pass(&'r mut wgpu::ComputePass<'p>),
-    /// The library's own submissions.
-    Submissions(&'r mut Submissions<'p>),
+pub(crate) trait Target {
+    /// Says that the next dispatches take so many seconds. They begin another submission if this
+    /// one has no room for them. They must not need what earlier dispatches have left in memory
+    /// that products share.
+    fn begin(&mut self, _seconds: f64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether one submission may take so many seconds.
+    fn has_room(&self, _seconds: f64) -> bool {
+        true
+    }
+
+    /// Records into the pass that is open.
+    fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>));
+
+    /// Clears bytes of a buffer. A given pass cannot.
+    fn clear(&mut self, _buffer: &wgpu::Buffer, _start: u64, _bytes: u64) {}
+}
+
+impl Target for wgpu::ComputePass<'_> {
+    fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>)) {
+        work(self);
+    }
+}
+
+/// Dispatches that must stay in one submission, which has room for them.
+pub(super) struct Whole<'a>(pub(super) &'a mut dyn Target);
+
+impl Target for Whole<'_> {
+    fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>)) {
+        self.0.record(work);
+    }
+}
+
+/// An encoder, with a pass that is opened when it is needed.
+pub(crate) struct Passes<'l, E> {
+    label: &'l str,
+    /// It is dropped before its encoder, in the order of the fields.
+    pass: Option<wgpu::ComputePass<'static>>,
+    encoder: E,
+}
+
+impl<'l, E: BorrowMut<wgpu::CommandEncoder>> Passes<'l, E> {
+    pub(crate) fn new(label: &'l str, encoder: E) -> Self {
+        Passes { label, pass: None, encoder }
+    }
+}
+
+impl<E: BorrowMut<wgpu::CommandEncoder>> Target for Passes<'_, E> {
+    fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>)) {
+        let Passes { label, pass, encoder } = self;
+        work(pass.get_or_insert_with(|| {
+            let label = Some(*label);
+            let descriptor = wgpu::ComputePassDescriptor { label, timestamp_writes: None };
+            encoder.borrow_mut().begin_compute_pass(&descriptor).forget_lifetime()
+        }));
+    }
+
+    fn clear(&mut self, buffer: &wgpu::Buffer, start: u64, bytes: u64) {
+        self.pass = None;
+        self.encoder.borrow_mut().clear_buffer(buffer, start, Some(bytes));
+    }
 }
 
 /// One submission after the other, each of one compute pass.
-pub(crate) struct Submissions<'p> {
+struct Submissions<'p> {
     device: &'p Device,
     label: &'p str,
     /// Seconds that a submission may take; `recorded` are those of what is recorded.
     most: f64,
     recorded: f64,
-    /// The open pass. It is dropped before its encoder, in the order of the fields.
-    pass: wgpu::ComputePass<'static>,
-    encoder: wgpu::CommandEncoder,
+    /// The submission that is being recorded, if something is.
+    open: Option<Passes<'p, wgpu::CommandEncoder>>,
+}
+
+impl<'p> Submissions<'p> {
+    fn open(&mut self) -> &mut Passes<'p, wgpu::CommandEncoder> {
+        self.open.get_or_insert_with(|| Passes::new(self.label, self.device.encoder()))
+    }
+
+    /// Submits what is recorded.
+    fn submit(&mut self) -> Result<()> {
+        let Some(Passes { pass, encoder, .. }) = self.open.take() else { return Ok(()) };
+        drop(pass);
+        self.device.submit(encoder).map(drop)
+    }
+}
+
+impl Target for Submissions<'_> {
+    fn begin(&mut self, seconds: f64) -> Result<()> {
+        if self.recorded > 0.0 && self.recorded + seconds > self.most {
+            self.submit()?;
+            self.recorded = 0.0;
+        }
+        self.recorded += seconds;
+        Ok(())
+    }
+
+    fn has_room(&self, seconds: f64) -> bool {
+        seconds <= self.most
+    }
+
+    fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>)) {
+        self.open().record(work);
+    }
+
+    fn clear(&mut self, buffer: &wgpu::Buffer, start: u64, bytes: u64) {
+        self.open().clear(buffer, start, bytes);
+    }
 }
 
 impl Gpu {
     /// Submits what `work` records, unless it returns an error.
-    pub(crate) fn submit(
+    pub(crate) fn submit<T>(
         &self,
         label: &str,
         caps: &Caps,
-        work: impl FnOnce(&mut Recorder<'_, '_>) -> Result<()>,
-    ) -> Result<()> {
+        work: impl FnOnce(&mut dyn Target) -> Result<T>,
+    ) -> Result<T> {
         let (device, most) = (&self.device, caps.max_submission_seconds);
         let call = device.call();
-        let (pass, encoder) = open(device, label);
-        let mut own = Submissions { device, label, most, recorded: 0.0, pass, encoder };
-        let worked = work(&mut Recorder::Submissions(&mut own));
-        worked.inspect_err(|error| call.fail(error))?;
-        drop(own.pass);
-        device.submit(own.encoder).map(drop)
+        let mut own = Submissions { device, label, most, recorded: 0.0, open: None };
+        let made = work(&mut own).inspect_err(|error| call.fail(error))?;
+        own.submit()?;
+        Ok(made)
     }
-}
-
-impl Recorder<'_, '_> {
-    /// Says that the next dispatches take so many seconds. They begin another submission if this
-    /// one has no room for them. They must not need what earlier dispatches have left in memory
-    /// that products share.
-    pub(crate) fn begin(&mut self, seconds: f64) -> Result<()> {
-        let Recorder::Submissions(own) = self else { return Ok(()) };
-        if own.recorded > 0.0 && own.recorded + seconds > own.most {
-            let (pass, encoder) = open(own.device, own.label);
-            drop(std::mem::replace(&mut own.pass, pass));
-            own.device.submit(std::mem::replace(&mut own.encoder, encoder))?;
-            own.recorded = 0.0;
-        }
-        own.recorded += seconds;
-        Ok(())
-    }
-
-    /// Whether one submission may take so many seconds.
-    pub(crate) fn has_room(&self, seconds: f64) -> bool {
-        match self {
-            Recorder::Pass(_) => true,
-            Recorder::Submissions(own) => seconds <= own.most,
-        }
-    }
-
-    /// Records into the pass that is open.
-    pub(crate) fn record<T>(&mut self, work: impl FnOnce(&mut wgpu::ComputePass<'_>) -> T) -> T {
-        match self {
-            Recorder::Pass(pass) => work(pass),
-            Recorder::Submissions(own) => work(&mut own.pass),
-        }
-    }
-}
-
-fn open(device: &Device, label: &str) -> (wgpu::ComputePass<'static>, wgpu::CommandEncoder) {
-    let mut encoder = device.encoder();
-    let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
-    (encoder.begin_compute_pass(&descriptor).forget_lifetime(), encoder)
 }

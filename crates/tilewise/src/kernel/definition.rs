@@ -101,7 +101,7 @@ use super::known::Known;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "a kernel does nothing until it is run, encoded or recorded"]
+#[must_use = "a kernel does nothing until it is run or recorded"]
 pub struct Kernel {
     pub(super) name: String,
     pub(super) inputs: Vec<String>,

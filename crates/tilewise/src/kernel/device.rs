@@ -7,19 +7,19 @@ use super::generate::{Binding, Layout, UNIFORM, Word};
 use super::output::{Slot, beside_output};
 use super::{contiguous, limits};
 use crate::gpu::pipeline::{Pipeline, storage_entry, uniform_entry};
-use crate::gpu::{Gpu, Place};
+use crate::gpu::{Gpu, Place, Target};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::deep;
 
-/// Records a call into a compute pass. Tensors that cannot be bound are copied before it, and
+/// Records a call. Tensors that cannot be bound are copied before it, and
 /// copies of outputs are brought back after it.
 pub(super) fn record(
     kernel: &Kernel,
     call: &Call,
     fitted: &Fitted,
-    pass: &mut wgpu::ComputePass<'_>,
+    target: &mut dyn Target,
 ) -> Result<Vec<Tensor>> {
     let gpu = call.context.gpu_backend()?;
     gpu.device.alive()?;
@@ -39,7 +39,7 @@ pub(super) fn record(
         if let Some(tensor) = call.tensor(binding.slot)
             && !(is_laid_out(kernel, tensor) && can_be_bound(call, binding, tensor)?)
         {
-            copies.push((binding.slot, copy(tensor, pass)?));
+            copies.push((binding.slot, copy(tensor, target)?));
         }
     }
     // A copy has other strides. It is needed even if the text mentions only the strides.
@@ -49,7 +49,7 @@ pub(super) fn record(
             && !is_laid_out(kernel, tensor)
             && copies.iter().all(|(copied, _)| *copied != slot)
         {
-            copies.push((slot, copy(tensor, pass)?));
+            copies.push((slot, copy(tensor, target)?));
         }
     }
     let tensor = |slot| match (copies.iter().find(|(copied, _)| *copied == slot), slot) {
@@ -85,23 +85,25 @@ pub(super) fn record(
     let bound = uniform.as_ref().map(|(buffer, _)| (&**buffer, generated.uniform_len()));
     let group = gpu.bind_custom(&custom, &kernel.name, bound, &places)?;
     drop(places);
-    pass.set_pipeline(&custom.pipeline.pipeline);
-    pass.set_bind_group(0, &group, uniform.as_ref().map(|(_, start)| *start).as_slice());
-    let [x, y, z] = fitted.workgroups;
-    pass.dispatch_workgroups(x, y, z);
+    target.record(&mut |pass| {
+        pass.set_pipeline(&custom.pipeline.pipeline);
+        pass.set_bind_group(0, &group, uniform.as_ref().map(|(_, start)| *start).as_slice());
+        let [x, y, z] = fitted.workgroups;
+        pass.dispatch_workgroups(x, y, z);
+    });
     for (slot, copy) in &copies {
         if let Slot::Output(i) = *slot {
             let (kernel, call) = contiguous::scatter(&copy.words()?.0, &outputs[i])?;
-            record(&kernel, &call, &Fitted::new(&kernel, &call)?, pass)?;
+            record(&kernel, &call, &Fitted::new(&kernel, &call)?, target)?;
         }
     }
     Ok(outputs)
 }
 
-/// Makes a row-major copy of a view that is not empty, by a dispatch in `pass`.
-fn copy(view: &Tensor, pass: &mut wgpu::ComputePass<'_>) -> Result<Tensor> {
+/// Makes a row-major copy of a view that is not empty, by a dispatch of its own.
+fn copy(view: &Tensor, target: &mut dyn Target) -> Result<Tensor> {
     let (kernel, call) = contiguous::gather(view)?;
-    let copied = record(&kernel, &call, &Fitted::new(&kernel, &call)?, pass)?;
+    let copied = record(&kernel, &call, &Fitted::new(&kernel, &call)?, target)?;
     let words =
         copied.first().ok_or_else(|| Error::Kernel("contiguous: no copy was made".into()))?;
     Ok(words.as_packed(view.dtype(), view.shape()))

@@ -1,9 +1,11 @@
 //! Products of rows that indices name with matrices that indices name.
 
-use super::work::{Work, asked, encode, planned, record, submit};
+use super::work::{asked, copied, planned, vector};
 use crate::gemm::Gemm;
 use crate::offsets::GroupOffsets;
 use crate::ops;
+use crate::parts::Parts;
+use crate::recorder::{AsRecorder, Recorder};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use tilewise_core::{DType, Error, Precision, Problem, Result};
 
 /// The operation of [`gather_matmul`].
 #[derive(Clone, Debug)]
-#[must_use = "a product computes nothing until it is run, encoded or recorded"]
+#[must_use = "a product computes nothing until it is run or recorded"]
 pub struct GatherMatmul {
     x: Tensor,
     w: RightOperand,
@@ -125,23 +127,95 @@ impl GatherMatmul {
     /// of `y` overlap, or its rows do not lie at one stride, `Misuse` when it is a [prepared
     /// tensor](crate::PreparedTensor), or of another type than [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, y: &Tensor) -> Result<()> {
-        submit(self.x.context(), "gather_matmul", |work| self.work(work, y))
+        let context = self.x.context();
+        context.submit_as("gather_matmul", |to| self.record(to, y))
     }
 
-    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
+    /// Adds it to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
-    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, y: &Tensor) -> Result<()> {
-        encode(self.x.context(), encoder, "gather_matmul", |work| self.work(work, y))
-    }
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
+    /// recorder is its own, and for the recorder of another context.
+    pub fn record(&self, to: &mut impl AsRecorder, y: &Tensor) -> Result<()> {
+        let to = &mut to.as_recorder();
+        to.way(self.x.context())?;
+        let Sizes { shape, count, experts, n, .. } = self.sizes()?;
+        let (GatherMatmul { x, w, rhs, .. }, context) = (self, self.x.context());
+        context.same(y.context(), "the output")?;
+        let words = |count: usize| Tensor::zeros(context, DType::U32, &[count]);
+        let wanted = [&shape[..], &[n]].concat();
+        if y.shape() != wanted {
+            let got = y.shape();
+            return Err(Error::Shape(format!("the output has shape {got:?}, wanted {wanted:?}")));
+        }
+        if let Some(dtype) = self.out_dtype.filter(|dtype| *dtype != y.dtype()) {
+            let own = y.dtype();
+            return Err(Error::Misuse(format!("the output is {own}, and out_dtype says {dtype}")));
+        }
+        w.lies_beside("w", y)?;
+        let y = &flat(y, [count, n])?;
+        let x = &flat(x, self.matrix())?;
+        let rhs = &vector(to, &rhs.broadcast_to(&shape)?)?;
+        let lhs = self.rows(to, &shape)?;
+        let as_asked =
+            |gemm, rows: Option<&Tensor>| asked(gemm, self.precision, rows, self.kernel.as_ref());
+        let by_index = |x: &Tensor| as_asked(Gemm::indexed(x, w.clone(), rhs), lhs.as_ref());
+        if experts > 0 && by_index(x).is_by_index()? {
+            let whole = if x.has_whole_rows() { x.clone() } else { copied(to, x)? };
+            let gemm = by_index(&whole);
+            // The product cannot write y if y overlaps an operand, shares the buffer of indices, or
+            // has other strides.
+            if gemm.may_write(y) {
+                return gemm.record(to, y);
+            }
+            let apart = Tensor::zeros(context, y.dtype(), &[count, n])?;
+            gemm.record(to, &apart)?;
+            return ops::copy(&apart).record(to, y);
+        }
+        let starts = words(experts + 1)?;
+        let order = match self.sorted {
+            true => {
+                let counts = words(experts)?;
+                ops::histogram(rhs, experts).record(to, &counts)?;
+                ops::exclusive_scan(&counts).with_total().record(to, &starts)?;
+                None
+            }
+            false => {
+                let slots = Tensor::zeros(context, DType::U32, &[3, count])?;
+                ops::group(&rhs.unsqueeze(1)?, experts).record(to, [&starts, &slots])?;
+                Some(slots.narrow(0, 0, 1)?.squeeze(0)?)
+            }
+        };
+        let ends = GroupOffsets::from_tensor(&starts)?;
 
-    /// Adds it to the given compute pass. Sets pipelines and bind group 0.
-    ///
-    /// # Errors
-    /// The errors of [`encode`](Self::encode).
-    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, y: &Tensor) -> Result<()> {
-        record(self.x.context(), pass, |work| self.work(work, y))
+        let rows = match (&order, lhs) {
+            (None, None) => None,
+            (Some(order), None) => Some(order.clone()),
+            (None, Some(lhs)) => Some(lhs),
+            (Some(order), Some(lhs)) => {
+                let rows = words(count)?;
+                ops::gather(&lhs, order).record(to, &rows)?;
+                Some(rows)
+            }
+        };
+        let (a, rows) = match rows {
+            // Products gather whole rows.
+            Some(rows) if !x.has_whole_rows() => {
+                let a = Tensor::zeros(context, x.dtype(), &[count, x.shape()[1]])?;
+                ops::gather(x, &rows).or_zeros().record(to, &a)?;
+                (a, None)
+            }
+            None if !x.has_whole_rows() => (copied(to, x)?, None),
+            rows => (x.clone(), rows),
+        };
+        // Rows of no matrix stay zeros.
+        let sorted = Tensor::zeros(context, y.dtype(), &[count, n])?;
+        let gemm = as_asked(Gemm::grouped(&a, w.clone(), &ends), rows.as_ref());
+        gemm.record(to, &sorted)?;
+        match &order {
+            Some(order) => ops::scatter(&sorted, order, count).record(to, y),
+            None => ops::copy(&sorted).record(to, y),
+        }
     }
 
     /// The plan of the product, or the plans of its [shards](crate::Shards). Nothing is computed;
@@ -160,7 +234,7 @@ impl GatherMatmul {
     /// # Errors
     /// The errors of [`run`](Self::run).
     pub fn problems(&self) -> Result<Vec<Problem>> {
-        self.planned()?.0.problems()
+        Ok(self.planned()?.0.problems())
     }
 
     /// Every kernel that may be of use, as [`Gemm::choices`](crate::Gemm::choices).
@@ -181,9 +255,9 @@ impl GatherMatmul {
 
     /// The product that a call computes, of sorted rows or of rows that name their matrices, and
     /// its plans.
-    fn planned(&self) -> Result<(Gemm, Vec<Plan>)> {
+    fn planned(&self) -> Result<(Parts, Vec<Plan>)> {
         let y = self.zeros()?;
-        Ok(planned(|work| self.work(work, &y))?.remove(0))
+        Ok(planned(|to| self.record(to, &y))?.remove(0))
     }
 
     fn sizes(&self) -> Result<Sizes> {
@@ -234,109 +308,24 @@ impl GatherMatmul {
     }
 
     /// Indices, broadcast to a shape, as a vector.
-    fn vector(
-        &self,
-        work: &mut Work<'_, '_, '_>,
-        indices: &Tensor,
-        shape: &[usize],
-    ) -> Result<Tensor> {
+    fn vector(&self, to: &mut Recorder<'_>, indices: &Tensor, shape: &[usize]) -> Result<Tensor> {
         let all = indices.broadcast_to(shape)?;
-        all.reshape(&[all.elem_count()]).or_else(|_| work.vector(&all))
+        all.reshape(&[all.elem_count()]).or_else(|_| vector(to, &all))
     }
 
     /// The row of x for each index, as a vector. Absent: row i for index i.
-    fn rows(&self, work: &mut Work<'_, '_, '_>, shape: &[usize]) -> Result<Option<Tensor>> {
+    fn rows(&self, to: &mut Recorder<'_>, shape: &[usize]) -> Result<Option<Tensor>> {
         let GatherMatmul { x, lhs, .. } = self;
         let own = &x.shape()[..x.shape().len() - 1];
         let [m, _] = self.matrix();
         match lhs {
-            Some(lhs) => self.vector(work, lhs, shape).map(Some),
+            Some(lhs) => self.vector(to, lhs, shape).map(Some),
             None if own == shape => Ok(None),
             None => {
                 let every: Vec<u32> = (0..m as u32).collect();
                 let every = Tensor::upload(x.context(), &every, own)?;
-                self.vector(work, &every, shape).map(Some)
+                self.vector(to, &every, shape).map(Some)
             }
-        }
-    }
-
-    fn work(&self, work: &mut Work<'_, '_, '_>, y: &Tensor) -> Result<()> {
-        let Sizes { shape, count, experts, n, .. } = self.sizes()?;
-        let (GatherMatmul { x, w, rhs, .. }, context) = (self, self.x.context());
-        context.same(y.context(), "the output")?;
-        let words = |count: usize| Tensor::zeros(context, DType::U32, &[count]);
-        let wanted = [&shape[..], &[n]].concat();
-        if y.shape() != wanted {
-            let got = y.shape();
-            return Err(Error::Shape(format!("the output has shape {got:?}, wanted {wanted:?}")));
-        }
-        if let Some(dtype) = self.out_dtype.filter(|dtype| *dtype != y.dtype()) {
-            let own = y.dtype();
-            return Err(Error::Misuse(format!("the output is {own}, and out_dtype says {dtype}")));
-        }
-        w.lies_beside("w", y)?;
-        let y = &flat(y, [count, n])?;
-        let x = &flat(x, self.matrix())?;
-        let rhs = &work.vector(&rhs.broadcast_to(&shape)?)?;
-        let lhs = self.rows(work, &shape)?;
-        let as_asked =
-            |gemm, rows: Option<&Tensor>| asked(gemm, self.precision, rows, self.kernel.as_ref());
-        let by_index = |x: &Tensor| as_asked(Gemm::indexed(x, w.clone(), rhs), lhs.as_ref());
-        if experts > 0 && by_index(x).is_by_index()? {
-            let whole = if x.has_whole_rows() { x.clone() } else { work.copied(x)? };
-            let gemm = by_index(&whole);
-            // The product cannot write y if y overlaps an operand, shares the buffer of indices, or
-            // has other strides.
-            if gemm.may_write(y) {
-                return work.product(&gemm, y);
-            }
-            let apart = Tensor::zeros(context, y.dtype(), &[count, n])?;
-            work.product(&gemm, &apart)?;
-            return work.op(&ops::copy(&apart), y);
-        }
-        let starts = words(experts + 1)?;
-        let order = match self.sorted {
-            true => {
-                let counts = words(experts)?;
-                work.op(&ops::histogram(rhs, experts), &counts)?;
-                work.op(&ops::exclusive_scan(&counts).with_total(), &starts)?;
-                None
-            }
-            false => {
-                let slots = Tensor::zeros(context, DType::U32, &[3, count])?;
-                work.pair(&ops::group(&rhs.unsqueeze(1)?, experts), [&starts, &slots])?;
-                Some(slots.narrow(0, 0, 1)?.squeeze(0)?)
-            }
-        };
-        let ends = GroupOffsets::from_tensor(&starts)?;
-
-        let rows = match (&order, lhs) {
-            (None, None) => None,
-            (Some(order), None) => Some(order.clone()),
-            (None, Some(lhs)) => Some(lhs),
-            (Some(order), Some(lhs)) => {
-                let rows = words(count)?;
-                work.op(&ops::gather(&lhs, order), &rows)?;
-                Some(rows)
-            }
-        };
-        let (a, rows) = match rows {
-            // Products gather whole rows.
-            Some(rows) if !x.has_whole_rows() => {
-                let a = Tensor::zeros(context, x.dtype(), &[count, x.shape()[1]])?;
-                work.op(&ops::gather(x, &rows).or_zeros(), &a)?;
-                (a, None)
-            }
-            None if !x.has_whole_rows() => (work.copied(x)?, None),
-            rows => (x.clone(), rows),
-        };
-        // Rows of no matrix stay zeros.
-        let sorted = Tensor::zeros(context, y.dtype(), &[count, n])?;
-        let gemm = as_asked(Gemm::grouped(&a, w.clone(), &ends), rows.as_ref());
-        work.product(&gemm, &sorted)?;
-        match &order {
-            Some(order) => work.op(&ops::scatter(&sorted, order, count), y),
-            None => work.op(&ops::copy(&sorted), y),
         }
     }
 }

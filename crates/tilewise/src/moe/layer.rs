@@ -4,10 +4,10 @@ use super::routes::{Routes, chosen_sizes};
 use super::routing::{Router, Routing};
 use super::slots::Slots;
 use super::weights::{Gated, Hidden, Of, Rows, Ways};
-use super::work::{Work, encode, planned, record, submit};
+use super::work::{copied, planned, vector};
 use crate::cache::lock;
-use crate::gemm::Gemm;
 use crate::ops::{self, of_type};
+use crate::recorder::{AsRecorder, Planned};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 /// product does not multiply by the weights of slots: that would round each row once more before
 /// the sum, which reads all rows anyway.
 #[derive(Clone, Debug)]
-#[must_use = "a layer computes nothing until it is called, encoded or recorded"]
+#[must_use = "a layer computes nothing until it is called or recorded"]
 pub struct MoeLayer {
     experts: Gated,
     shared: Option<Gated>,
@@ -214,38 +214,100 @@ impl MoeLayer {
     /// tokens, `Strides` when elements of it overlap, `Misuse` when it is a [prepared
     /// tensor](crate::PreparedTensor).
     pub fn forward_into(&self, x: &Tensor, routes: impl Into<Routes>, y: &Tensor) -> Result<()> {
-        let routes = routes.into();
-        submit(x.context(), "experts", |work| self.work(work, x, &routes, y))
+        x.context().submit_as("experts", |to| self.record(to, x, routes, y))
     }
 
-    /// Adds the layer to the given command encoder, as one compute pass. Nothing is submitted.
+    /// Adds the layer to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`forward_into`](Self::forward_into); `WrongContext` on the CPU executor.
-    pub fn encode(
-        &self,
-        encoder: &mut wgpu::CommandEncoder,
-        x: &Tensor,
-        routes: impl Into<Routes>,
-        y: &Tensor,
-    ) -> Result<()> {
-        let routes = routes.into();
-        encode(x.context(), encoder, "experts", |work| self.work(work, x, &routes, y))
-    }
-
-    /// Adds the layer to the given compute pass. Sets pipelines and bind group 0.
-    ///
-    /// # Errors
-    /// The errors of [`encode`](Self::encode).
+    /// The errors of [`forward_into`](Self::forward_into); `WrongContext` on the CPU executor,
+    /// unless the recorder is its own, and for the recorder of another context.
     pub fn record(
         &self,
-        pass: &mut wgpu::ComputePass<'_>,
+        to: &mut impl AsRecorder,
         x: &Tensor,
         routes: impl Into<Routes>,
         y: &Tensor,
     ) -> Result<()> {
-        let routes = routes.into();
-        record(x.context(), pass, |work| self.work(work, x, &routes, y))
+        let (to, routes) = (&mut to.as_recorder(), &routes.into());
+        to.way(x.context())?;
+        let sizes = self.sizes(x, routes)?;
+        x.context().same(y.context(), "the output")?;
+        let (MoeLayer { experts, ways, .. }, Sizes { tokens, h, .. }) = (self, sizes);
+        if y.shape() != [tokens, h] || !y.dtype().is_float() {
+            return Err(Error::Shape(format!(
+                "the output is {} {:?}, wanted floats {:?}",
+                y.dtype(),
+                y.shape(),
+                [tokens, h]
+            )));
+        }
+        for own in self.shared.iter().chain([experts]) {
+            own.lie_beside(y)?;
+        }
+        if let Routes::Chosen { weights, .. } = routes {
+            RightOperand::from(weights).lies_beside("weights of tokens", y)?;
+        }
+        // Hold the lock: on the CPU the numbers must stay until the call is done.
+        let mut kept = lock(&self.memory);
+        let Memory { routing, slots, rows, hidden, shared, .. } =
+            self.memory(&mut kept, x, sizes)?;
+        // If few rows share an expert, each names its own, and nothing is sorted.
+        let slots = slots.narrow(tokens)?;
+        let slots = match slots {
+            Some(slots) if self.is_by_index(x, &routing, &slots, &hidden)? => Some(slots),
+            _ => None,
+        };
+        let routing = match (routes, &slots) {
+            (Routes::Logits(logits), None) => {
+                self.router.record(to, logits, &routing)?;
+                routing
+            }
+            (Routes::Logits(logits), Some(_)) => {
+                let outs = [&routing.weights, &routing.experts];
+                self.router.choose(logits).record(to, outs)?;
+                routing
+            }
+            (Routes::Chosen { weights, experts }, None) => routing.chosen(to, weights, experts)?,
+            (Routes::Chosen { weights, experts }, Some(_)) => routing.of_slots(weights, experts),
+        };
+        let names = slots.as_ref().map(|_| vector(to, &routing.experts)).transpose()?;
+        let (tokens_of_rows, places, of) = match (&slots, &names) {
+            (Some(slots), Some(names)) => (&slots.tokens, &slots.places, Of::Named(names)),
+            _ => (&routing.tokens, &routing.places, Of::Sorted(&routing.offsets)),
+        };
+        // Shared experts read whole rows.
+        let whole_x = match self.shared {
+            Some(_) if !x.has_whole_rows() => Some(copied(to, x)?),
+            _ => None,
+        };
+        let x = whole_x.as_ref().unwrap_or(x);
+        let all = Rows { x, indices: None, of: Of::Tokens };
+        let mut own = Rows { x, indices: Some(tokens_of_rows), of };
+        // The rows are copied once for both products, if one needs a copy.
+        if experts.copies(&own, ways, &hidden)? {
+            ops::gather(x, tokens_of_rows).record(to, &rows)?;
+            own = Rows { x: &rows, indices: None, of };
+        }
+        let inner = experts.first(to, &own, ways, &hidden)?;
+        experts.last(to, &Rows { x: &inner, indices: None, of }, ways, 0.0, &rows)?;
+        // The shared experts read x before the sum is written, since y may be x.
+        let inner = match (&self.shared, &shared) {
+            (Some(own), Some(hidden)) => Some((own, own.first(to, &all, ways, hidden)?)),
+            _ => None,
+        };
+        let sum = ops::combine(&rows, places, &routing.weights);
+        let Some((own, inner)) = inner else { return sum.record(to, y) };
+        // Products write rows without gaps, and add to a sum in f32 or in the type of x.
+        let dtype = if y.dtype() == DType::F32 { DType::F32 } else { x.dtype() };
+        let whole = match y.has_whole_rows() && y.dtype() == dtype {
+            true => None,
+            false => Some(Tensor::zeros(x.context(), dtype, y.shape())?),
+        };
+        let out = whole.as_ref().unwrap_or(y);
+        sum.record(to, out)?;
+        own.last(to, &Rows { x: &inner, ..all }, ways, 1.0, out)?;
+        whole.map_or(Ok(()), |whole| ops::copy(&whole).record(to, y))
     }
 
     /// The plans of the products of [`forward`](Self::forward), in the order in which they run:
@@ -255,7 +317,7 @@ impl MoeLayer {
     /// # Errors
     /// The errors of [`forward`](Self::forward).
     pub fn plans(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Plan>> {
-        let products = self.planned(x, &routes.into())?;
+        let products = self.planned(x, routes)?;
         Ok(products.into_iter().flat_map(|(_, plans)| plans).collect())
     }
 
@@ -266,9 +328,8 @@ impl MoeLayer {
     /// # Errors
     /// The errors of [`forward`](Self::forward).
     pub fn problems(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Problem>> {
-        let products = self.planned(x, &routes.into())?;
-        let all: Result<Vec<_>> = products.iter().map(|(product, _)| product.problems()).collect();
-        Ok(all?.concat())
+        let products = self.planned(x, routes)?;
+        Ok(products.iter().flat_map(|(product, _)| product.problems()).collect())
     }
 
     /// Which kernels were chosen and why not others, for each product in the order of
@@ -277,7 +338,7 @@ impl MoeLayer {
     /// # Errors
     /// The errors of [`forward`](Self::forward).
     pub fn explain(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<String> {
-        let products = self.planned(x, &routes.into())?;
+        let products = self.planned(x, routes)?;
         let texts = products.iter().enumerate().map(|(at, (product, _))| {
             let title = format!("product {} of {}\n", at + 1, products.len());
             Ok(title + &product.explain()?)
@@ -285,9 +346,9 @@ impl MoeLayer {
         texts.collect()
     }
 
-    fn planned(&self, x: &Tensor, routes: &Routes) -> Result<Vec<(Gemm, Vec<Plan>)>> {
+    fn planned(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Planned> {
         let y = Tensor::zeros(x.context(), x.dtype(), x.shape())?;
-        planned(|work| self.work(work, x, routes, &y))
+        planned(|to| self.record(to, x, routes, &y))
     }
 
     /// The sizes of a call, once all operands are found to fit.
@@ -340,94 +401,6 @@ impl MoeLayer {
         let fused = [self.experts.is_fused(), self.shared.as_ref().is_some_and(Gated::is_fused)];
         let (experts, _) = experts;
         Ok(Sizes { tokens, experts, k, h, f, shared, fused, dtype })
-    }
-
-    fn work(
-        &self,
-        work: &mut Work<'_, '_, '_>,
-        x: &Tensor,
-        routes: &Routes,
-        y: &Tensor,
-    ) -> Result<()> {
-        let sizes = self.sizes(x, routes)?;
-        x.context().same(y.context(), "the output")?;
-        let (MoeLayer { experts, ways, .. }, Sizes { tokens, h, .. }) = (self, sizes);
-        if y.shape() != [tokens, h] || !y.dtype().is_float() {
-            return Err(Error::Shape(format!(
-                "the output is {} {:?}, wanted floats {:?}",
-                y.dtype(),
-                y.shape(),
-                [tokens, h]
-            )));
-        }
-        for own in self.shared.iter().chain([experts]) {
-            own.lie_beside(y)?;
-        }
-        if let Routes::Chosen { weights, .. } = routes {
-            RightOperand::from(weights).lies_beside("weights of tokens", y)?;
-        }
-        // Hold the lock: on the CPU the numbers must stay until the call is done.
-        let mut kept = lock(&self.memory);
-        let Memory { routing, slots, rows, hidden, shared, .. } =
-            self.memory(&mut kept, x, sizes)?;
-        // If few rows share an expert, each names its own, and nothing is sorted.
-        let slots = slots.narrow(tokens)?;
-        let slots = match slots {
-            Some(slots) if self.is_by_index(x, &routing, &slots, &hidden)? => Some(slots),
-            _ => None,
-        };
-        let routing = match (routes, &slots) {
-            (Routes::Logits(logits), None) => {
-                self.router.work(work, logits, &routing)?;
-                routing
-            }
-            (Routes::Logits(logits), Some(_)) => {
-                let outs = [&routing.weights, &routing.experts];
-                work.pair(&self.router.choose(logits), outs)?;
-                routing
-            }
-            (Routes::Chosen { weights, experts }, None) => {
-                routing.chosen(work, weights, experts)?
-            }
-            (Routes::Chosen { weights, experts }, Some(_)) => routing.of_slots(weights, experts),
-        };
-        let names = slots.as_ref().map(|_| work.vector(&routing.experts)).transpose()?;
-        let (tokens_of_rows, places, of) = match (&slots, &names) {
-            (Some(slots), Some(names)) => (&slots.tokens, &slots.places, Of::Named(names)),
-            _ => (&routing.tokens, &routing.places, Of::Sorted(&routing.offsets)),
-        };
-        // Shared experts read whole rows.
-        let whole_x = match self.shared {
-            Some(_) if !x.has_whole_rows() => Some(work.copied(x)?),
-            _ => None,
-        };
-        let x = whole_x.as_ref().unwrap_or(x);
-        let all = Rows { x, indices: None, of: Of::Tokens };
-        let mut own = Rows { x, indices: Some(tokens_of_rows), of };
-        // The rows are copied once for both products, if one needs a copy.
-        if experts.copies(&own, ways, &hidden)? {
-            work.op(&ops::gather(x, tokens_of_rows), &rows)?;
-            own = Rows { x: &rows, indices: None, of };
-        }
-        let inner = experts.first(work, &own, ways, &hidden)?;
-        experts.last(work, &Rows { x: &inner, indices: None, of }, ways, 0.0, &rows)?;
-        // The shared experts read x before the sum is written, since y may be x.
-        let inner = match (&self.shared, &shared) {
-            (Some(own), Some(hidden)) => Some((own, own.first(work, &all, ways, hidden)?)),
-            _ => None,
-        };
-        let sum = ops::combine(&rows, places, &routing.weights);
-        let Some((own, inner)) = inner else { return work.op(&sum, y) };
-        // Products write rows without gaps, and add to a sum in f32 or in the type of x.
-        let dtype = if y.dtype() == DType::F32 { DType::F32 } else { x.dtype() };
-        let whole = match y.has_whole_rows() && y.dtype() == dtype {
-            true => None,
-            false => Some(Tensor::zeros(x.context(), dtype, y.shape())?),
-        };
-        let out = whole.as_ref().unwrap_or(y);
-        work.op(&sum, out)?;
-        own.last(work, &Rows { x: &inner, ..all }, ways, 1.0, out)?;
-        whole.map_or(Ok(()), |whole| work.op(&ops::copy(&whole), y))
     }
 
     /// Whether rows in the order of their slots are computed without a sort.

@@ -1,9 +1,9 @@
 //! From logits to rows that are sorted by expert.
 
-use super::work::{Work, encode, record, submit};
 use crate::context::Context;
 use crate::offsets::GroupOffsets;
 use crate::ops::{self, Choose, Pair, admitted};
+use crate::recorder::{AsRecorder, Recorder};
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
@@ -53,7 +53,7 @@ pub enum Scoring {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "a router chooses nothing until it is run, encoded or recorded"]
+#[must_use = "a router chooses nothing until it is run or recorded"]
 pub struct Router {
     k: usize,
     scoring: Scoring,
@@ -190,47 +190,22 @@ impl Router {
     /// The errors of [`run`](Self::run); `Shape` for a routing of other numbers of tokens, experts
     /// or k.
     pub fn run_into(&self, logits: &Tensor, routing: &Routing) -> Result<()> {
-        submit(logits.context(), "routing", |work| self.work(work, logits, routing))
+        logits.context().submit_as("routing", |to| self.record(to, logits, routing))
     }
 
-    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
+    /// Adds it to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor.
-    pub fn encode(
-        &self,
-        encoder: &mut wgpu::CommandEncoder,
-        logits: &Tensor,
-        routing: &Routing,
-    ) -> Result<()> {
-        let work = |work: &mut Work<'_, '_, '_>| self.work(work, logits, routing);
-        encode(logits.context(), encoder, "routing", work)
-    }
-
-    /// Adds it to the given compute pass. Sets pipelines and bind group 0.
-    ///
-    /// # Errors
-    /// The errors of [`encode`](Self::encode).
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
+    /// recorder is its own, and for the recorder of another context.
     pub fn record(
         &self,
-        pass: &mut wgpu::ComputePass<'_>,
+        to: &mut impl AsRecorder,
         logits: &Tensor,
         routing: &Routing,
     ) -> Result<()> {
-        record(logits.context(), pass, |work| self.work(work, logits, routing))
-    }
-
-    /// The numbers of tokens and experts, once the logits are found to fit.
-    pub(super) fn sizes(&self, logits: &Tensor) -> Result<[usize; 2]> {
-        self.choose(logits).kind.sizes()
-    }
-
-    pub(super) fn work(
-        &self,
-        work: &mut Work<'_, '_, '_>,
-        logits: &Tensor,
-        routing: &Routing,
-    ) -> Result<()> {
+        let to = &mut to.as_recorder();
+        to.way(logits.context())?;
         let [tokens, experts] = self.sizes(logits)?;
         logits.context().same(routing.weights.context(), "the routing")?;
         let wanted = [tokens, experts, self.k];
@@ -240,9 +215,14 @@ impl Router {
                 "a routing of [tokens, experts, k] = {sizes:?}, wanted {wanted:?}"
             )));
         }
-        work.pair(&self.choose(logits), [&routing.weights, &routing.experts])?;
+        self.choose(logits).record(to, [&routing.weights, &routing.experts])?;
         let outs = [&routing.offsets.tensor, &routing.slots];
-        work.pair(&ops::group(&routing.experts, experts), outs)
+        ops::group(&routing.experts, experts).record(to, outs)
+    }
+
+    /// The numbers of tokens and experts, once the logits are found to fit.
+    pub(super) fn sizes(&self, logits: &Tensor) -> Result<[usize; 2]> {
+        self.choose(logits).kind.sizes()
     }
 }
 
@@ -319,12 +299,12 @@ impl Routing {
     /// weights.
     pub(super) fn chosen(
         self,
-        work: &mut Work<'_, '_, '_>,
+        to: &mut Recorder<'_>,
         weights: &Tensor,
         experts: &Tensor,
     ) -> Result<Self> {
         let groups = self.offsets.count() - 1;
-        work.pair(&ops::group(experts, groups), [&self.offsets.tensor, &self.slots])?;
+        ops::group(experts, groups).record(to, [&self.offsets.tensor, &self.slots])?;
         Ok(self.of_slots(weights, experts))
     }
 

@@ -1,10 +1,11 @@
 //! The weights of gated layers, which compute (function(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
 
-use super::work::{Work, asked};
+use super::work::asked;
 use crate::context::Context;
 use crate::gemm::Gemm;
 use crate::offsets::GroupOffsets;
 use crate::ops::{self, Unary, of_type};
+use crate::recorder::Recorder;
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::Arc;
@@ -159,20 +160,20 @@ impl Gated {
     /// Computes the input of the last product from rows; it lies in `hidden`.
     pub(super) fn first(
         &self,
-        work: &mut Work<'_, '_, '_>,
+        to: &mut Recorder<'_>,
         rows: &Rows<'_>,
         ways: &Ways,
         hidden: &Hidden,
     ) -> Result<Tensor> {
         let Hidden { first, second } = hidden;
         let (gate, up) = self.products(rows, ways, hidden);
-        rows.named(self.first_part(), work.product(&gate, first))?;
+        rows.named(self.first_part(), gate.record(to, first))?;
         match up {
-            Some(up) => rows.named("up", work.product(&up, second))?,
+            Some(up) => rows.named("up", up.record(to, second))?,
             None => {
                 let columns = second.shape()[1];
                 let part = |at| first.narrow(1, at * columns, columns);
-                gated(work, ways.activation, [&part(0)?, &part(1)?], second)?;
+                gated(to, ways.activation, [&part(0)?, &part(1)?], second)?;
             }
         }
         Ok(second.clone())
@@ -228,13 +229,13 @@ impl Gated {
     /// Computes the last product into `out`, plus `beta` times the old content of `out`.
     pub(super) fn last(
         &self,
-        work: &mut Work<'_, '_, '_>,
+        to: &mut Recorder<'_>,
         rows: &Rows<'_>,
         ways: &Ways,
         beta: f32,
         out: &Tensor,
     ) -> Result<()> {
-        rows.named("down", work.product(&ways.product(rows, &self.down).beta(beta), out))
+        rows.named("down", ways.product(rows, &self.down).beta(beta).record(to, out))
     }
 }
 
@@ -286,21 +287,21 @@ impl Ways {
 
 /// Computes function(gate) ∘ up.
 fn gated(
-    work: &mut Work<'_, '_, '_>,
+    to: &mut Recorder<'_>,
     function: Activation,
     [gate, up]: [&Tensor; 2],
     out: &Tensor,
 ) -> Result<()> {
     let function = match function {
-        Activation::Silu => return work.op(&ops::silu_mul(gate, up), out),
-        Activation::None => return work.op(&ops::mul(gate, up), out),
+        Activation::Silu => return ops::silu_mul(gate, up).record(to, out),
+        Activation::None => return ops::mul(gate, up).record(to, out),
         Activation::Relu => Unary::Relu,
         Activation::Gelu => Unary::Gelu,
         Activation::GeluErf => Unary::GeluErf,
         other => return Err(Error::Unsupported(format!("the function {other:?} in experts"))),
     };
-    work.op(&ops::unary(gate, function), out)?;
-    work.op(&ops::mul(out, up), out)
+    ops::unary(gate, function).record(to, out)?;
+    ops::mul(out, up).record(to, out)
 }
 
 /// A value that comes twice, or else the first.

@@ -3,7 +3,7 @@
 use super::cut;
 use super::elementwise::{Elementwise, each};
 use super::layout::{broadcast, rank};
-use super::op::{Op, submit};
+use super::op::{Op, record};
 use super::texts::Function;
 use crate::kernel::Constant;
 use crate::tensor::{Element, Tensor};
@@ -124,7 +124,7 @@ impl Tensor {
         let fill =
             |(): &(), [out]: [&Tensor; 1]| each("fill", Function::new(FILL), &[], out, value);
         let steps = cut::steps(&(), [self], &fill, &|(), _, _| Ok(Some(())), &|()| 1)?;
-        submit(self.context(), "fill", &steps)
+        self.context().submit_as("fill", |to| record(to, &steps))
     }
 
     /// Copies another tensor's elements into this one, converted as [`ops::copy`](crate::ops::copy)

@@ -2,8 +2,9 @@
 
 use super::cut;
 use super::texts::{Step, Steps};
-use crate::context::{Backend, Context};
+use crate::context::Context;
 use crate::kernel::{Call, Kernel};
+use crate::recorder::{AsRecorder, Recorder, Way};
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
@@ -24,7 +25,7 @@ use tilewise_core::{DType, Error, Result};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "nothing is computed until it is run, encoded or recorded"]
+#[must_use = "nothing is computed until it is run or recorded"]
 pub struct Op<K> {
     pub(super) kind: K,
     dtype: Option<DType>,
@@ -74,27 +75,9 @@ pub(super) mod sealed {
     }
 }
 
-/// Runs the steps one after the other. On a GPU they are submitted, not waited for.
-pub(super) fn submit(context: &Context, label: &str, steps: &[Step]) -> Result<()> {
-    match &context.0.backend {
-        _ if steps.is_empty() => Ok(()),
-        Backend::Gpu(gpu) => gpu.device.once(|encoder| encode(encoder, label, steps)),
-        Backend::Cpu => steps.iter().try_for_each(|step| step.kernel().run(&step.call).map(drop)),
-    }
-}
-
-/// Encodes the steps as one compute pass.
-pub(super) fn encode(
-    encoder: &mut wgpu::CommandEncoder,
-    label: &str,
-    steps: &[Step],
-) -> Result<()> {
-    let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
-    record(&mut encoder.begin_compute_pass(&descriptor), steps)
-}
-
-pub(super) fn record(pass: &mut wgpu::ComputePass<'_>, steps: &[Step]) -> Result<()> {
-    steps.iter().try_for_each(|step| step.kernel().record(pass, &step.call).map(drop))
+/// Records the steps one after the other.
+pub(super) fn record(to: &mut Recorder<'_>, steps: &[Step]) -> Result<()> {
+    steps.iter().try_for_each(|step| step.kernel().record(to, &step.call).map(drop))
 }
 
 /// Checks that an output can be written, and is as the operation wants it.
@@ -172,26 +155,20 @@ impl<K: Operation> Op<K> {
     /// tensor](crate::PreparedTensor) or a view of one, or of another type than
     /// [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
-        submit(self.context(), self.kind.name(), &self.steps(out)?)
+        self.context().submit_as(self.kind.name(), |to| self.record(to, out))
     }
 
-    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
+    /// Adds it to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
-    /// stays usable after an error.
-    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
-        self.context().gpu_backend()?;
-        encode(encoder, self.kind.name(), &self.steps(out)?)
-    }
-
-    /// Adds it to the given compute pass. Sets pipeline and bind group 0.
-    ///
-    /// # Errors
-    /// The errors of [`encode`](Self::encode).
-    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
-        self.context().gpu_backend()?;
-        record(pass, &self.steps(out)?)
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
+    /// recorder is its own, and for the recorder of another context.
+    pub fn record(&self, to: &mut impl AsRecorder, out: &Tensor) -> Result<()> {
+        let to = &mut to.as_recorder();
+        match to.way(self.context())? {
+            Way::Plan(_) => Ok(()),
+            _ => record(to, &self.steps(out)?),
+        }
     }
 
     /// The kernels that compute `out` one after the other, and their calls: to read their

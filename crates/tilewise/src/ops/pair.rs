@@ -1,10 +1,11 @@
 //! Running operations with two outputs.
 
 use super::cut;
-use super::op::{encode, fits, record, submit};
+use super::op::{fits, record};
 use super::texts::{Step, Steps, apart};
 use crate::context::Context;
 use crate::kernel::{Call, Kernel};
+use crate::recorder::{AsRecorder, Way};
 use crate::tensor::Tensor;
 use tilewise_core::Result;
 
@@ -26,7 +27,7 @@ use tilewise_core::Result;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "nothing is computed until it is run, encoded or recorded"]
+#[must_use = "nothing is computed until it is run or recorded"]
 pub struct Pair<K> {
     pub(crate) kind: K,
 }
@@ -87,26 +88,20 @@ impl<K: PairOperation> Pair<K> {
     /// The errors of [`Op::run_into`](super::Op::run_into); `Aliased` also when the outputs
     /// overlap.
     pub fn run_into(&self, outs: [&Tensor; 2]) -> Result<()> {
-        submit(self.context(), self.kind.name(), &self.steps(outs)?)
+        self.context().submit_as(self.kind.name(), |to| self.record(to, outs))
     }
 
-    /// Adds it to the given command encoder, as one compute pass. Nothing is submitted.
+    /// Adds it to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor. The encoder
-    /// stays usable after an error.
-    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, outs: [&Tensor; 2]) -> Result<()> {
-        self.context().gpu_backend()?;
-        encode(encoder, self.kind.name(), &self.steps(outs)?)
-    }
-
-    /// Adds it to the given compute pass. Sets pipeline and bind group 0.
-    ///
-    /// # Errors
-    /// The errors of [`encode`](Self::encode).
-    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, outs: [&Tensor; 2]) -> Result<()> {
-        self.context().gpu_backend()?;
-        record(pass, &self.steps(outs)?)
+    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
+    /// recorder is its own, and for the recorder of another context.
+    pub fn record(&self, to: &mut impl AsRecorder, outs: [&Tensor; 2]) -> Result<()> {
+        let to = &mut to.as_recorder();
+        match to.way(self.context())? {
+            Way::Plan(_) => Ok(()),
+            _ => record(to, &self.steps(outs)?),
+        }
     }
 
     /// The kernels that compute `outs` one after the other, and their calls, as

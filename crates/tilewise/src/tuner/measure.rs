@@ -3,7 +3,8 @@
 use super::report::{HOPELESS_ESTIMATE, Trial};
 use crate::choosing::named;
 use crate::context::Context;
-use crate::gpu::{Compiled, Factors, Recorder};
+use crate::gpu::{Compiled, Factors};
+use crate::recorder::{Recorder, Way};
 use crate::storage::{Bound, Buffers, Storage, on_device};
 use crate::timing;
 use tilewise_core::kernel::Role;
@@ -124,19 +125,16 @@ async fn time_all(
     problem: &Problem,
     contenders: &mut [Contender],
 ) -> Result<Vec<Trial>> {
-    let gpu = context.gpu_backend()?;
     let sets = operands(context, problem, contenders)?;
     let factors = Factors::of(&problem.epilogue);
     let time = async |contender: &Contender, repetitions: usize| {
         let Contender { plan, compiled, .. } = contender;
-        let record = |to: &mut Recorder<'_, '_>| {
+        let record = |to: &mut Recorder<'_>| {
+            let Way::Record(gpu, target) = to.way(context)? else { return Ok(()) };
             let mut sets = sets.iter().cycle().take(repetitions);
-            sets.try_for_each(|set| gpu.record(to, compiled, factors, on_device(&bound(set))))
+            sets.try_for_each(|set| gpu.record(target, compiled, factors, on_device(&bound(set))))
         };
-        let timing = timing::time_planned(context, std::slice::from_ref(plan), |pass| match pass {
-            Some(pass) => record(&mut Recorder::Pass(pass)),
-            None => gpu.submit("tilewise timing", context.caps(), record),
-        });
+        let timing = timing::time_planned(context, std::slice::from_ref(plan), record);
         Ok::<f64, Error>(timing.await?.seconds / repetitions as f64)
     };
     let warm = &contenders[0];

@@ -38,7 +38,7 @@ fn lists_from_the_host() -> Result<()> {
         let gemm = Gemm::list(&a, &b, &both);
         assert_eq!(gemm.output_shape()?, [95]);
         assert_eq!(gemm.run()?.read_blocking::<f32>()?, wanted, "{context:?}");
-        context.warm_up(&[gemm.problem()?])?;
+        context.warm_up(&gemm.problems()?)?;
         assert!(gemm.explain()?.contains("batch 2 of products of a list"), "{}", gemm.explain()?);
         let halves = gemm.clone().out_dtype(DType::F16).run();
         match context.is_cpu() || context.caps().f16 {
@@ -100,7 +100,7 @@ fn lists_from_the_host() -> Result<()> {
         }
         // Plans for a list on the device do not depend on the length of the output.
         assert!(Gemm::list(&a, &b, &written(&numbers)?).explain()?.contains("of a list"));
-        let tuned = context.tune_blocking(&gemm.problem()?);
+        let tuned = context.tune_blocking(&gemm.problems()?[0]);
         assert!(matches!(tuned, Err(Error::Unsupported(text)) if text.contains("list")));
     }
     Ok(())
@@ -116,7 +116,7 @@ fn lists_that_are_aligned() -> Result<()> {
     for context in contexts() {
         let steps = |dtype, list: &ProductList| {
             let all = Tensor::zeros(&context, dtype, &[256])?;
-            let problem = Gemm::list(&all, &all, list).out_dtype(DType::F32).problem()?;
+            let problem = Gemm::list(&all, &all, list).out_dtype(DType::F32).problems()?.remove(0);
             Ok::<_, Error>([problem.a.ld, problem.b.ld])
         };
         let uploaded = |shapes: &[ProductShape]| {

@@ -161,7 +161,7 @@ fn in_place_in_one_pass() {
             }
         }
         let row = all.slice(&[0..1, 0..5]).unwrap();
-        double.encode_one(&mut encoder, &Call::new(context).inout(&row).grid([5, 1, 1])).unwrap();
+        double.record_one(&mut encoder, &Call::new(context).inout(&row).grid([5, 1, 1])).unwrap();
         queue.submit([encoder.finish()]);
         let want = (0..20).map(|i| {
             let inner = (5..15).contains(&i) && (2..4).contains(&(i % 5));

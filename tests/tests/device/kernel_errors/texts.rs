@@ -142,7 +142,7 @@ fn numbers_that_wgsl_does_not_have() {
         let wide = kernel("out[0] = f32(5lu);");
         let device = adapter.context.device().unwrap();
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let error = wide.encode(&mut encoder, &call).unwrap_err();
+        let error = wide.record(&mut encoder, &call).unwrap_err();
         assert!(
             matches!(&error, Error::Unsupported(text) if text.contains("mine (body):1:14")),
             "{error}"

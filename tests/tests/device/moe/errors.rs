@@ -61,7 +61,7 @@ fn routers() {
         let recorded = |context: &Context| {
             let device = context.device()?;
             let mut encoder = device.create_command_encoder(&Default::default());
-            Some(Router::new(5).encode(&mut encoder, &logits, &routing))
+            Some(Router::new(5).record(&mut encoder, &logits, &routing))
         };
         if let Some(result) = recorded(&context) {
             refused(result, "Shape", &["5 of 4"]);
@@ -196,7 +196,7 @@ fn layers() {
         let mut encoder = device.create_command_encoder(&Default::default());
         let on_cpu = operands.layer(&cpu);
         let y = Tensor::zeros(&cpu, DType::F32, &[2, PLAIN.h]).unwrap();
-        refused(on_cpu.encode(&mut encoder, &x, &logits, &y), "WrongContext", &["needs a GPU"]);
+        refused(on_cpu.record(&mut encoder, &x, &logits, &y), "WrongContext", &["needs a GPU"]);
     }
 }
 

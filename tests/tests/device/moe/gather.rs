@@ -111,7 +111,7 @@ fn rows_and_matrices_by_index() -> Result<()> {
             if let (Some(device), Some(queue)) = (context.device(), context.queue()) {
                 let other = Tensor::zeros(&context, y.dtype(), y.shape())?;
                 let mut encoder = device.create_command_encoder(&Default::default());
-                unsorted.encode(&mut encoder, &other)?;
+                unsorted.record(&mut encoder, &other)?;
                 queue.submit([encoder.finish()]);
                 assert_eq!(other.read_bytes_blocking()?, bits);
             }

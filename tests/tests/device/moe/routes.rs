@@ -30,7 +30,7 @@ fn routers_choose_no_better() -> Result<()> {
             if let (Some(device), Some(queue)) = (context.device(), context.queue()) {
                 let y = Tensor::zeros(&context, DType::F32, x.shape())?;
                 let mut encoder = device.create_command_encoder(&Default::default());
-                layer.encode(&mut encoder, &x, &chosen, &y)?;
+                layer.record(&mut encoder, &x, &chosen, &y)?;
                 queue.submit([encoder.finish()]);
                 assert_eq!(y.read_bytes_blocking()?, by_logits);
             }

@@ -67,7 +67,7 @@ fn recorded_routings() -> Result<()> {
         let (Some(device), Some(queue)) = (context.device(), context.queue()) else { continue };
         let others = [Routing::zeros(&context, 3, 4, 2)?, Routing::zeros(&context, 3, 4, 2)?];
         let mut encoder = device.create_command_encoder(&Default::default());
-        router.encode(&mut encoder, &logits, &others[0])?;
+        router.record(&mut encoder, &logits, &others[0])?;
         let mut pass = encoder.begin_compute_pass(&Default::default());
         router.record(&mut pass, &logits, &others[1])?;
         drop(pass);

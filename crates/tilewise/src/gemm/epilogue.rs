@@ -1,4 +1,4 @@
-//! Steps of the epilogue.
+//! The epilogue: bias, activation, residual and gate.
 
 use super::Gemm;
 use crate::tensor::Tensor;

@@ -1,0 +1,175 @@
+//! Where operations go.
+
+use crate::context::{Backend, Context};
+use crate::gpu::{Gpu, Passes, Target};
+use crate::parts::Parts;
+use tilewise_core::Result;
+use tilewise_core::plan::Plan;
+
+/// Takes operations one after the other, so that an app writes its model once: a compute pass or a
+/// command encoder of the app's ([`AsRecorder`]), or a context ([`Context::submit`]), also that of
+/// the CPU executor.
+///
+/// ```
+/// use tilewise::{Activation, Context, Gemm, Recorder, Result, Tensor, ops};
+///
+/// /// y = softmax(relu(x·w)·wᵀ)
+/// fn model(to: &mut Recorder<'_>, [x, w, h, y]: [&Tensor; 4]) -> Result<()> {
+///     Gemm::new(x, w).activation(Activation::Relu).record(to, h)?;
+///     Gemm::new(h, &w.t()).record(to, y)?;
+///     ops::softmax(y).record(to, y)
+/// }
+///
+/// # fn main() -> Result<()> {
+/// for ctx in [Context::new()?, Context::cpu()] {
+///     let tensor = |elements: [f32; 2], shape| Tensor::upload(&ctx, &elements, shape);
+///     let (x, w) = (tensor([1.0, 2.0], &[1, 2])?, tensor([3.0, 3.0], &[2, 1])?);
+///     let (h, y) = (Tensor::upload(&ctx, &[0.0f32], &[1, 1])?, tensor([0.0; 2], &[1, 2])?);
+///     ctx.submit(|to| model(to, [&x, &w, &h, &y]))?;
+///     assert_eq!(h.read_blocking::<f32>()?, [9.0]);
+///     assert_eq!(y.read_blocking::<f32>()?, [0.5, 0.5]);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Recorder<'a>(To<'a>);
+
+#[expect(clippy::large_enum_variant, reason = "recording into an encoder allocates nothing")]
+enum To<'a> {
+    /// Dispatches are recorded, of operations of this context if it is known.
+    Device(&'a mut (dyn Target + 'a), Option<&'a Context>),
+    /// They are recorded into one pass of an encoder.
+    Encoder(Passes<'static, &'a mut wgpu::CommandEncoder>),
+    /// The CPU executor computes each operation at once.
+    Host(&'a Context),
+    /// Nothing is computed, and products are kept.
+    Planned(&'a mut Planned),
+}
+
+/// Products, each with the plans of its parts.
+pub(crate) type Planned = Vec<(Parts, Vec<Plan>)>;
+
+/// What a recorder does with an operation.
+pub(crate) enum Way<'s> {
+    Record(&'s Gpu, &'s mut (dyn Target + 's)),
+    Run,
+    Plan(&'s mut Planned),
+}
+
+/// A target of operations: each `record` takes a `&mut wgpu::ComputePass`, a
+/// `&mut wgpu::CommandEncoder` or a `&mut Recorder`.
+///
+/// An encoder gets a compute pass for each recorder that is made of it; nothing is submitted.
+/// Recording sets pipelines and bind group 0. After an error, pass and encoder stay usable.
+///
+/// wgpu does not tell to which device a pass or an encoder belongs. It panics when an encoder with
+/// work of another device is finished, and at once for an encoder of another instance, or with an
+/// open pass.
+pub trait AsRecorder {
+    /// A recorder into this target.
+    fn as_recorder(&mut self) -> Recorder<'_>;
+}
+
+impl AsRecorder for wgpu::ComputePass<'_> {
+    fn as_recorder(&mut self) -> Recorder<'_> {
+        Recorder(To::Device(self, None))
+    }
+}
+
+impl AsRecorder for wgpu::CommandEncoder {
+    fn as_recorder(&mut self) -> Recorder<'_> {
+        Recorder(To::Encoder(Passes::new(LABEL, self)))
+    }
+}
+
+impl AsRecorder for Recorder<'_> {
+    fn as_recorder(&mut self) -> Recorder<'_> {
+        Recorder(match &mut self.0 {
+            To::Device(target, context) => To::Device(*target, *context),
+            To::Encoder(passes) => To::Device(passes, None),
+            To::Host(context) => To::Host(context),
+            To::Planned(planned) => To::Planned(planned),
+        })
+    }
+}
+
+/// The label of the library's passes.
+const LABEL: &str = "tilewise";
+
+impl std::fmt::Debug for Recorder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder that computes nothing and keeps products.
+    pub(crate) fn planning(planned: &'a mut Planned) -> Self {
+        Recorder(To::Planned(planned))
+    }
+
+    /// Records dispatches of your own into the compute pass that is open.
+    ///
+    /// # Errors
+    /// `WrongContext` on the CPU executor, which has no pass.
+    pub fn dispatch(&mut self, work: impl FnOnce(&mut wgpu::ComputePass<'_>)) -> Result<()> {
+        let target: &mut dyn Target = match &mut self.0 {
+            To::Device(target, _) => *target,
+            To::Encoder(passes) => passes,
+            To::Host(context) => return context.gpu_backend().map(|_| ()),
+            To::Planned(_) => return Ok(()),
+        };
+        let mut work = Some(work);
+        target.record(&mut |pass| work.take().into_iter().for_each(|work| work(pass)));
+        Ok(())
+    }
+
+    /// What the recorder does with an operation of a context.
+    ///
+    /// # Errors
+    /// `WrongContext` for an operation of another context than the recorder's.
+    pub(crate) fn way<'s>(&'s mut self, context: &'s Context) -> Result<Way<'s>> {
+        const NAME: &str = "the recorder";
+        Ok(match &mut self.0 {
+            To::Device(target, own) => {
+                own.map_or(Ok(()), |own| context.same(own, NAME))?;
+                Way::Record(context.gpu_backend()?, *target)
+            }
+            To::Encoder(passes) => Way::Record(context.gpu_backend()?, passes),
+            To::Host(own) => {
+                context.same(own, NAME)?;
+                Way::Run
+            }
+            To::Planned(planned) => Way::Plan(planned),
+        })
+    }
+}
+
+impl Context {
+    /// Submits what `work` records, and does not wait for it. On the CPU executor each operation is
+    /// computed at once. [`Recorder`] has an example.
+    ///
+    /// Work that is estimated to take longer than
+    /// [`max_submission_time`](crate::ContextOptions::max_submission_time) goes to the device in
+    /// several submissions. After an error of `work`, nothing more is submitted.
+    ///
+    /// # Errors
+    /// The errors of `work`; `Device`, `DeviceLost`.
+    pub fn submit<T>(&self, work: impl FnOnce(&mut Recorder<'_>) -> Result<T>) -> Result<T> {
+        self.submit_as(LABEL, work)
+    }
+
+    /// Like [`submit`](Self::submit), with a label for the compute passes.
+    pub(crate) fn submit_as<T>(
+        &self,
+        label: &str,
+        work: impl FnOnce(&mut Recorder<'_>) -> Result<T>,
+    ) -> Result<T> {
+        match &self.0.backend {
+            Backend::Gpu(gpu) => gpu.submit(label, self.caps(), |target| {
+                work(&mut Recorder(To::Device(target, Some(self))))
+            }),
+            Backend::Cpu => work(&mut Recorder(To::Host(self))),
+        }
+    }
+}
