@@ -11,7 +11,7 @@ pub use sanitized::Ran;
 use half::{bf16, f16};
 use std::pin::pin;
 use std::task::{Poll, Waker};
-use tilewise::ops::{Op, Operation, Pair, PairOperation};
+use tilewise::ops::{Op, Operation};
 use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
 use tilewise_core::convert;
 
@@ -38,9 +38,9 @@ impl<K: Operation> AnyOp for Op<K> {
 
 /// One output of an operation with two: its place, and type and shape of the other output. If no
 /// shape is given, both have the same.
-pub struct Half<K>(pub Pair<K>, pub usize, pub (DType, Option<Vec<usize>>));
+pub struct Half<K>(pub Op<K, 2>, pub usize, pub (DType, Option<Vec<usize>>));
 
-impl<K: PairOperation> Half<K> {
+impl<K: Operation<2>> Half<K> {
     fn outs(&self, out: &Tensor) -> Result<[Tensor; 2]> {
         let (dtype, shape) = &self.2;
         let shape = shape.as_deref().unwrap_or(out.shape());
@@ -50,7 +50,7 @@ impl<K: PairOperation> Half<K> {
     }
 }
 
-impl<K: PairOperation> AnyOp for Half<K> {
+impl<K: Operation<2>> AnyOp for Half<K> {
     fn run_into(&self, out: &Tensor) -> Result<()> {
         self.0.run_into(self.outs(out)?.each_ref())
     }

@@ -69,7 +69,6 @@ mod histogram;
 mod layout;
 mod norm;
 mod op;
-mod pair;
 mod reduce;
 mod rope;
 mod rows;
@@ -83,27 +82,32 @@ mod top_k;
 mod unary;
 
 pub use binary::{Binary, add, binary, div, mul, silu_backward, silu_mul, sub};
-pub use choose::Choose;
 pub(crate) use choose::admitted;
-pub use combine::{Combine, combine};
+pub use combine::combine;
 pub use copy::copy;
-pub use elementwise::Elementwise;
-pub use gather::{Gather, gather};
-pub use group::{Group, group};
-pub use histogram::{Histogram, histogram};
+pub use gather::gather;
+pub use group::group;
+pub use histogram::histogram;
 pub(crate) use layout::of_type;
-pub use norm::{Norm, layer_norm, rms_norm};
+pub use norm::{layer_norm, rms_norm};
 pub use op::{Op, Operation};
-pub use pair::{Pair, PairOperation};
-pub use reduce::{Reduce, arg_max, max, mean, min, sum};
-pub use rope::{Rope, rope};
-pub use scan::{Scan, exclusive_scan};
-pub use scatter::{Scatter, scatter};
-pub use softmax::{Softmax, softmax};
-pub use sort::{Sort, sort, sort_by_key};
-pub use take_along::{TakeAlong, take_along};
-pub use top_k::{TopK, top_k};
+pub use reduce::{arg_max, max, mean, min, sum};
+pub use rope::rope;
+pub use scan::exclusive_scan;
+pub use scatter::scatter;
+pub use softmax::softmax;
+pub use sort::{sort, sort_by_key};
+pub use take_along::take_along;
+pub use top_k::top_k;
 pub use unary::{Unary, exp, gelu, gelu_erf, relu, sigmoid, silu, unary};
+
+/// The kinds of operations: `K` of [`Op`]. They are public so that a struct can hold an operation.
+#[doc(hidden)]
+pub use {
+    choose::Choose, combine::Combine, elementwise::Elementwise, gather::Gather, group::Group,
+    histogram::Histogram, norm::Norm, reduce::Reduce, rope::Rope, scan::Scan, scatter::Scatter,
+    softmax::Softmax, sort::Sort, take_along::TakeAlong, top_k::TopK,
+};
 
 /// Path and text of every file, for the mutation check.
 #[doc(hidden)]

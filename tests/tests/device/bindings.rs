@@ -2,7 +2,7 @@
 //! whole.
 
 use tilewise::moe::Router;
-use tilewise::ops::{self, Op, Operation, Pair, PairOperation};
+use tilewise::ops::{self, Op, Operation};
 use tilewise::{Context, DType, Error, Tensor};
 use tilewise_core::convert;
 use tilewise_tests::adapters;
@@ -32,7 +32,7 @@ fn one<K: Operation>(op: Op<K>) -> Ran {
     (op.calls(&out).unwrap().len(), vec![out])
 }
 
-fn two<K: PairOperation>(pair: Pair<K>) -> Ran {
+fn two<K: Operation<2>>(pair: Op<K, 2>) -> Ran {
     let outs = pair.run().unwrap();
     (pair.calls(outs.each_ref()).unwrap().len(), outs.into())
 }

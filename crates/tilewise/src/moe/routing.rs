@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::offsets::GroupOffsets;
-use crate::ops::{self, Choose, Pair, admitted};
+use crate::ops::{self, Choose, Op, admitted};
 use crate::recorder::{AsRecorder, Recorder};
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
@@ -156,7 +156,7 @@ impl Router {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn choose(&self, logits: &Tensor) -> Pair<Choose> {
+    pub fn choose(&self, logits: &Tensor) -> Op<Choose, 2> {
         let softmax = self.scoring == Scoring::Softmax;
         let kind = Choose {
             logits: logits.clone(),
@@ -166,7 +166,7 @@ impl Router {
             normalize: self.normalize.unwrap_or(softmax),
             scale: self.scale,
         };
-        Pair { kind }
+        Op::new(kind)
     }
 
     /// Routes tokens by `logits`, floats \[tokens, experts\]. The work is submitted, not waited

@@ -1,7 +1,7 @@
 //! Choosing experts and weights of tokens.
 
 use super::layout::{Axes, Sizes, of_type};
-use super::pair::sealed::Plan;
+use super::op::{Output, sealed::Lower};
 use super::rows::Rows;
 use super::texts::{CHOOSE, Function, Steps};
 use crate::tensor::Tensor;
@@ -59,7 +59,7 @@ pub(crate) fn admitted(k: usize, experts: usize) -> Result<()> {
     }
 }
 
-impl Plan for Choose {
+impl Lower<2> for Choose {
     fn name(&self) -> &'static str {
         "choose"
     }
@@ -68,7 +68,7 @@ impl Plan for Choose {
         &self.logits
     }
 
-    fn outputs(&self) -> Result<[(&'static str, Sizes, DType); 2]> {
+    fn outputs(&self) -> Result<[Output; 2]> {
         let [tokens, _] = self.sizes()?;
         let slots: Sizes = smallvec![tokens, self.k];
         Ok([("weights", slots.clone(), DType::F32), ("experts", slots, DType::U32)])

@@ -1,13 +1,13 @@
 //! Weighted sums of rows from places that indices name.
 
-use super::layout::{Sizes, float, words};
-use super::op::{Op, sealed::Plan};
+use super::layout::{float, words};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{counted, in_blocks, singly};
 use super::texts::{COMBINE, Function, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{Error, Result};
 use tilewise_sanitizer::Options;
 
 /// The operation of [`combine`].
@@ -43,7 +43,7 @@ pub fn combine(x: &Tensor, places: &Tensor, weights: &Tensor) -> Op<Combine> {
     Op::new(Combine { x, places, weights })
 }
 
-impl Plan for Combine {
+impl Lower for Combine {
     fn name(&self) -> &'static str {
         "combine"
     }
@@ -52,7 +52,7 @@ impl Plan for Combine {
         &self.x
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let Combine { x, places, weights } = self;
         float("combine", "x", x)?;
         words("combine", "places", places)?;
@@ -73,10 +73,10 @@ impl Plan for Combine {
                 places.shape()
             )));
         }
-        Ok((smallvec![rows, n], x.dtype()))
+        only(smallvec![rows, n], x.dtype())
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Combine { x, places, weights } = self;
         let &[rows, n] = out.shape() else { return Ok(Steps::new()) };
         let inputs = [Some(x), Some(places), Some(&singly(weights))];

@@ -1,7 +1,7 @@
 //! Functions of the elements of one or two tensors.
 
 use super::layout::{Axes, Sizes, broadcast, float, part_of, rank};
-use super::op::{Op, sealed::Plan};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{Rows, in_blocks};
 use super::texts::{ELEMENTWISE, Function, Steps};
 use crate::kernel::Constant;
@@ -34,7 +34,7 @@ impl Elementwise {
     }
 }
 
-impl Plan for Elementwise {
+impl Lower for Elementwise {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -43,7 +43,7 @@ impl Plan for Elementwise {
         &self.inputs[0]
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let mut shape = Sizes::new();
         for (input, name) in self.inputs.iter().zip(["the first operand", "the second operand"]) {
             let check = if self.any { rank } else { float };
@@ -60,14 +60,14 @@ impl Plan for Elementwise {
             })?;
         }
         let own = self.inputs.iter().all(|input| input.dtype() == self.first().dtype());
-        Ok((shape, if own { self.first().dtype() } else { DType::F32 }))
+        only(shape, if own { self.first().dtype() } else { DType::F32 })
     }
 
     fn takes(&self, dtype: DType, own: DType) -> bool {
         self.any || dtype == own || dtype.is_float() && own.is_float()
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let integers = !self.first().dtype().is_float() && !out.dtype().is_float();
         let unused = if integers { Constant::U32(0) } else { Constant::F32(0.0) };
         each(self.name, Function::new(self.text), &self.inputs, out, unused)

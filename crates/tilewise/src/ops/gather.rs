@@ -2,7 +2,7 @@
 
 use super::elementwise::counted_from;
 use super::layout::{Axes, Sizes, rank, vector};
-use super::op::{Op, sealed::Plan};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::in_blocks;
 use super::texts::{Function, GATHER, Steps};
 use crate::tensor::Tensor;
@@ -56,7 +56,7 @@ impl Op<Gather> {
 const FLOAT: &str = "fn absent(bits: u32) -> V { return V(bitcast<f32>(bits)); }\n";
 const INTEGER: &str = "fn absent(bits: u32) -> V { return V(bits); }\n";
 
-impl Plan for Gather {
+impl Lower for Gather {
     fn name(&self) -> &'static str {
         "gather"
     }
@@ -65,7 +65,7 @@ impl Plan for Gather {
         &self.x
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let Gather { x, indices, .. } = self;
         rank("gather", "x", x)?;
         vector("gather", "indices", indices, None)?;
@@ -75,14 +75,14 @@ impl Plan for Gather {
             return Err(Error::Shape("gather: x has shape [], wanted entries".into()));
         };
         *first = indices.elem_count();
-        Ok((shape, x.dtype()))
+        only(shape, x.dtype())
     }
 
     fn takes(&self, dtype: DType, own: DType) -> bool {
         dtype == own
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Gather { x, indices, zeros, first } = self;
         let (indices, mut steps) = counted_from(*first, indices)?;
         let caps = x.context().caps();

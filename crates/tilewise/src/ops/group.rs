@@ -3,9 +3,8 @@
 use super::copy::{FILL, copy};
 use super::elementwise::each;
 use super::histogram::histogram;
-use super::layout::{Sizes, words};
-use super::op::sealed::Plan as _;
-use super::pair::{Pair, sealed::Plan};
+use super::layout::words;
+use super::op::{Op, Output, sealed::Lower};
 use super::rows::{counted, in_groups, one_each};
 use super::scan::exclusive_scan;
 use super::sort::sort;
@@ -57,11 +56,11 @@ pub struct Group {
 /// # Ok(())
 /// # }
 /// ```
-pub fn group(keys: &Tensor, groups: usize) -> Pair<Group> {
-    Pair { kind: Group { keys: keys.clone(), groups } }
+pub fn group(keys: &Tensor, groups: usize) -> Op<Group, 2> {
+    Op::new(Group { keys: keys.clone(), groups })
 }
 
-impl Plan for Group {
+impl Lower<2> for Group {
     fn name(&self) -> &'static str {
         "group"
     }
@@ -70,7 +69,7 @@ impl Plan for Group {
         &self.keys
     }
 
-    fn outputs(&self) -> Result<[(&'static str, Sizes, DType); 2]> {
+    fn outputs(&self) -> Result<[Output; 2]> {
         let Group { ref keys, groups } = *self;
         words("group", "keys", keys)?;
         let &[_, _] = keys.shape() else {
@@ -113,7 +112,7 @@ impl Plan for Group {
         let (mut steps, mut keys) = (Steps::new(), keys.clone());
         if keys.reshape(&[count]).is_err() {
             let packed = zeros(count)?.reshape(keys.shape())?;
-            steps.extend(copy(&keys).kind.steps(&packed)?);
+            steps.extend(copy(&keys).kind.steps([&packed])?);
             keys = packed;
         }
         let keys = keys.reshape(&[count])?;
@@ -126,9 +125,9 @@ impl Plan for Group {
             one_each("group", last.call, count, caps)?.value("groups", groups as u32).value("k", k);
         steps.push(last);
         if groups > 0 {
-            steps.extend(histogram(&keys, groups).kind.steps(&counts)?);
+            steps.extend(histogram(&keys, groups).kind.steps([&counts])?);
         }
-        steps.extend(exclusive_scan(&counts).with_total().kind.steps(starts)?);
+        steps.extend(exclusive_scan(&counts).with_total().kind.steps([starts])?);
         Ok(steps)
     }
 }

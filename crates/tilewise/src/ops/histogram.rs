@@ -2,8 +2,8 @@
 
 use super::copy::FILL;
 use super::elementwise::each;
-use super::layout::{Axes, Sizes, rank, words};
-use super::op::{Op, sealed::Plan};
+use super::layout::{Axes, rank, words};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{counted, group_size, in_groups};
 use super::texts::{Function, HISTOGRAM, Steps};
 use crate::kernel::Constant;
@@ -42,7 +42,7 @@ pub fn histogram(keys: &Tensor, bins: usize) -> Op<Histogram> {
     Op::new(Histogram { keys: keys.clone(), bins })
 }
 
-impl Plan for Histogram {
+impl Lower for Histogram {
     fn name(&self) -> &'static str {
         "histogram"
     }
@@ -51,17 +51,17 @@ impl Plan for Histogram {
         &self.keys
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         words("histogram", "keys", &self.keys)?;
         rank("histogram", "keys", &self.keys)?;
-        Ok((smallvec![self.bins], DType::U32))
+        only(smallvec![self.bins], DType::U32)
     }
 
     fn takes(&self, dtype: DType, own: DType) -> bool {
         dtype == own
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let keys = &self.keys;
         let strides = [keys.strides().into()];
         let mut axes = Axes { shape: keys.shape().into(), strides }.collapsed();

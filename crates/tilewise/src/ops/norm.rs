@@ -1,13 +1,13 @@
 //! Norms along the last axis.
 
-use super::layout::{Axes, Sizes, float};
-use super::op::{Op, sealed::Plan};
+use super::layout::{Axes, float};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::Rows;
 use super::texts::{Function, NORMALIZE, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{Error, Result};
 
 /// The operation of [`layer_norm`] and [`rms_norm`].
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Op<Norm> {
     Op::new(Norm { x: x.clone(), weight: weight.clone(), bias: None, eps })
 }
 
-impl Plan for Norm {
+impl Lower for Norm {
     fn name(&self) -> &'static str {
         if self.bias.is_some() { "layer_norm" } else { "rms_norm" }
     }
@@ -74,7 +74,7 @@ impl Plan for Norm {
         &self.x
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let (name, x) = (self.name(), &self.x);
         float(name, "x", x)?;
         let Some(&length) = x.shape().last() else {
@@ -98,10 +98,10 @@ impl Plan for Norm {
                 self.eps
             )));
         }
-        Ok((x.shape().into(), x.dtype()))
+        only(x.shape().into(), x.dtype())
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let (x, shape) = (&self.x, self.x.shape());
         let axes =
             Axes { shape: shape.into(), strides: [x.strides().into(), out.strides().into()] };

@@ -1,7 +1,8 @@
-//! Runs operations with one output.
+//! Runs operations.
 
 use super::cut;
-use super::texts::{Step, Steps};
+use super::layout::Sizes;
+use super::texts::{Step, Steps, apart};
 use crate::context::Context;
 use crate::kernel::{Call, Kernel};
 use crate::recorder::{AsRecorder, Recorder, Way};
@@ -9,7 +10,8 @@ use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
 /// An operation on tensors, made by a function of [`ops`](crate::ops). It owns its operands, which
-/// share their storage.
+/// share their storage. `N` is the number of its outputs: with one, its methods take and give a
+/// tensor, with two, arrays of two. The operation's documentation names them, in their order.
 ///
 /// ```
 /// use tilewise::{Context, DType, Tensor, ops};
@@ -21,47 +23,66 @@ use tilewise_core::{DType, Error, Result};
 /// assert_eq!(op.run()?.read_blocking::<f32>()?, [0.5; 4]); // a new tensor
 /// op.run_into(&x)?; // in place
 /// assert_eq!(x.read_blocking::<f32>()?, [0.5; 4]);
+///
+/// let op = ops::top_k(&x, 1);
+/// let [values, indices] = op.run()?; // new tensors
+/// op.run_into([&values, &indices])?; // the caller's
+/// assert_eq!(indices.read_blocking::<u32>()?, [0, 0]);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is computed until it is run or recorded"]
-pub struct Op<K> {
-    pub(super) kind: K,
+pub struct Op<K, const N: usize = 1> {
+    pub(crate) kind: K,
     dtype: Option<DType>,
 }
 
-/// An operation for [`Op`], such as [`Softmax`](super::Softmax).
-pub trait Operation: sealed::Plan {}
+/// An operation for [`Op`].
+pub trait Operation<const N: usize = 1>: sealed::Lower<N> {}
 
-impl<K: sealed::Plan> Operation for K {}
+impl<K: sealed::Lower<N>, const N: usize> Operation<N> for K {}
+
+/// A tensor is the only output of an operation that has one.
+impl<'a> From<&'a Tensor> for [&'a Tensor; 1] {
+    fn from(tensor: &'a Tensor) -> Self {
+        [tensor]
+    }
+}
+
+/// Name, shape and type of an output.
+pub(super) type Output = (&'static str, Sizes, DType);
+
+/// The only output of an operation.
+pub(super) fn only(shape: Sizes, dtype: DType) -> Result<[Output; 1]> {
+    Ok([("the output", shape, dtype)])
+}
 
 pub(super) mod sealed {
-    use super::{DType, Result, Steps, Tensor};
-    use crate::ops::layout::Sizes;
+    use super::{DType, Output, Result, Steps, Tensor};
     use std::ops::Range;
 
     /// How an operation turns its tensors into kernels.
-    pub trait Plan: Sized {
+    pub trait Lower<const N: usize = 1>: Sized {
         /// The name for messages.
         fn name(&self) -> &'static str;
 
         /// An operand; the operation runs on its context.
         fn first(&self) -> &Tensor;
 
-        /// Shape and type of the output, once the operands are found to fit together.
-        fn output(&self) -> Result<(Sizes, DType)>;
+        /// The outputs, once the operands are found to fit together. All are empty, or none.
+        fn outputs(&self) -> Result<[Output; N]>;
 
         /// Whether the output may be of this type; `own` is its default type.
         fn takes(&self, dtype: DType, own: DType) -> bool {
-            dtype == own || dtype.is_float() && own.is_float()
+            dtype == own || N == 1 && dtype.is_float() && own.is_float()
         }
 
-        /// The kernels, for an output of the right shape and type.
-        fn steps(&self, out: &Tensor) -> Result<Steps>;
+        /// The kernels, for outputs of the right shapes and types.
+        fn steps(&self, outs: [&Tensor; N]) -> Result<Steps>;
 
-        /// Gives the operation for a range along an axis of the output, or none if its kernels need
-        /// operands from outside that range.
+        /// Gives the operation for a range along an axis of all outputs, or none if its kernels
+        /// need operands from outside that range.
         fn part(&self, _axis: usize, _range: Range<usize>) -> Result<Option<Self>> {
             Ok(None)
         }
@@ -117,20 +138,16 @@ pub(super) fn fits(
     Ok(())
 }
 
-impl<K: sealed::Plan> Op<K> {
-    pub(super) fn new(kind: K) -> Self {
-        Op { kind, dtype: None }
-    }
-}
-
-impl<K: Operation> Op<K> {
+impl<K> Op<K> {
     /// Type of the output that [`run`](Self::run) makes. By default it is the type of the operands,
     /// or f32 if these differ; u32 for indices. A given output must have the type named here.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
         self.dtype = Some(dtype);
         self
     }
+}
 
+impl<K: Operation> Op<K> {
     /// Computes into a new tensor. On a GPU the work is submitted, not waited for.
     ///
     /// # Errors
@@ -138,24 +155,45 @@ impl<K: Operation> Op<K> {
     /// `TooLarge`, `MissingFeature` for what exceeds the device; `WrongContext` for operands of
     /// different contexts; `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
-        let (shape, dtype) = self.kind.output()?;
-        let out = Tensor::zeros(self.context(), self.dtype.unwrap_or(dtype), &shape)?;
+        let [out] = self.zeros()?;
+        let out = out?;
         self.run_into(&out)?;
         Ok(out)
     }
+}
 
-    /// Computes into `out`, which may be any view whose elements do not overlap. It may lie in the
-    /// buffer of an operand, before its first element or behind its last. It may be an operand
-    /// itself, with the same shape, type and strides, if each element of the output depends only on
-    /// this operand's elements of the same row.
+impl<K: Operation<2>> Op<K, 2> {
+    /// Computes into new tensors. On a GPU the work is submitted, not waited for.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run); `Aliased` when `out` overlaps an operand otherwise;
-    /// `Strides` when its elements overlap; `Misuse` when it is a [prepared
+    /// The errors of [`Op::run`] with one output.
+    pub fn run(&self) -> Result<[Tensor; 2]> {
+        let [one, other] = self.zeros()?;
+        let outs = [one?, other?];
+        self.run_into(outs.each_ref())?;
+        Ok(outs)
+    }
+}
+
+impl<K, const N: usize> Op<K, N> {
+    pub(crate) fn new(kind: K) -> Self {
+        Op { kind, dtype: None }
+    }
+}
+
+impl<K: Operation<N>, const N: usize> Op<K, N> {
+    /// Computes into the given outputs, which may be any views whose elements do not overlap. They
+    /// may lie in the buffer of an operand, before its first element or behind its last. The output
+    /// of an operation with one may be an operand itself, with the same shape, type and strides, if
+    /// each element of the output depends only on this operand's elements of the same row.
+    ///
+    /// # Errors
+    /// The errors of `run`; `Aliased` when an output overlaps an operand otherwise, or another
+    /// output; `Strides` when its elements overlap; `Misuse` when it is a [prepared
     /// tensor](crate::PreparedTensor) or a view of one, or of another type than
-    /// [`out_dtype`](Self::out_dtype).
-    pub fn run_into(&self, out: &Tensor) -> Result<()> {
-        self.context().submit_as(self.kind.name(), |to| self.record(to, out))
+    /// [`out_dtype`](Op::out_dtype).
+    pub fn run_into<'o>(&self, outs: impl Into<[&'o Tensor; N]>) -> Result<()> {
+        self.context().submit_as(self.kind.name(), |to| self.record(to, outs))
     }
 
     /// Adds it to the given compute pass, command encoder or recorder.
@@ -163,48 +201,65 @@ impl<K: Operation> Op<K> {
     /// # Errors
     /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
     /// recorder is its own, and for the recorder of another context.
-    pub fn record(&self, to: &mut impl AsRecorder, out: &Tensor) -> Result<()> {
+    pub fn record<'o>(
+        &self,
+        to: &mut impl AsRecorder,
+        outs: impl Into<[&'o Tensor; N]>,
+    ) -> Result<()> {
         let to = &mut to.as_recorder();
         match to.way(self.context())? {
             Way::Plan(_) => Ok(()),
-            _ => record(to, &self.steps(out)?),
+            _ => record(to, &self.steps(outs.into())?),
         }
     }
 
-    /// The kernels that compute `out` one after the other, and their calls: to read their
+    /// The kernels that compute the outputs one after the other, and their calls: to read their
     /// [text](Kernel::wgsl), or to [check](Kernel::check) them.
     ///
     /// # Errors
     /// The errors of [`run_into`](Self::run_into).
-    pub fn calls(&self, out: &Tensor) -> Result<Vec<(Kernel, Call)>> {
+    pub fn calls<'o>(&self, outs: impl Into<[&'o Tensor; N]>) -> Result<Vec<(Kernel, Call)>> {
         let kernel = |step: Step| ((*step.kernel()).clone(), step.call);
-        Ok(self.steps(out)?.into_iter().map(kernel).collect())
+        Ok(self.steps(outs.into())?.into_iter().map(kernel).collect())
     }
 
     /// Like [`calls`](Self::calls), with other texts, for the mutation check: `text` gets the path
     /// and the text of a file, as [`texts`](super::texts) lists them.
     #[doc(hidden)]
-    pub fn calls_of(
+    pub fn calls_of<'o>(
         &self,
-        out: &Tensor,
+        outs: impl Into<[&'o Tensor; N]>,
         text: impl Fn((&'static str, &'static str)) -> String,
     ) -> Result<Vec<(Kernel, Call)>> {
         let kernel = |step: Step| (step.made_of(&text), step.call);
-        Ok(self.steps(out)?.into_iter().map(kernel).collect())
+        Ok(self.steps(outs.into())?.into_iter().map(kernel).collect())
     }
 
     fn context(&self) -> &Context {
         self.kind.first().context()
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
-        let (name, (shape, dtype)) = (self.kind.name(), self.kind.output()?);
-        self.context().same(out.context(), "the output")?;
-        let takes = |kind| self.kind.takes(kind, dtype);
-        fits(name, "the output", out, (&shape, dtype), self.dtype, takes)?;
-        if out.elem_count() == 0 {
+    /// New outputs.
+    fn zeros(&self) -> Result<[Result<Tensor>; N]> {
+        let zeros = |(_, shape, dtype): Output| {
+            Tensor::zeros(self.context(), self.dtype.unwrap_or(dtype), &shape)
+        };
+        Ok(self.kind.outputs()?.map(zeros))
+    }
+
+    fn steps(&self, outs: [&Tensor; N]) -> Result<Steps> {
+        let (operation, wanted) = (self.kind.name(), self.kind.outputs()?);
+        for (at, (out, (name, shape, dtype))) in outs.iter().zip(&wanted).enumerate() {
+            self.context().same(out.context(), name)?;
+            let takes = |kind| self.kind.takes(kind, *dtype);
+            fits(operation, name, out, (shape, *dtype), self.dtype, takes)?;
+            for other in &outs[..at] {
+                apart(operation, name, out, other, false)?;
+            }
+        }
+        if outs[0].elem_count() == 0 {
             return Ok(Steps::new());
         }
-        cut::steps(&self.kind, [out], &|kind, [out]| kind.steps(out), &K::part, &K::entries)
+        cut::steps(&self.kind, outs, &K::steps, &K::part, &K::entries)
     }
 }

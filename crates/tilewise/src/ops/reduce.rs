@@ -2,7 +2,7 @@
 
 use super::cut;
 use super::layout::{Axes, Sizes, float};
-use super::op::{Op, sealed::Plan};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{Rows, Shared};
 use super::texts::{Function, LARGEST, REDUCE, SUM, Steps};
 use crate::tensor::Tensor;
@@ -153,7 +153,7 @@ impl Kind {
     }
 }
 
-impl Plan for Reduce {
+impl Lower for Reduce {
     fn name(&self) -> &'static str {
         match self.kind {
             Kind::Sum => "sum",
@@ -168,7 +168,7 @@ impl Plan for Reduce {
         &self.x
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let Reduce { kind, ref x, axis, .. } = *self;
         let name = self.name();
         float(name, "x", x)?;
@@ -187,10 +187,10 @@ impl Plan for Reduce {
                 x.shape()
             )));
         }
-        Ok((shape, if kind == Kind::ArgMax { DType::U32 } else { x.dtype() }))
+        only(shape, if kind == Kind::ArgMax { DType::U32 } else { x.dtype() })
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Reduce { kind, ref x, factor, .. } = *self;
         let caps = x.context().caps();
         let shared = self.rows(out)?.in_segments(kind != Kind::ArgMax, caps);
@@ -206,7 +206,7 @@ impl Plan for Reduce {
         shape.extend_from_slice(out.shape());
         let parts = Tensor::zeros(x.context(), DType::F32, &shape)?;
         let mut steps = first(1.0, &parts)?;
-        steps.extend(Reduce { kind, x: parts, axis: 0, factor }.steps(out)?);
+        steps.extend(Reduce { kind, x: parts, axis: 0, factor }.steps([out])?);
         Ok(steps)
     }
 }

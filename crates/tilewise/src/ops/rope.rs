@@ -1,13 +1,13 @@
 //! Rotary position embeddings.
 
 use super::layout::{Axes, Sizes, broadcast, float, part_of};
-use super::op::{Op, sealed::Plan};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{Rows, in_blocks};
 use super::texts::{Function, ROPE, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{Error, Result};
 
 /// The operation of [`rope`].
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl Rope {
     }
 }
 
-impl Plan for Rope {
+impl Lower for Rope {
     fn name(&self) -> &'static str {
         "rope"
     }
@@ -71,7 +71,7 @@ impl Plan for Rope {
         &self.x
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let x = &self.x;
         float("rope", "x", x)?;
         if x.shape().len() < 2 || !x.shape()[x.shape().len() - 1].is_multiple_of(2) {
@@ -92,10 +92,10 @@ impl Plan for Rope {
                 )));
             }
         }
-        Ok((x.shape().into(), x.dtype()))
+        only(x.shape().into(), x.dtype())
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Rope { x, cos, sin, interleaved } = self;
         let shape = self.pairs();
         let table = |table| broadcast(table, &shape).unwrap_or_default();

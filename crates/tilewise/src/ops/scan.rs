@@ -1,7 +1,7 @@
 //! Exclusive scans: for each element, the sum of all elements before it.
 
 use super::layout::{Axes, Sizes, of_type, rank};
-use super::op::{Op, sealed::Plan};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{Rows, counted};
 use super::texts::{Function, SCAN, Step, Steps};
 use crate::tensor::Tensor;
@@ -55,7 +55,7 @@ impl Op<Scan> {
     }
 }
 
-impl Plan for Scan {
+impl Lower for Scan {
     fn name(&self) -> &'static str {
         "exclusive_scan"
     }
@@ -64,7 +64,7 @@ impl Plan for Scan {
         &self.x
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let Scan { ref x, total } = *self;
         rank("exclusive_scan", "x", x)?;
         of_type("exclusive_scan: x is", x.dtype(), &[DType::U32, DType::I32, DType::F32])?;
@@ -76,14 +76,14 @@ impl Plan for Scan {
                 return Err(Error::Shape(text.into()));
             }
         }
-        Ok((shape, x.dtype()))
+        only(shape, x.dtype())
     }
 
     fn takes(&self, dtype: DType, own: DType) -> bool {
         dtype == own
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         scan("exclusive_scan", &self.x, out, self.total)
     }
 

@@ -2,7 +2,7 @@
 
 use super::elementwise::counted_from;
 use super::layout::{Axes, Sizes, rank, vector};
-use super::op::{Op, sealed::Plan};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{in_blocks, one_each};
 use super::texts::{Function, OWNERS, SCATTER, Steps};
 use crate::tensor::Tensor;
@@ -43,7 +43,7 @@ pub fn scatter(x: &Tensor, indices: &Tensor, rows: usize) -> Op<Scatter> {
     Op::new(Scatter { x: x.clone(), indices: indices.clone(), rows, first: 0 })
 }
 
-impl Plan for Scatter {
+impl Lower for Scatter {
     fn name(&self) -> &'static str {
         "scatter"
     }
@@ -52,7 +52,7 @@ impl Plan for Scatter {
         &self.x
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let Scatter { x, indices, rows, .. } = self;
         rank("scatter", "x", x)?;
         let mut shape = Sizes::from(x.shape());
@@ -62,14 +62,14 @@ impl Plan for Scatter {
         vector("scatter", "indices", indices, Some(*first))?;
         x.context().same(indices.context(), "indices")?;
         *first = *rows;
-        Ok((shape, x.dtype()))
+        only(shape, x.dtype())
     }
 
     fn takes(&self, dtype: DType, own: DType) -> bool {
         dtype == own
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Scatter { x, indices, rows, first } = self;
         let (indices, mut steps) = counted_from(*first, indices)?;
         let (count, caps) = (x.shape()[0], x.context().caps());

@@ -1,13 +1,13 @@
 //! Softmax along the last axis.
 
-use super::layout::{Axes, Sizes, broadcast, float, part_of};
-use super::op::{Op, sealed::Plan};
+use super::layout::{Axes, broadcast, float, part_of};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::Rows;
 use super::texts::{Function, SOFTMAX, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{Error, Result};
 
 /// The operation of [`softmax`].
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl Op<Softmax> {
     }
 }
 
-impl Plan for Softmax {
+impl Lower for Softmax {
     fn name(&self) -> &'static str {
         "softmax"
     }
@@ -73,7 +73,7 @@ impl Plan for Softmax {
         &self.x
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let Softmax { x, mask, causal, .. } = self;
         float("softmax", "x", x)?;
         let axes = 1 + usize::from(causal.is_some());
@@ -94,10 +94,10 @@ impl Plan for Softmax {
                 )));
             }
         }
-        Ok((x.shape().into(), x.dtype()))
+        only(x.shape().into(), x.dtype())
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let (x, shape) = (&self.x, self.x.shape());
         let mask = self.mask.as_ref();
         let of_mask = mask.and_then(|mask| broadcast(mask, shape));

@@ -1,7 +1,7 @@
 //! Sorting by keys.
 
 use super::layout::{Sizes, vector};
-use super::pair::{Pair, sealed::Plan};
+use super::op::{Op, Output, sealed::Lower};
 use super::rows::{counted, group_size, in_groups};
 use super::scan::scan;
 use super::texts::{Function, SORT_COUNT, SORT_MOVE, Step, Steps, apart};
@@ -40,8 +40,8 @@ pub struct Sort {
 /// # Ok(())
 /// # }
 /// ```
-pub fn sort(keys: &Tensor) -> Pair<Sort> {
-    Pair { kind: Sort { keys: keys.clone(), payload: None, bits: u32::BITS, most: u32::MAX } }
+pub fn sort(keys: &Tensor) -> Op<Sort, 2> {
+    Op::new(Sort { keys: keys.clone(), payload: None, bits: u32::BITS, most: u32::MAX })
 }
 
 /// Sorts `keys`, \[n\] of u32, from the smallest up, and brings `payload`, \[n\] of u32, into the
@@ -59,11 +59,11 @@ pub fn sort(keys: &Tensor) -> Pair<Sort> {
 /// # Ok(())
 /// # }
 /// ```
-pub fn sort_by_key(keys: &Tensor, payload: &Tensor) -> Pair<Sort> {
-    Pair { kind: Sort { payload: Some(payload.clone()), ..sort(keys).kind } }
+pub fn sort_by_key(keys: &Tensor, payload: &Tensor) -> Op<Sort, 2> {
+    Op::new(Sort { payload: Some(payload.clone()), ..sort(keys).kind })
 }
 
-impl Pair<Sort> {
+impl Op<Sort, 2> {
     /// Sets how many bits of a key count, from the lowest up: 1 to 32; 32 by default. Each eight
     /// bits take another pass.
     pub fn bits(mut self, bits: u32) -> Self {
@@ -78,7 +78,7 @@ impl Pair<Sort> {
     }
 }
 
-impl Plan for Sort {
+impl Lower<2> for Sort {
     fn name(&self) -> &'static str {
         if self.payload.is_some() { "sort_by_key" } else { "sort" }
     }
@@ -87,7 +87,7 @@ impl Plan for Sort {
         &self.keys
     }
 
-    fn outputs(&self) -> Result<[(&'static str, Sizes, DType); 2]> {
+    fn outputs(&self) -> Result<[Output; 2]> {
         let (name, Sort { keys, payload, bits, .. }) = (self.name(), self);
         vector(name, "keys", keys, None)?;
         if let Some(payload) = payload {

@@ -1,13 +1,13 @@
 //! Reading elements of each row from places that indices name.
 
-use super::layout::{Sizes, float, words};
-use super::op::{Op, sealed::Plan};
+use super::layout::{float, words};
+use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{counted, in_blocks, singly};
 use super::texts::{Function, Steps, TAKE_ALONG};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{Error, Result};
 
 /// The operation of [`take_along`].
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub fn take_along(x: &Tensor, indices: &Tensor) -> Op<TakeAlong> {
     Op::new(TakeAlong { x: x.clone(), indices: indices.clone() })
 }
 
-impl Plan for TakeAlong {
+impl Lower for TakeAlong {
     fn name(&self) -> &'static str {
         "take_along"
     }
@@ -44,13 +44,13 @@ impl Plan for TakeAlong {
         &self.x
     }
 
-    fn output(&self) -> Result<(Sizes, DType)> {
+    fn outputs(&self) -> Result<[Output; 1]> {
         let TakeAlong { x, indices } = self;
         float("take_along", "x", x)?;
         words("take_along", "indices", indices)?;
         x.context().same(indices.context(), "indices")?;
         match (x.shape(), indices.shape()) {
-            (&[rows, _], &[m, k]) if m == rows => Ok((smallvec![rows, k], x.dtype())),
+            (&[rows, _], &[m, k]) if m == rows => only(smallvec![rows, k], x.dtype()),
             (x, indices) => Err(Error::Shape(format!(
                 "take_along: x has shape {x:?} and indices {indices:?}, wanted two dimensions of \
                  each and as many rows"
@@ -58,7 +58,7 @@ impl Plan for TakeAlong {
         }
     }
 
-    fn steps(&self, out: &Tensor) -> Result<Steps> {
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let (TakeAlong { x, indices }, caps) = (self, self.x.context().caps());
         let &[rows, k] = out.shape() else { return Ok(Steps::new()) };
         let inputs = [Some(&singly(x)), Some(indices)];

@@ -1,7 +1,7 @@
 //! The largest elements along the last axis.
 
 use super::layout::{Axes, Sizes, float};
-use super::pair::{Pair, sealed::Plan};
+use super::op::{Op, Output, sealed::Lower};
 use super::rows::Rows;
 use super::texts::{Function, Steps, TOP_K};
 use crate::tensor::Tensor;
@@ -35,11 +35,11 @@ pub struct TopK {
 /// # Ok(())
 /// # }
 /// ```
-pub fn top_k(x: &Tensor, k: usize) -> Pair<TopK> {
-    Pair { kind: TopK { x: x.clone(), k } }
+pub fn top_k(x: &Tensor, k: usize) -> Op<TopK, 2> {
+    Op::new(TopK { x: x.clone(), k })
 }
 
-impl Plan for TopK {
+impl Lower<2> for TopK {
     fn name(&self) -> &'static str {
         "top_k"
     }
@@ -48,7 +48,7 @@ impl Plan for TopK {
         &self.x
     }
 
-    fn outputs(&self) -> Result<[(&'static str, Sizes, DType); 2]> {
+    fn outputs(&self) -> Result<[Output; 2]> {
         let TopK { ref x, k } = *self;
         float("top_k", "x", x)?;
         let mut shape = Sizes::from(x.shape());
