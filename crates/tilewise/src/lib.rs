@@ -94,6 +94,7 @@ pub mod moe;
 mod msl;
 mod offsets;
 mod opening;
+mod operands;
 #[cfg(feature = "custom-kernels")]
 pub mod ops;
 mod options;

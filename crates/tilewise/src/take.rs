@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::execute;
 use crate::gpu::{Conversion, Factors};
 use crate::memory;
+use crate::operands::Operands;
 use crate::quantized::QuantizedTensor;
 use crate::recorder::{AsRecorder, Way};
 use crate::right::RightOperand;
@@ -226,23 +227,12 @@ impl Take {
                  {strides:?}"
             )));
         }
-        let (mut buffers, mut beside_c) = (Buffers::default(), false);
-        // For an operand that is no tensor, all of its buffer counts.
-        let mut add = |role: Role,
-                       operand: &'static str,
-                       owner: &Context,
-                       bound: Bound<'s>,
-                       tensor: Option<&Tensor>| {
-            context.same(owner, operand)?;
-            beside_c |= out.lies_beside(operand, bound, tensor)?;
-            buffers[role as usize] = Some(bound);
-            Ok(())
-        };
+        let mut operands = Operands::new(context, Some(out));
         let table = match &self.table {
             RightOperand::Dense(table) => {
                 let ([entries, rows, columns], stride) = table.table("the table")?;
                 let (operand, bound) = table.operand("the table", [0, 0, 0, stride])?;
-                add(Role::B, "the table", table.context(), bound, Some(table))?;
+                operands.add(Role::B, "the table", table, bound)?;
                 Table {
                     operand,
                     entries: entries as u64,
@@ -252,7 +242,7 @@ impl Take {
             }
             RightOperand::Quantized(w) => {
                 for (role, plane) in Role::B.planes().zip(&w.planes) {
-                    add(role, "the table", &w.context, Bound::whole(plane), None)?;
+                    operands.add_buffer(role, "the table", &w.context, Bound::whole(plane))?;
                 }
                 w.table()
             }
@@ -265,7 +255,7 @@ impl Take {
             }
             let count = indices.elem_count() as u64;
             let (Operand { offset, ld, len, .. }, bound) = indices.vector([0; 4]);
-            add(role, name, indices.context(), bound, Some(indices))?;
+            operands.add(role, name, indices, bound)?;
             Ok(Some(Index { offset, step: ld, count, len }))
         };
         let rows = index(Role::RowIndex, "the row indices", self.rows.as_ref())?;
@@ -282,7 +272,8 @@ impl Take {
         };
         let columns = index(Role::ColumnIndex, "the column indices", columns)?;
         let (Operand { offset, len, .. }, bound) = out.operand("the output", [0; 4])?;
-        buffers[Role::C as usize] = Some(bound);
+        operands.add_output("the output", out, bound)?;
+        let Operands { buffers, beside_out: beside_c, .. } = operands;
         let zeros = self.zeros;
         let take = plan::Take { table, rows, columns, zeros, dtype, offset, len, beside_c };
         let take = take.checked()?;

@@ -3,15 +3,16 @@
 use super::Gemm;
 use super::batch::Batch;
 use super::groups::Groups;
-use crate::context::Context;
 use crate::offsets::GroupOffsets;
+use crate::operands::Operands;
 use crate::right::RightOperand;
-use crate::storage::{Bound, Buffers, Bundle};
+use crate::storage::{Bound, Bundle};
 use crate::tensor::{Tensor, count};
 use std::borrow::Cow;
 use tilewise_core::kernel::Role;
+use tilewise_core::problem::Copied;
 use tilewise_core::{
-    Axis, Bias, DType, Epilogue, Error, Format, Gathered, Operand, Problem, Result,
+    Axis, Bias, DType, Epilogue, Error, Format, Gathered, Grouping, Operand, Problem, Result,
 };
 
 impl Gemm {
@@ -191,121 +192,21 @@ impl Gemm {
         if let Some(Groups::Listed(list)) = &self.groups {
             return self.bundle_of_list(list, c);
         }
-        let context = self.context();
-        let ([a_name, b_name], turned) = (self.names(), self.is_turned());
         let (batch, [m, n, k]) = self.sizes()?;
         let (nested, entries) = batch.grouping()?;
         let groups = self.groups_of_rows()?;
-        let (mut buffers, mut beside_c) = (Buffers::default(), false);
-        // For an operand that is no tensor, all of its buffer counts.
-        let mut add = |role: Role,
-                       name: &'static str,
-                       owner: &Context,
-                       bound: Bound<'s>,
-                       tensor: Option<&Tensor>| {
-            context.same(owner, name)?;
-            beside_c |= c.map_or(Ok(false), |c| c.lies_beside(name, bound, tensor))?;
-            buffers[role as usize] = Some(bound);
-            Ok(())
-        };
-        let (a, bound) = self.a.operand(a_name, batch.shared(a_name, self.a.batch(2))?)?;
-        add(Role::A, a_name, context, bound, Some(&self.a))?;
-        let gathered = match &self.rows {
-            Some(indices) => {
-                let (Operand { offset, ld, len, .. }, bound) = indices.vector([0; 4]);
-                add(Role::RowIndex, "row indices", indices.context(), bound, Some(indices))?;
-                let [rows, _] = self.a.rows_and_columns(a_name)?;
-                Some(Gathered { rows: rows as u64, offset, step: ld, len })
-            }
-            None => None,
-        };
-        let b = match &self.b {
-            RightOperand::Dense(b) => {
-                let own = b.batch(2);
-                let strides = match groups {
-                    Some(_) => [0, 0, 0, own[1].1 as u64],
-                    None => batch.shared(b_name, own)?,
-                };
-                let (operand, bound) = b.operand(b_name, strides)?;
-                add(Role::B, b_name, b.context(), bound, Some(b))?;
-                operand
-            }
-            RightOperand::Quantized(w) => {
-                let (operand, planes) = w.operand();
-                for (role, bound) in planes {
-                    add(role, b_name, &w.context, bound, None)?;
-                }
-                match groups {
-                    Some(_) => operand,
-                    None => {
-                        let own = [(1, 0), (w.entries as usize, operand.batch_stride as usize)];
-                        operand.with_entry_strides(batch.shared(b_name, own)?)
-                    }
-                }
-            }
-            RightOperand::Shards(shards) if matches!(self.groups, Some(Groups::Indexed(_))) => {
-                return Err(shards.refused(b_name));
-            }
-            RightOperand::Shards(_) => {
-                return Err(Error::Misuse(format!(
-                    "{b_name} in shards has a problem and a plan for each: problems(), plans()"
-                )));
-            }
-        };
-        let bias = match &self.bias {
-            Some((bias, axis)) => {
-                let strides =
-                    self.bias_strides(bias, &batch, if *axis == Axis::N { n } else { m })?;
-                let (operand, bound) = bias.vector(strides);
-                add(Role::Bias, "bias", bias.context(), bound, Some(bias))?;
-                Some(Bias { axis: *axis, operand })
-            }
-            None => None,
-        };
-        let residual = match &self.residual {
-            Some(residual) => {
-                let name = if self.gate.is_some() { "gate" } else { "residual" };
-                same_shape(name, residual.rows_and_columns(name)?, [m, n], turned)?;
-                let strides = batch.each(name, residual.batch(2))?;
-                let (operand, bound) = residual.operand(name, strides)?;
-                add(Role::Residual, name, residual.context(), bound, Some(residual))?;
-                Some(along_rows(name, operand, [m, n], turned)?)
-            }
-            None => None,
-        };
-        let mut grouping = None;
-        if let Some(form) = &self.groups {
-            let (name, numbers) = form.numbers();
-            let (operand, bound) = numbers.vector([0; 4]);
-            add(Role::Offsets, name, numbers.context(), bound, None)?;
-            let (count, before) = groups.unwrap_or((entries, 0));
-            grouping = Some(form.grouping(operand.offset + before, count));
-        }
+        let mut operands = Operands::new(self.context(), c);
+        let a = self.add_a(&batch, &mut operands)?;
+        let gathered = self.add_rows(&mut operands)?;
+        let b = self.add_b(&batch, groups.is_some(), &mut operands)?;
+        let bias = self.add_bias(&batch, [m, n], &mut operands)?;
+        let residual = self.add_residual(&batch, [m, n], &mut operands)?;
+        let grouping = self.add_groups(groups.unwrap_or((entries, 0)), &mut operands)?;
         let c = match c {
-            Some(c) => {
-                context.same(c.context(), "C")?;
-                same_shape("C", c.rows_and_columns("C")?, [m, n], turned)?;
-                let own = c.batch(2);
-                let strides = batch.each("C", own)?;
-                if own.map(|(size, _)| size) != batch.sizes() {
-                    return Err(Error::Shape(format!(
-                        "C has shape {:?}, the product a batch of {batch}",
-                        c.shape()
-                    )));
-                }
-                let (operand, bound) = c.operand("C", strides)?;
-                buffers[Role::C as usize] = Some(bound);
-                along_rows("C", operand, [m, n], turned)?
-            }
+            Some(c) => self.add_c(c, &batch, [m, n], &mut operands)?,
             None => packed(self.output_kind()?.0, &batch, [m, n])?,
         };
-        let copies = [(Role::A, self.a.own_copy()), (Role::B, self.b.copy())];
-        let copies = copies.map(|(role, copy)| {
-            let copy = copy.filter(|copy| copy.role == role)?;
-            let (storage, copied) = copy.packed.as_ref()?;
-            buffers[role.copy() as usize] = Some(Bound::whole(storage));
-            Some(*copied)
-        });
+        let copies = self.add_copies(&mut operands);
         let factor = if let RightOperand::Quantized(w) = &self.b { w.factor } else { 1.0 };
         self.check_factors(factor)?;
         let problem = Problem {
@@ -328,12 +229,137 @@ impl Gemm {
             },
             precision: self.precision,
             copies,
-            beside_c,
+            beside_c: operands.beside_out,
         };
         // Entries of B for groups of rows are no batch.
         let mut problem = if groups.is_some() { problem } else { problem.collapsed() };
         problem.grouping = grouping.unwrap_or(problem.grouping);
-        Ok(Bundle { problem, buffers })
+        Ok(Bundle { problem, buffers: operands.buffers })
+    }
+
+    fn add_a<'s>(&'s self, batch: &Batch, operands: &mut Operands<'s>) -> Result<Operand> {
+        let [name, _] = self.names();
+        let (operand, bound) = self.a.operand(name, batch.shared(name, self.a.batch(2))?)?;
+        operands.add(Role::A, name, &self.a, bound)?;
+        Ok(operand)
+    }
+
+    /// Adds the indices of the rows of A.
+    fn add_rows<'s>(&'s self, operands: &mut Operands<'s>) -> Result<Option<Gathered>> {
+        let Some(indices) = &self.rows else { return Ok(None) };
+        let (Operand { offset, ld, len, .. }, bound) = indices.vector([0; 4]);
+        operands.add(Role::RowIndex, "row indices", indices, bound)?;
+        let [rows, _] = self.a.rows_and_columns(self.names()[0])?;
+        Ok(Some(Gathered { rows: rows as u64, offset, step: ld, len }))
+    }
+
+    /// Adds B, whose entries are those of groups of rows, or of the batch.
+    fn add_b<'s>(
+        &'s self,
+        batch: &Batch,
+        grouped: bool,
+        operands: &mut Operands<'s>,
+    ) -> Result<Operand> {
+        let [_, name] = self.names();
+        match &self.b {
+            RightOperand::Dense(b) => {
+                let own = b.batch(2);
+                let strides = match grouped {
+                    true => [0, 0, 0, own[1].1 as u64],
+                    false => batch.shared(name, own)?,
+                };
+                let (operand, bound) = b.operand(name, strides)?;
+                operands.add(Role::B, name, b, bound)?;
+                Ok(operand)
+            }
+            RightOperand::Quantized(w) => {
+                let (operand, planes) = w.operand();
+                for (role, bound) in planes {
+                    operands.add_buffer(role, name, &w.context, bound)?;
+                }
+                if grouped {
+                    return Ok(operand);
+                }
+                let own = [(1, 0), (w.entries as usize, operand.batch_stride as usize)];
+                Ok(operand.with_entry_strides(batch.shared(name, own)?))
+            }
+            RightOperand::Shards(shards) => Err(shards.refused(name)),
+        }
+    }
+
+    fn add_bias<'s>(
+        &'s self,
+        batch: &Batch,
+        [m, n]: [usize; 2],
+        operands: &mut Operands<'s>,
+    ) -> Result<Option<Bias>> {
+        let Some((bias, axis)) = &self.bias else { return Ok(None) };
+        let length = if *axis == Axis::N { n } else { m };
+        let (operand, bound) = bias.vector(self.bias_strides(bias, batch, length)?);
+        operands.add(Role::Bias, "bias", bias, bound)?;
+        Ok(Some(Bias { axis: *axis, operand }))
+    }
+
+    /// Adds the residual, or the gate.
+    fn add_residual<'s>(
+        &'s self,
+        batch: &Batch,
+        sizes: [usize; 2],
+        operands: &mut Operands<'s>,
+    ) -> Result<Option<Operand>> {
+        let Some(residual) = &self.residual else { return Ok(None) };
+        let (name, turned) =
+            (if self.gate.is_some() { "gate" } else { "residual" }, self.is_turned());
+        same_shape(name, residual.rows_and_columns(name)?, sizes, turned)?;
+        let (operand, bound) = residual.operand(name, batch.each(name, residual.batch(2))?)?;
+        operands.add(Role::Residual, name, residual, bound)?;
+        along_rows(name, operand, sizes, turned).map(Some)
+    }
+
+    /// Adds the numbers of groups. There are `count` groups, and `before` numbers that do not count
+    /// before theirs.
+    fn add_groups<'s>(
+        &'s self,
+        (count, before): (u64, u64),
+        operands: &mut Operands<'s>,
+    ) -> Result<Option<Grouping>> {
+        let Some(form) = &self.groups else { return Ok(None) };
+        let (name, numbers) = form.numbers();
+        let (operand, bound) = numbers.vector([0; 4]);
+        operands.add_buffer(Role::Offsets, name, numbers.context(), bound)?;
+        Ok(Some(form.grouping(operand.offset + before, count)))
+    }
+
+    fn add_c<'s>(
+        &self,
+        c: &'s Tensor,
+        batch: &Batch,
+        sizes: [usize; 2],
+        operands: &mut Operands<'s>,
+    ) -> Result<Operand> {
+        self.context().same(c.context(), "C")?;
+        same_shape("C", c.rows_and_columns("C")?, sizes, self.is_turned())?;
+        let own = c.batch(2);
+        let strides = batch.each("C", own)?;
+        if own.map(|(size, _)| size) != batch.sizes() {
+            return Err(Error::Shape(format!(
+                "C has shape {:?}, the product a batch of {batch}",
+                c.shape()
+            )));
+        }
+        let (operand, bound) = c.operand("C", strides)?;
+        operands.add_output("C", c, bound)?;
+        along_rows("C", operand, sizes, self.is_turned())
+    }
+
+    /// Adds the packed copies of prepared operands.
+    fn add_copies<'s>(&'s self, operands: &mut Operands<'s>) -> [Option<Copied>; 2] {
+        [(Role::A, self.a.own_copy()), (Role::B, self.b.copy())].map(|(role, copy)| {
+            let copy = copy.filter(|copy| copy.role == role)?;
+            let (storage, copied) = copy.packed.as_ref()?;
+            operands.buffers[role.copy() as usize] = Some(Bound::whole(storage));
+            Some(*copied)
+        })
     }
 
     /// For groups of rows: how many entries of B there are, and how many numbers lie before the

@@ -3,8 +3,9 @@
 use super::Gemm;
 use super::groups::Groups;
 use crate::list::ProductList;
+use crate::operands::Operands;
 use crate::right::RightOperand;
-use crate::storage::{Buffers, Bundle};
+use crate::storage::Bundle;
 use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
 use tilewise_core::{Epilogue, Error, Format, Grouping, Operand, Problem, Result};
@@ -72,27 +73,27 @@ impl Gemm {
                 "a {name} beside products of a list, which have a shape each"
             )));
         }
-        let context = self.context();
-        let (mut buffers, mut beside_c) = (Buffers::default(), false);
+        let mut operands = Operands::new(self.context(), c);
+        let placed = |tensor: &'s Tensor| tensor.vector([0, 0, 0, tensor.elem_count() as u64]);
+        let (numbers, bound) = placed(&list.numbers);
+        let owner = list.numbers.context();
+        operands.add_buffer(Role::Offsets, "the list of products", owner, bound)?;
         let mut add = |role: Role, name: &'static str, tensor: &'s Tensor, turned: bool| {
-            context.same(tensor.context(), name)?;
-            if role != Role::Offsets && !tensor.is_contiguous() {
+            if !tensor.is_contiguous() {
                 return Err(Error::Strides(format!(
                     "{name} with strides {:?}: products of a list lie in a tensor whose elements \
                      follow one another",
                     tensor.strides()
                 )));
             }
-            let (operand, bound) = tensor.vector([0, 0, 0, tensor.elem_count() as u64]);
-            let own = (role != Role::Offsets).then_some(tensor);
-            if role != Role::C {
-                beside_c |= c.map_or(Ok(false), |c| c.lies_beside(name, bound, own))?;
-            }
-            buffers[role as usize] = Some(bound);
+            let (operand, bound) = placed(tensor);
+            match role {
+                Role::C => operands.add_output(name, tensor, bound),
+                _ => operands.add(role, name, tensor, bound),
+            }?;
             Ok(Operand { ld: 1, transposed: turned, ..operand })
         };
         let [a_turned, b_turned] = list.transposed;
-        let numbers = add(Role::Offsets, "the list of products", &list.numbers, false)?;
         let a = add(Role::A, "A", &self.a, a_turned)?;
         let b_operand = add(Role::B, "B", b, b_turned)?;
         let c_operand = match c {
@@ -129,9 +130,9 @@ impl Gemm {
             gathered: None,
             precision: self.precision,
             copies: [None; 2],
-            beside_c,
+            beside_c: operands.beside_out,
         };
         self.check_factors(1.0)?;
-        Ok(Bundle { problem, buffers })
+        Ok(Bundle { problem, buffers: operands.buffers })
     }
 }
