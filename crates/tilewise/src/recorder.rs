@@ -104,6 +104,7 @@ impl std::fmt::Debug for Recorder<'_> {
 
 impl<'a> Recorder<'a> {
     /// A recorder that computes nothing and keeps products.
+    #[cfg_attr(not(feature = "custom-kernels"), allow(dead_code))]
     pub(crate) fn planning(planned: &'a mut Planned) -> Self {
         Recorder(To::Planned(planned))
     }
