@@ -4,14 +4,14 @@
 //! and the same type without one are two. So it wrote two helpers of one name, and the compilers of
 //! DX12 refused the text.
 
+use crate::tokens::{Kind, Token, tokens};
 use std::collections::HashMap;
-use std::ops::Range;
 
 /// The text without its aliases; its lines stay. An alias stays if a variable or a member has its
 /// name, too.
 pub fn without_aliases(text: &str) -> String {
-    let words = words(text);
-    let word = |at: usize| words.get(at).map_or("", |range| &text[range.clone()]);
+    let words: Vec<_> = words(text).collect();
+    let word = |at: usize| words.get(at).map_or("", |word| word.text);
     let mut aliases = HashMap::new();
     let mut declarations = Vec::new();
     for at in (0..words.len()).filter(|&at| word(at) == "alias") {
@@ -22,7 +22,7 @@ pub fn without_aliases(text: &str) -> String {
         declarations.push(start..start + len + 1);
     }
     for at in 1..words.len() {
-        let is_member = text[words[at].end..].trim_start().starts_with(':');
+        let is_member = text[words[at].end()..].trim_start().starts_with(':');
         if is_member || matches!(word(at - 1), "let" | "var" | "const") {
             aliases.remove(word(at));
         }
@@ -33,20 +33,20 @@ pub fn without_aliases(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
     let mut declarations = declarations.into_iter().peekable();
-    for (at, range) in words.iter().enumerate() {
-        if range.start < done {
+    for (at, own) in words.iter().enumerate() {
+        if own.start < done {
             continue;
         }
-        out += &text[done..range.start];
-        done = range.end;
-        if let Some(declaration) = declarations.next_if(|own| own.start == range.start)
+        out += &text[done..own.start];
+        done = own.end();
+        if let Some(declaration) = declarations.next_if(|range| range.start == own.start)
             && aliases.contains_key(word(at + 1))
         {
             done = declaration.end;
-        } else if text[..range.start].ends_with('.') {
-            out += word(at);
+        } else if text[..own.start].ends_with('.') {
+            out += own.text;
         } else {
-            out += &named(word(at), &aliases);
+            out += &named(own.text, &aliases);
         }
     }
     out + &text[done..]
@@ -60,56 +60,16 @@ fn named(word: &str, aliases: &HashMap<&str, &str>) -> String {
     others.remove(word);
     let mut out = String::new();
     let mut done = 0;
-    for range in words(ty) {
-        out += &ty[done..range.start];
-        out += &named(&ty[range.clone()], &others);
-        done = range.end;
+    for own in words(ty) {
+        out += &ty[done..own.start];
+        out += &named(own.text, &others);
+        done = own.end();
     }
     out + &ty[done..]
 }
 
-/// Names, keywords and numbers, without those of comments.
-fn words(text: &str) -> Vec<Range<usize>> {
-    let in_word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(first) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let len = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            comment(rest)
-        } else if in_word(first) {
-            let len = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
-            found.push(at..at + len);
-            len
-        } else {
-            first.len_utf8()
-        };
-        at += len;
-    }
-    found
-}
-
-/// Bytes of the block comment that a text begins with. Block comments may hold others.
-fn comment(text: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
-    while at < text.len() {
-        let pair = text.as_bytes().get(at..at + 2);
-        match pair {
-            Some(b"/*") => depth += 1,
-            Some(b"*/") => depth -= 1,
-            _ => {
-                at += 1;
-                continue;
-            }
-        }
-        at += 2;
-        if depth == 0 {
-            return at;
-        }
-    }
-    text.len()
+fn words(text: &str) -> impl Iterator<Item = Token<'_>> {
+    tokens(text).into_iter().filter(|token| token.kind == Kind::Word)
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 #[path = "../../../shaders/tests/headers/lists.rs"]
 mod lists;
 
-use lists::{Names, Token, complaints, is_capital, is_word, tokens};
+use lists::{Names, complaints, is_capital, is_word};
 use tilewise_msl::FILES;
+use tilewise_shaders::tokens::{Token, tokens};
 
 #[test]
 fn lists_are_true() {
@@ -100,9 +101,9 @@ fn in_directive<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
         [first, rest @ ..] if first.text.starts_with("if") => (Vec::new(), rest),
         _ => return,
     };
-    names
-        .declared
-        .extend(body.windows(2).filter(|pair| pair[1].text == "[[").map(|pair| pair[0].text));
+    names.declared.extend(
+        body.windows(3).filter(|of| of[1..].iter().all(|t| t.text == "[")).map(|of| of[0].text),
+    );
     names.free.extend(used(body).filter(|word| !known.contains(word)));
 }
 
@@ -132,7 +133,11 @@ fn in_declaration<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
 
 /// Words, except members, names in another scope, and attributes.
 fn used<'a>(tokens: &[Token<'a>]) -> impl Iterator<Item = &'a str> {
-    let member = |at: usize| at > 0 && matches!(tokens[at - 1].text, "." | "->" | "::" | "[[");
+    let member = |at: usize| match &tokens[..at] {
+        [.., first, second] if second.text == "[" => first.text == "[",
+        [.., before] => matches!(before.text, "." | "->" | "::"),
+        [] => false,
+    };
     (0..tokens.len())
         .filter(move |&at| is_word(tokens[at].text) && !member(at))
         .map(|at| tokens[at].text)

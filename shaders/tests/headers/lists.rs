@@ -12,37 +12,6 @@ pub(crate) struct Names<'a> {
     pub(crate) free: BTreeSet<&'a str>,
 }
 
-/// A word, a number or punctuation.
-#[derive(Clone, Copy)]
-pub(crate) struct Token<'a> {
-    pub(crate) text: &'a str,
-    /// Whether a blank stands before it.
-    pub(crate) blank: bool,
-}
-
-/// The tokens of a text, without comments and string literals.
-pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
-    let mut tokens = Vec::new();
-    let (mut rest, mut blank) = (text, true);
-    while let Some(first) = rest.chars().next() {
-        let word = |c: char| c.is_alphanumeric() || c == '_';
-        let (length, skipped) = match first {
-            _ if first.is_whitespace() => (first.len_utf8(), true),
-            _ if rest.starts_with("//") => (rest.find('\n').unwrap_or(rest.len()), true),
-            '"' => (rest[1..].find('"').map_or(rest.len(), |end| end + 2), true),
-            _ if word(first) => (rest.find(|c| !word(c)).unwrap_or(rest.len()), false),
-            _ if ["->", "::", "[["].iter().any(|pair| rest.starts_with(pair)) => (2, false),
-            _ => (first.len_utf8(), false),
-        };
-        if !skipped {
-            tokens.push(Token { text: &rest[..length], blank });
-        }
-        blank = skipped;
-        rest = &rest[length..];
-    }
-    tokens
-}
-
 /// Whether a token is a name, or a word of the language.
 pub(crate) fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')

@@ -1,11 +1,11 @@
 //! Every WGSL file lists at its top the names it needs from other files and the names it provides.
 //! The lists are exact.
 
-#[allow(dead_code, reason = "only MSL has pointers, which blanks tell from products")]
 mod lists;
 
-use lists::{Names, complaints, is_word, tokens};
+use lists::{Names, complaints, is_word};
 use tilewise_shaders::FILES;
+use tilewise_shaders::tokens::tokens;
 
 /// Words with a meaning only in their place: the address space of a pointer, and the role of a
 /// cooperative matrix.

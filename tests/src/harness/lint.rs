@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use tilewise_shaders::tokens::{Kind, Token, tokens};
 
 /// Words that MSL's C++ lacks.
 const FOREIGN: &[&str] = &[
@@ -41,8 +42,7 @@ const SCALARS: &[&str] = &[
 /// Complaints about `text`, each with its line: about pointers and references without an address
 /// space, and about C++ that MSL lacks.
 pub fn lint(text: &str) -> Vec<String> {
-    let text = &blank(text);
-    let tokens = tokens(text);
+    let tokens = code(text);
     let linter = Linter { text, types: types(&tokens), tokens };
     let mut found: Vec<(usize, String)> = Vec::new();
     found.extend(linter.pointers());
@@ -52,13 +52,6 @@ pub fn lint(text: &str) -> Vec<String> {
     found.extend(linter.limits());
     found.sort_by_key(|it| it.0);
     found.into_iter().map(|(line, what)| format!("line {line}: {what}")).collect()
-}
-
-#[derive(Clone, Copy)]
-struct Token<'a> {
-    word: &'a str,
-    start: usize,
-    line: usize,
 }
 
 /// A definition of a function: its name, the number of its parameters, and the tokens of its body.
@@ -75,78 +68,45 @@ struct Linter<'a> {
     types: Vec<&'a str>,
 }
 
-/// `text` with spaces for comments, strings, and directives that are not code. Every line stays
-/// where it is.
-fn blank(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    let spaces =
-        |from: &str| from.chars().map(|it| if it == '\n' { '\n' } else { ' ' }).collect::<String>();
-    while let Some(first) = rest.chars().next() {
-        let end = |close: &str| rest[2..].find(close).map_or(rest.len(), |it| it + 2);
-        let length = match first {
-            '/' if rest.starts_with("//") => end("\n"),
-            '/' if rest.starts_with("/*") => (end("*/") + 2).min(rest.len()),
-            '"' => rest[1..].find('"').map_or(rest.len(), |it| it + 2),
-            _ => {
-                out.push(first);
-                rest = &rest[first.len_utf8()..];
-                continue;
-            }
-        };
-        out += &spaces(&rest[..length]);
-        rest = &rest[length..];
-    }
-    let directive = |line: &str| {
-        let line = line.trim_start();
-        line.starts_with('#') && !line[1..].trim_start().starts_with("define")
-    };
-    // The end of a macro's text counts as the end of a statement.
-    let mut of_macro = false;
-    let line = |it: &str| {
-        of_macro |= it.trim_start().starts_with('#') && !directive(it);
-        let ends = std::mem::take(&mut of_macro);
-        of_macro = ends && it.trim_end().ends_with('\\');
-        match it.strip_suffix('\n') {
-            _ if directive(it) => spaces(it),
-            Some(text) if ends && !of_macro => format!("{};\n", text.replace('#', " ")),
-            _ => it.replace('#', " "),
+/// The tokens of a text without its directives. The text of a macro stays, and counts as a
+/// statement.
+fn code(text: &str) -> Vec<Token<'_>> {
+    let all = tokens(text);
+    let mut code: Vec<Token<'_>> = Vec::new();
+    let mut at = 0;
+    while let Some(&token) = all.get(at) {
+        let first = at == 0 || all[at - 1].line < token.line;
+        if !(first && token.text == "#") {
+            code.push(token);
+            at += 1;
+            continue;
         }
-    };
-    out.split_inclusive('\n').map(line).collect()
-}
-
-fn tokens(text: &str) -> Vec<Token<'_>> {
-    let word = |it: char| it.is_alphanumeric() || it == '_';
-    let mut found = Vec::new();
-    let (mut at, mut line) = (0, 1);
-    while let Some(first) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let length = match first {
-            _ if word(first) => rest.find(|it| !word(it)).unwrap_or(rest.len()),
-            _ if ["::", "&&", "||", "&=", "*=", "->"].iter().any(|it| rest.starts_with(it)) => 2,
-            _ => first.len_utf8(),
-        };
-        if !first.is_whitespace() {
-            found.push(Token { word: &rest[..length], start: at, line });
+        // A line that ends in `\` goes on in the next.
+        let ends = |pair: &[Token<'_>]| pair[0].line < pair[1].line && pair[0].text != "\\";
+        let end = all[at..].windows(2).position(ends).map_or(all.len(), |last| at + last + 1);
+        let directive = &all[at + 1..end];
+        if let [define, .., last] = directive
+            && define.text == "define"
+        {
+            code.extend(directive.iter().filter(|token| !matches!(token.text, "#" | "\\")));
+            code.push(Token { text: ";", ..*last });
         }
-        line += usize::from(first == '\n');
-        at += length;
+        at = end;
     }
-    found
+    code
 }
 
 /// Names that the text gives to types.
 fn types<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
     let named = tokens.windows(2).filter(|it| {
-        ["struct", "class", "union", "enum", "typename", "using"].contains(&it[0].word)
+        ["struct", "class", "union", "enum", "typename", "using"].contains(&it[0].text)
     });
-    named.map(|it| it[1].word).filter(|it| !["namespace", "class", "metal"].contains(it)).collect()
+    named.map(|it| it[1].text).filter(|it| !["namespace", "class", "metal"].contains(it)).collect()
 }
 
 impl<'a> Linter<'a> {
     fn word(&self, i: usize) -> &'a str {
-        self.tokens.get(i).map_or("", |it| it.word)
+        self.tokens.get(i).map_or("", |it| it.text)
     }
 
     fn is_type(&self, word: &str) -> bool {
@@ -205,9 +165,8 @@ impl<'a> Linter<'a> {
             }
             // Takes `float (&x)[4]`, but not `float(*x)`, which is a value.
             let wrapped = self.word(i - 1) == "(";
-            let name = usize::from(
-                self.word(i + 1).starts_with(|it: char| it.is_alphabetic() || it == '_'),
-            );
+            let name = self.tokens.get(i + 1).is_some_and(|it| it.kind == Kind::Word);
+            let name = usize::from(name);
             if wrapped && (self.word(i + name + 1) != ")" || self.word(i + name + 2) != "[") {
                 continue;
             }
@@ -216,7 +175,7 @@ impl<'a> Linter<'a> {
             };
             if !spaced {
                 let last = self.tokens[i + name + usize::from(wrapped)];
-                let source = &self.text[self.tokens[start].start..last.start + last.word.len()];
+                let source = &self.text[self.tokens[start].start..last.end()];
                 found.push((last.line, format!("`{source}`: no address space")));
             }
         }
@@ -227,21 +186,21 @@ impl<'a> Linter<'a> {
     fn globals(&self) -> Vec<(usize, String)> {
         let (mut found, mut depth, mut first) = (Vec::new(), 0usize, 0);
         for (i, token) in self.tokens.iter().enumerate() {
-            match token.word {
+            match token.text {
                 "{" if i > 1 && self.word(i - 2) == "namespace" => first = i + 1,
                 "{" | "(" => depth += 1,
                 "}" | ")" => depth = depth.saturating_sub(1),
                 _ => {}
             }
-            let ends = depth == 0 && matches!(token.word, ";" | "}");
+            let ends = depth == 0 && matches!(token.text, ";" | "}");
             if !ends {
                 continue;
             }
-            let words = self.tokens[first..i].iter().map(|token| token.word);
+            let words = self.tokens[first..i].iter().map(|token| token.text);
             let before: Vec<&str> =
                 words.take_while(|word| !matches!(*word, "=" | "{" | "(")).collect();
             let value =
-                self.tokens[first..i].get(before.len()).is_some_and(|token| token.word == "=");
+                self.tokens[first..i].get(before.len()).is_some_and(|token| token.text == "=");
             let begins = before
                 .first()
                 .is_some_and(|word| SPECIFIERS.contains(word) || SCALARS.contains(word));
@@ -271,7 +230,7 @@ impl<'a> Linter<'a> {
         let named = self
             .tokens
             .windows(3)
-            .position(|it| it.iter().map(|it| it.word).eq(["using", "namespace", "metal"]));
+            .position(|it| it.iter().map(|it| it.text).eq(["using", "namespace", "metal"]));
         let early = |i: usize| {
             SPACED.contains(&self.word(i).trim_end_matches(['2', '3', '4']))
                 && i < named.unwrap_or(usize::MAX)
@@ -279,7 +238,7 @@ impl<'a> Linter<'a> {
         };
         let mut found = Vec::new();
         for (i, token) in self.tokens.iter().enumerate() {
-            let word = token.word;
+            let word = token.text;
             if foreign(i)
                 || long_long(i)
                 || literal(i)
@@ -332,11 +291,11 @@ impl<'a> Linter<'a> {
                 }
                 "{" => {
                     let head = &self.tokens[statement..i];
-                    let is = |word: &str| head.iter().any(|it| it.word == word);
+                    let is = |word: &str| head.iter().any(|it| it.text == word);
                     let inside = scopes.last() == Some(&true);
                     let parameters = head
                         .iter()
-                        .position(|it| it.word == "(")
+                        .position(|it| it.text == "(")
                         .map(|it| it + statement)
                         .filter(|&it| it > 0);
                     let kind = (is("struct")

@@ -1,5 +1,7 @@
 //! Entry points' signatures, read from preprocessed text.
 
+use tilewise_shaders::tokens::tokens;
+
 /// An address space of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
@@ -85,28 +87,11 @@ const BUILTINS: &[(&str, [&str; 3])] = &[
 
 /// Words that stand around the name of a parameter's type.
 const NO_TYPE: [&str; 9] =
-    ["device", "constant", "const", "*", "&", "__restrict", "restrict", "metal", ":"];
-
-/// Splits a text into words, numbers, and single characters.
-pub(crate) fn tokens(text: &str) -> Vec<&str> {
-    let word = |it: char| it.is_alphanumeric() || it == '_';
-    let mut found = Vec::new();
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let length = if word(first) {
-            rest.find(|it| !word(it)).unwrap_or(rest.len())
-        } else {
-            first.len_utf8()
-        };
-        found.push(&rest[..length]);
-        rest = rest[length..].trim_start();
-    }
-    found
-}
+    ["device", "constant", "const", "*", "&", "__restrict", "restrict", "metal", "::"];
 
 /// Reads the one entry point of `text`, which has no comments, directives or macros any more.
 pub(crate) fn parse(text: &str) -> Result<Signature, String> {
-    let all = tokens(text);
+    let all: Vec<_> = tokens(text).iter().map(|token| token.text).collect();
     let mut entries = all.iter().enumerate().filter(|it| *it.1 == "kernel").map(|it| it.0);
     let start = entries.next().ok_or("no entry point: no `kernel`")?;
     if entries.next().is_some() {

@@ -11,6 +11,7 @@
 //! Any other survivor fails the check.
 
 pub mod explained;
+mod grammar;
 mod msl;
 mod msl_cases;
 mod names;
@@ -18,7 +19,6 @@ mod operators;
 mod place;
 mod report;
 mod sites;
-pub(crate) mod token;
 mod wgsl;
 
 pub use msl::Msl;

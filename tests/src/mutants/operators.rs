@@ -1,12 +1,13 @@
 //! The mistakes that are planted: one change of a file's text each.
 
 use super::Mutant;
+use super::grammar::{arguments, choice, closing, is_binary, operands};
 use super::names::other_names;
 use super::place::{Place, declares_array, is_type, places};
-use super::token::{Kind, Token, arguments, choice, closing, is_binary, operands, tokens};
 use std::collections::HashSet;
 use std::ops::Range;
 use tilewise_core::kernel::Language;
+use tilewise_shaders::tokens::{Kind, Token, tokens};
 
 /// Every mutant of a file, in the order of the text. Two operators that give the same text give one
 /// mutant.
@@ -47,7 +48,7 @@ impl<'a> Planter<'a> {
             Kind::Number => self.number(index),
             Kind::Operator => self.operator(index),
             Kind::Open if token.text == "[" => self.bracket(index),
-            Kind::Open | Kind::Close => {}
+            Kind::Open | Kind::Close | Kind::OpenComment => {}
         }
     }
 
@@ -119,8 +120,7 @@ impl<'a> Planter<'a> {
                 }
             }
         }
-        let initializer =
-            self.msl && next == "{" && self.tokens[index + 1].start == self.tokens[index].end();
+        let initializer = self.msl && next == "{" && !self.tokens[index + 1].blank;
         if (next == "(" || initializer) && !matches!(text, "if" | "for" | "switch") {
             self.call(index);
         }

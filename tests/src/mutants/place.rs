@@ -1,8 +1,9 @@
 //! Tells the mutation check what the tokens of a file are.
 
-use super::token::{Kind, Token, arguments, closing, line_at};
+use super::grammar::{arguments, closing, line_at};
 use std::ops::Range;
 use tilewise_core::kernel::Language;
+use tilewise_shaders::tokens::{Kind, Token};
 
 /// The kind of place in which a token stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,15 +150,14 @@ fn macro_body(directive: &[Token<'_>]) -> Option<usize> {
     if define.text != "define" || declares || !one_line {
         return None;
     }
-    let parameters =
-        rest.first().is_some_and(|token| token.text == "(" && token.start == name.end());
+    let parameters = rest.first().is_some_and(|token| token.text == "(" && !token.blank);
     Some(if parameters { closing(directive, 3)? + 1 } else { 3 })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::token::tokens;
     use super::*;
+    use tilewise_shaders::tokens::tokens;
 
     /// The tokens in a place of this kind.
     fn of(place: Place, text: &str) -> Vec<&str> {

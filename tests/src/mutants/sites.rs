@@ -7,13 +7,14 @@
 //! complaints name mutants.
 
 use super::Mutant;
+use super::grammar::{closing, opening};
 use super::place::{Place, places};
-use super::token::{Kind, Token, closing, opening, tokens};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 use tilewise_core::kernel::Language;
+use tilewise_shaders::tokens::{Kind, Token, tokens};
 
 /// A file with sites.
 #[derive(Clone, Debug, Default)]
@@ -335,9 +336,8 @@ impl Grower<'_> {
     /// Whether a bracket belongs to an expression, and not to a block or a statement.
     fn is_expression(&self, open: usize) -> bool {
         let Some(before) = open.checked_sub(1).map(|at| &self.tokens[at]) else { return false };
-        let beside = before.end() == self.tokens[open].start;
         match self.tokens[open].text {
-            "{" => beside && before.kind == Kind::Word,
+            "{" => !self.tokens[open].blank && before.kind == Kind::Word,
             "(" => !matches!(before.text, "if" | "for" | "switch" | "while"),
             _ => true,
         }

@@ -1,35 +1,28 @@
 //! Finds code that some compiler refuses although naga takes it, if it is easy to see in a text.
 
-use crate::mutants::token::tokens;
+use tilewise_shaders::portable::{beyond_wgsl, mixed_operators};
+use tilewise_shaders::tokens::tokens;
 
 /// Functions whose values decide for a whole workgroup, before barriers.
 const CONDITIONS: [&str; 2] = ["schedule", "divided"];
 
 /// Lines, counted from 1, and what is wrong with them.
 pub fn lint(wgsl: &str) -> Vec<(usize, &'static str)> {
-    let mut found = Vec::new();
-    // The operator in each open bracket.
-    let mut open = vec![None];
+    let tokens = tokens(wgsl);
+    let mixed = mixed_operators(&tokens).into_iter();
+    let mut found: Vec<_> = mixed
+        .map(|token| (token.line, "Tint wants parentheses where `&&` meets `||`"))
+        .chain(beyond_wgsl(&tokens).iter().map(|token| (token.line, "WGSL has no such number")))
+        .collect();
     // The returns of the current function. One that only texts for matrix units have is not
     // counted.
     let mut returns = None;
     let mut in_units_alone = false;
     let mut before = "";
-    for token in tokens(wgsl) {
-        let mut complain = |why| {
-            found.push((wgsl[..token.start].matches('\n').count() + 1, why));
-        };
+    for token in tokens {
+        let mut complain = |why| found.push((token.line, why));
         match token.text {
             "alias" => complain("naga's HLSL has helpers twice where a type has two names"),
-            "(" | "[" => open.push(None),
-            ")" | "]" if open.len() > 1 => drop(open.pop()),
-            ";" | "," | "{" | "}" => *open.last_mut().expect("one is left") = None,
-            operator @ ("&&" | "||") => {
-                let other = open.last_mut().expect("one is left").replace(operator);
-                if other.is_some_and(|other| other != operator) {
-                    complain("Tint wants parentheses where `&&` meets `||`");
-                }
-            }
             name if before == "fn" => returns = CONDITIONS.contains(&name).then_some(0),
             "RETURNS_EARLY" => in_units_alone = before == "if",
             "return" if std::mem::take(&mut in_units_alone) => {}
@@ -45,6 +38,7 @@ pub fn lint(wgsl: &str) -> Vec<(usize, &'static str)> {
         }
         before = token.text;
     }
+    found.sort_by_key(|(line, _)| *line);
     found
 }
 
@@ -53,27 +47,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mixed_operators() {
-        for mixed in ["if a || b && c {", "x = f(a && b\n|| c);", "return a && (b) || c;"] {
-            assert_eq!(lint(mixed).len(), 1, "{mixed}");
-        }
-        for plain in [
-            "if a || (b && c) {",
-            "f(a && b, c || d);",
-            "x = (a && b) && c; y = a || b;",
-            "if a && b {} if c || d {}",
-        ] {
-            assert_eq!(lint(plain), [], "{plain}");
-        }
-    }
-
-    #[test]
     fn lines_and_reasons() {
         let text = "    alias V = u32;\n@must_use fn schedule() -> u32 {\n    \
                     if a { return 0u; }\n    if RETURNS_EARLY {\n        return 2u;\n    }\n    \
                     return 1u;\n}\nfn f() {\n    if a { return; }\n    return;\n}\n\
-                    fn divided() { if a { return; } else { return; } }\n";
+                    fn divided() { if a { return; } else { return; } }\n\
+                    const b = c && d\n|| 1li == e;\n";
         let lines: Vec<_> = lint(text).into_iter().map(|(number, _)| number).collect();
-        assert_eq!(lines, [1, 7, 13]);
+        assert_eq!(lines, [1, 7, 13, 15, 15]);
     }
 }

@@ -14,6 +14,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
+use tilewise_shaders::tokens::Token;
 
 /// The functions that a whole workgroup or subgroup must reach at once.
 const BARRIERS: [&str; 5] = [
@@ -151,8 +152,8 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
 
     let texts = [("header", &header), ("body", &body)];
     generated.subgroups = texts.into_iter().find_map(|(part, text)| {
-        let (word, (line, column)) = text.first(|word| word.contains("subgroup"))?;
-        Some(format!("{} ({part}):{line}:{column} has `{word}`", kernel.name))
+        let Token { text, line, column, .. } = text.first(|word| word.contains("subgroup"))?;
+        Some(format!("{} ({part}):{line}:{column} has `{text}`", kernel.name))
     });
     let (directives, header) = header.split(&header.directives());
     let (hoisted, body) = body.split(&body.module_declarations());
@@ -196,7 +197,7 @@ impl Generated {
 fn clippable(kernel: &Kernel, call: &Call, texts: [(&str, &Text<'_>); 2]) -> Result<bool> {
     for (part, text) in texts {
         for barrier in BARRIERS {
-            if let Some((line, column)) = text.place_of(barrier) {
+            if let Some(Token { line, column, .. }) = text.first(|word| word == barrier) {
                 if call.is_aligned() {
                     return Ok(false);
                 }

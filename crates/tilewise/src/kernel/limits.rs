@@ -11,6 +11,8 @@ use crate::tensor::{Tensor, count};
 use std::fmt;
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::Shader;
+use tilewise_shaders::portable::{beyond_wgsl, mixed_operators};
+use tilewise_shaders::tokens::Token;
 
 /// The limits of the context's device. On the CPU executor they are WebGPU's, unless its caps
 /// differ.
@@ -147,23 +149,26 @@ fn bytes_of(dtype: DType, shape: &[usize]) -> Result<u64> {
 /// `Kernel` for a text that would reach beyond its end, `Unsupported` for a text that naga takes
 /// but WGSL does not.
 pub(super) fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
-    let at = |(line, column)| format!("{} ({part}):{line}:{column}", kernel.name);
-    if let Some(place) = text.open_comment() {
-        return Err(Error::Kernel(format!("{}: this comment has no end", at(place))));
+    let at = |Token { line, column, .. }: &Token<'_>| {
+        format!("{} ({part}):{line}:{column}", kernel.name)
+    };
+    if let Some(comment) = text.open_comment() {
+        return Err(Error::Kernel(format!("{}: this comment has no end", at(comment))));
     }
-    if let Some(place) = text.stray_brace() {
-        return Err(Error::Kernel(format!("{}: this brace has no counterpart", at(place))));
+    if let Some(brace) = text.stray_brace() {
+        return Err(Error::Kernel(format!("{}: this brace has no counterpart", at(brace))));
     }
-    if let Some(place) = text.mixed_operators() {
+    if let Some(operator) = mixed_operators(&text.tokens).first() {
         return Err(Error::Kernel(format!(
             "{}: WGSL wants parentheses where && meets ||",
-            at(place)
+            at(operator)
         )));
     }
-    if let Some((what, place)) = text.beyond_wgsl() {
+    if let Some(number) = beyond_wgsl(&text.tokens).first() {
         return Err(Error::Unsupported(format!(
-            "kernel {}: `{what}`: WGSL has no numbers of 64 bits, and no integers of 16",
-            at(place)
+            "kernel {}: `{}`: WGSL has no numbers of 64 bits, and no integers of 16",
+            at(number),
+            number.text
         )));
     }
     Ok(())

@@ -7,6 +7,7 @@ use super::text::Text;
 use naga::keywords::wgsl::{BUILTIN_IDENTIFIERS, RESERVED};
 use std::collections::{HashMap, HashSet};
 use tilewise_core::{Error, Result};
+use tilewise_shaders::tokens::Token;
 
 /// Suffixes of the names that derive from a tensor's name, besides those of its functions.
 const DERIVED: [&str; 3] = ["_shape", "_strides", "_ndim"];
@@ -102,7 +103,7 @@ impl<'a> Names<'a> {
     /// `Kernel` if the user's text declares something at module scope under a name that already has
     /// a meaning there. `part` is the text's name.
     pub(super) fn allow(&self, part: &str, text: &Text<'_>) -> Result<()> {
-        for (name, (line, column)) in text.declared() {
+        for Token { text: name, line, column, .. } in text.declared() {
             let meaning = match self.taken.get(name) {
                 Some(&meaning) => meaning,
                 None if USED.contains(&name) => {

@@ -1,88 +1,8 @@
-//! Knows the grammar of WGSL and MSL that is needed to plant mistakes: words, numbers and
-//! operators, matching brackets, and the operands of an operator.
+//! Knows the grammar of WGSL and MSL that is needed to plant mistakes: matching brackets, and the
+//! operands of an operator.
 
 use std::ops::Range;
-
-/// The kind of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// An identifier or a keyword.
-    Word,
-    /// A literal.
-    Number,
-    /// An operator, or any other punctuation except brackets.
-    Operator,
-    /// `(`, `[`, `{`, or the `<` of a template.
-    Open,
-    /// `)`, `]`, `}`, or the `>` of a template.
-    Close,
-}
-
-/// A token and where it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) text: &'a str,
-    pub(crate) start: usize,
-}
-
-impl Token<'_> {
-    pub(super) fn end(&self) -> usize {
-        self.start + self.text.len()
-    }
-}
-
-/// Operators, longer ones first.
-const OPERATORS: [&str; 21] = [
-    "<<=", ">>=", "->", "::", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=",
-    "/=", "%=", "&=", "|=", "^=", "++",
-];
-
-/// The tokens of a file, without comments. Comparisons have blanks around them, which tells them
-/// from brackets of templates.
-pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
-    let mut tokens = Vec::new();
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &text[at..];
-        let first = bytes[at];
-        if first.is_ascii_whitespace() {
-            at += 1;
-            continue;
-        }
-        if rest.starts_with("//") {
-            at += rest.find('\n').unwrap_or(rest.len());
-            continue;
-        }
-        let blank_before = at == 0 || bytes[at - 1].is_ascii_whitespace();
-        let (kind, length) = match first {
-            b'0'..=b'9' => (Kind::Number, word(rest, true)),
-            b'(' | b'[' | b'{' => (Kind::Open, 1),
-            b')' | b']' | b'}' => (Kind::Close, 1),
-            b'<' if !blank_before => (Kind::Open, 1),
-            b'>' if !blank_before => (Kind::Close, 1),
-            _ if first.is_ascii_alphabetic() || first == b'_' => (Kind::Word, word(rest, false)),
-            _ => {
-                let operator = OPERATORS.iter().find(|operator| rest.starts_with(**operator));
-                (
-                    Kind::Operator,
-                    operator.map_or(rest.chars().next().map_or(1, char::len_utf8), |operator| {
-                        operator.len()
-                    }),
-                )
-            }
-        };
-        tokens.push(Token { kind, text: &text[at..at + length], start: at });
-        at += length;
-    }
-    tokens
-}
-
-fn word(text: &str, number: bool) -> usize {
-    let inside = |c: char| c.is_ascii_alphanumeric() || c == '_' || number && c == '.';
-    text.find(|c| !inside(c)).unwrap_or(text.len())
-}
+use tilewise_shaders::tokens::{Kind, Token};
 
 /// Index of the bracket that closes the one at `open`.
 pub(super) fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
@@ -165,9 +85,9 @@ pub(super) fn is_binary(tokens: &[Token<'_>], index: usize) -> bool {
         && match tokens[index - 1].kind {
             Kind::Word => tokens[index - 1].text != "return",
             Kind::Number | Kind::Close => true,
-            Kind::Operator | Kind::Open => false,
+            Kind::Operator | Kind::Open | Kind::OpenComment => false,
         };
-    let blank_after = tokens.get(index + 1).is_some_and(|next| next.start > tokens[index].end());
+    let blank_after = tokens.get(index + 1).is_some_and(|next| next.blank);
     tokens[index].kind == Kind::Operator
         && precedence(tokens[index].text).is_some()
         && operand_before
@@ -258,25 +178,13 @@ fn operand_after(tokens: &[Token<'_>], start: usize, own: u8) -> Option<Range<us
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn texts(text: &str) -> Vec<&str> {
-        tokens(text).iter().map(|token| token.text).collect()
-    }
+    use tilewise_shaders::tokens::tokens;
 
     #[test]
-    fn templates_and_comparisons() {
-        let text = "var v: array<vec4<f32>, A * 2u>; // a < b\nif a >> 2u <= b { x += 1.5; }";
-        let tokens = tokens(text);
-        let operators: Vec<_> =
-            tokens.iter().filter(|t| t.kind == Kind::Operator).map(|t| t.text).collect();
-        assert_eq!(operators, [":", ",", "*", ";", ">>", "<=", "+=", ";"]);
+    fn arguments_of_templates() {
+        let tokens = tokens("var v: array<vec4<f32>, A * 2u>;");
         let open = tokens.iter().position(|t| t.text == "<").unwrap();
         assert_eq!(arguments(&tokens, open).len(), 2);
-    }
-
-    #[test]
-    fn numbers_and_members() {
-        assert_eq!(texts("y.x = 0x7fu + 1.5;"), ["y", ".", "x", "=", "0x7fu", "+", "1.5", ";"]);
     }
 
     fn joined(text: &str, operator: &str) -> [String; 2] {
