@@ -37,7 +37,7 @@ pub use forced::Forced;
 pub use indexed::by_index;
 pub use large::by_groups;
 pub use late::Late;
-pub use pass::{Binding, Part, Pass};
+pub use pass::{Binding, Part, Pass, renamed};
 pub use prepare::{Preparation, prepare};
 pub use quantize::{Quantize, quantize};
 pub use ranges::Cut;

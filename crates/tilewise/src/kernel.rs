@@ -278,6 +278,14 @@ impl Kernel {
     }
 }
 
+/// The blocks of a file of shader text after the first, which says what the file is. Empty lines
+/// part the blocks. Words in capitals stand for what a kernel puts there.
+pub(crate) fn blocks<const N: usize>(text: &str) -> [&str; N] {
+    let mut blocks = text.split_inclusive("\n\n").skip(1);
+    let mut next = || blocks.next().and_then(|block| block.get(..block.trim_end().len() + 1));
+    std::array::from_fn(|_| next().unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

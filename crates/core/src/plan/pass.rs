@@ -18,24 +18,24 @@ impl Part {
     /// case. Without an operand the text stays the same.
     pub fn instantiate(&self, text: &str) -> String {
         let Some(name) = self.operand else { return text.to_owned() };
-        let mut out = String::with_capacity(text.len() + 256);
-        let mut inside = false;
-        let mut rest = text;
-        while let Some(c) = rest.chars().next() {
-            if !inside && (rest.starts_with("x_") || rest.starts_with("X_")) {
-                if c == 'X' {
-                    out.push_str(&name.to_uppercase());
-                } else {
-                    out.push_str(name);
-                }
-            } else {
-                out.push(c);
-            }
-            inside = c.is_alphanumeric() || c == '_';
-            rest = &rest[c.len_utf8()..];
-        }
-        out
+        let upper = format!("{}_", name.to_uppercase());
+        renamed(&renamed(text, "x_", &format!("{name}_")), "X_", &upper)
     }
+}
+
+/// The text with `from` replaced by `to` wherever a name begins with it: `x_` in `x_load`, not in
+/// `max_x_`.
+pub fn renamed(text: &str, from: &str, to: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 256);
+    let mut done = 0;
+    for (at, _) in text.match_indices(from) {
+        if !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+            out += &text[done..at];
+            out += to;
+            done = at + from.len();
+        }
+    }
+    out + &text[done..]
 }
 
 /// One buffer of a pass.

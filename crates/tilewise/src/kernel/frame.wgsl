@@ -1,6 +1,11 @@
-// The function around the body of a custom kernel. generate.rs puts text for the words in capitals.
+// The function around the body of a custom kernel. The third and the fourth block stand only where
+// they are needed.
+
 @compute @workgroup_size(SIZE)
 fn main(ARGUMENTS) {
-PRELUDE
-BODY
+
+    let grid = tilewise_call.grid;
+
+    if any(global_id >= grid) { return; }
+
 }

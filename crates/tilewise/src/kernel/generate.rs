@@ -1,6 +1,7 @@
 //! Generating a module from a body: the signature, the bindings, and whatever else the body
 //! mentions.
 
+use super::blocks;
 use super::built_in::{BUILT_IN, BuiltIn};
 use super::call::{Call, Constant, Edge, Template};
 use super::definition::Kernel;
@@ -140,15 +141,12 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     module.values(call, &mut generated);
     generated.has_uniform = module.needs_grid() || !generated.words.is_empty();
     let [x, y, z] = call.workgroup;
-    let frame = include_str!("frame.wgsl");
-    let frame =
-        frame.replace("SIZE", &format!("{x}, {y}, {z}")).replace("ARGUMENTS", &module.arguments());
-    let (head, tail) = frame.split_once("BODY").unwrap_or((&frame, ""));
-    // Leave out the comment that says what the file is.
-    let head = head
-        .split_once('\n')
-        .map_or(head, |(_, head)| head)
-        .replace("PRELUDE\n", &module.prelude());
+    let [open, grid, clip, close] = blocks(include_str!("frame.wgsl"));
+    let mut head =
+        open.replace("SIZE", &format!("{x}, {y}, {z}")).replace("ARGUMENTS", &module.arguments());
+    head += if module.needs_grid() { grid } else { "" };
+    head += if module.clipped { clip } else { "" };
+    head += &module.derived;
 
     let texts = [("header", &header), ("body", &body)];
     generated.subgroups = texts.into_iter().find_map(|(part, text)| {
@@ -164,13 +162,16 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
         generated.text += "enable f16;\n";
     }
     generated.add("header", kernel, &directives);
-    generated.text += &module.uniform(&generated);
+    if generated.has_uniform {
+        let [uniform] = blocks(include_str!("uniform.wgsl"));
+        generated.text += &uniform.replace("FIELDS", &module.fields);
+    }
     generated.text += &declarations;
     generated.add("header", kernel, &header);
     generated.add("body", kernel, &hoisted);
     generated.text += &head;
     generated.add("body", kernel, &body);
-    generated.text += tail.trim_start();
+    generated.text += close;
     if kernel.ours && call.context.caps().unrolls() {
         generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Kernel)?;
         // The user's texts are no longer at these places.
@@ -436,29 +437,6 @@ impl Module<'_> {
 
     fn needs_grid(&self) -> bool {
         self.clipped || self.in_body.contains("grid")
-    }
-
-    /// The statements before the body.
-    fn prelude(&self) -> String {
-        let mut text = String::new();
-        if self.needs_grid() {
-            let _ = writeln!(text, "let grid = {}call.grid;", names::OWN);
-        }
-        if self.clipped {
-            text += "if any(global_id >= grid) { return; }\n";
-        }
-        text + &self.derived
-    }
-
-    fn uniform(&self, generated: &Generated) -> String {
-        if !generated.has_uniform {
-            return String::new();
-        }
-        let (own, fields) = (names::OWN, &self.fields);
-        format!(
-            "struct {own}Call {{\n    grid: vec3<u32>,\n{fields}}}\n@group(0) @binding({UNIFORM}) \
-             var<uniform> {own}call: {own}Call;\n"
-        )
     }
 
     fn needs_f16(&self, call: &Call) -> bool {

@@ -3,6 +3,7 @@
 //! elements. They take `count` elements (1 to 4) from the i-th on; i is a multiple of 4. Elements
 //! beyond `count` are read as 0, and not written.
 
+use crate::kernel::blocks;
 use crate::tensor::Tensor;
 use tilewise_core::DType;
 
@@ -34,70 +35,35 @@ impl Access {
         }
     }
 
+    /// The text of `x_get` for the tensor `name`.
     pub(super) fn get(self, name: &str) -> String {
-        let body = match self {
-            Access::Fours => format!("return {name}_load4(at + i);"),
-            Access::Integers => four(|at| format!("E({name}[{at}])")),
-            _ => format!(
-                "if step == 1u && count == 4u {{ return {name}_load4(at + i); }}\n{}",
-                four(|at| format!("{name}_load({at})"))
-            ),
+        let [fours, integers, floats] = blocks(include_str!("access/get.wgsl"));
+        let text = match self {
+            Access::Fours => fours,
+            Access::Integers => integers,
+            Access::F32 | Access::Words | Access::Halves | Access::One => floats,
         };
-        format!("fn {name}_get(at: u32, i: u32, step: u32, count: u32) -> V {{\n{body}\n}}\n")
+        text.replace("NAME", name)
     }
 
-    pub(super) fn put(self) -> String {
-        let body = match self {
-            Access::Fours => "y_store4(at + i, v);".to_owned(),
-            Access::Words => "if count == 4u { y_store4(at + i, v); }\n\
-                 if count == 2u { y_store2(at + i, v.xy); }"
-                .to_owned(),
-            Access::Integers => each(|at, x| format!("y[{at}] = Y({x});")),
-            Access::F32 => format!(
-                "if step == 1u && count == 4u {{ y_store4(at + i, v); return; }}\n{}",
-                each(|at, x| format!("y_store({at}, {x});"))
-            ),
-            Access::Halves | Access::One => format!(
-                "if step == 1u && count == 4u && (at + i) % 2u == 0u {{ y_store4(at + i, v); \
-                 return; }}\n{}",
-                each(|at, x| format!("y_store({at}, {x});"))
-            ),
-        };
-        format!("fn y_put(at: u32, i: u32, step: u32, count: u32, v: V) {{\n{body}\n}}\n")
+    /// The text of `y_put`.
+    pub(super) fn put(self) -> &'static str {
+        let [fours, integers, words, f32, halves] = blocks(include_str!("access/put.wgsl"));
+        match self {
+            Access::Fours => fours,
+            Access::Integers => integers,
+            Access::Words => words,
+            Access::F32 => f32,
+            Access::Halves | Access::One => halves,
+        }
     }
-}
-
-/// The text of the place of the k-th of four elements.
-fn place(k: &str) -> String {
-    format!("at + (i + {k}) * step")
-}
-
-/// The text that reads four elements at once. It reads the last one in place of those beyond
-/// `count`, and makes these 0. FXC takes too long to compile a loop that indexes a vector.
-fn four(load: impl Fn(&str) -> String) -> String {
-    let loads = ["0u", "min(1u, last)", "min(2u, last)", "last"].map(|k| load(&place(k)));
-    format!(
-        "let last = count - 1u;\nreturn select(V(), V({}), vec4(0u, 1u, 2u, 3u) < vec4(count));",
-        loads.join(", ")
-    )
-}
-
-/// The text that writes `count` elements, one by one.
-fn each(store: impl Fn(&str, &str) -> String) -> String {
-    let one = |(k, x): (usize, char)| {
-        let store = store(&place(&format!("{k}u")), &format!("v.{x}"));
-        format!("if {k}u < count {{ {store} }}\n")
-    };
-    "xyzw".chars().enumerate().map(one).collect()
 }
 
 /// The types E of an element and V of four, during the computation: integers if all tensors are
 /// integers, otherwise floats.
-pub(super) fn types(integers: bool) -> &'static str {
-    match integers {
-        true => "alias E = u32;\nalias V = vec4<u32>;\n",
-        false => "alias E = f32;\nalias V = vec4<f32>;\n",
-    }
+pub(super) fn types(integers: bool) -> String {
+    let [types] = blocks(include_str!("access/types.wgsl"));
+    types.replace("TYPE", if integers { "u32" } else { "f32" })
 }
 
 /// Whether rows begin and end between blocks of `size` elements, counted from the first element.

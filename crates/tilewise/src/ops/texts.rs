@@ -6,6 +6,7 @@ use crate::kernel::{Call, Edge, Kernel};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
+use tilewise_core::plan::renamed;
 use tilewise_core::{Error, Result};
 
 /// A file below `crates/tilewise/src/`, and its text.
@@ -234,8 +235,9 @@ impl Text {
         let mut body = format!("{GROUP}{}", text(self.body));
         let mut bound: SmallVec<[(&str, Access); 5]> = SmallVec::new();
         let mut named = |from: &str, to: &str| {
-            header = renamed(&header, from, to);
-            body = renamed(&body, from, to);
+            let [from, to] = [from, to].map(|name| format!("{name}_"));
+            header = renamed(&header, &from, &to);
+            body = renamed(&body, &from, &to);
         };
         for (&name, place) in self.inputs.iter().zip(inputs) {
             match place {
@@ -254,7 +256,7 @@ impl Text {
         let names: SmallVec<[&str; 4]> = bound.iter().map(|(name, _)| *name).collect();
         let mut access = String::new();
         if self.by == By::Fours {
-            access += super::access::types(*integers);
+            access += &super::access::types(*integers);
             bound.push((self.outputs[0], *output));
             for (name, own) in &bound {
                 if [&header, &body].iter().any(|text| text.contains(&format!("{name}_get("))) {
@@ -262,7 +264,7 @@ impl Text {
                 }
             }
             if body.contains("y_put(") {
-                access += &output.put();
+                access += output.put();
             }
         }
         let fours = bound.iter().filter(|(_, access)| *access == Access::Fours);
@@ -318,34 +320,9 @@ pub(super) fn apart(
     Err(Error::Aliased { operand: name, how })
 }
 
-/// `text` with `from` as a prefix of identifiers replaced: `x_get` by `y_get`.
-fn renamed(text: &str, from: &str, to: &str) -> String {
-    let prefix = format!("{from}_");
-    let mut out = String::with_capacity(text.len());
-    let (mut rest, mut inside) = (text, false);
-    while let Some(c) = rest.chars().next() {
-        if !inside && rest.starts_with(&prefix) {
-            out += to;
-            rest = &rest[from.len()..];
-            inside = true;
-            continue;
-        }
-        out.push(c);
-        inside = c.is_alphanumeric() || c == '_';
-        rest = &rest[c.len_utf8()..];
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_replaced_as_prefixes_alone() {
-        let text = "x_get(max_x + x_shape[0]) * x * mask_get(x_)";
-        assert_eq!(renamed(text, "x", "y"), "y_get(max_x + y_shape[0]) * x * mask_get(y_)");
-    }
 
     #[test]
     fn every_file_is_listed() {
