@@ -12,12 +12,10 @@ use tilewise_core::quant::Quantized;
 use tilewise_core::{Caps, Operand, Variant};
 
 /// The file in WGSL, for lines that are exchanged in pairs.
-pub const IN_WGSL: &str = "fn x_line(x: u32) -> u32 { return x ^ 1u; }\n\
-    fn x_summed(x: u32, sums: vec4<f32>) -> vec4<f32> { return sums; }";
+pub const IN_WGSL: &str = include_str!("lines.wgsl");
 
 /// The file in MSL.
-pub const IN_MSL: &str =
-    "constexpr constant bool X_NEIGHBOURS = false;\ninline uint x_line(uint x) { return x ^ 1; }\n";
+pub const IN_MSL: &str = include_str!("lines.metal");
 
 /// One variant of every kernel, in every layout, in vectors and in single elements. The numbers of
 /// rows and columns are even.

@@ -22,7 +22,12 @@ const MOST_LINES: usize = 500;
 const MARKERS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 const CONFLICT: [&str; 2] = [concat!("<<<<", "<<< "), concat!(">>>>", ">>> ")];
 const UNSAFE: [&str; 2] = [concat!("unsafe", " {"), concat!("unsafe", " impl")];
-const SHADER_TEXT: [&str; 2] = [concat!("@", "compute"), concat!("workgroup", "Barrier(")];
+const SHADER_TEXT: [&str; 4] = [
+    concat!("@", "compute"),
+    concat!("workgroup", "Barrier("),
+    concat!(") -> ", "vec"),
+    concat!("bit", "cast<"),
+];
 
 /// The command: reads every text file of the checkout and prints what is to be mended.
 pub(crate) fn main() -> Result {
@@ -122,7 +127,7 @@ fn examine(path: &str, text: &str) -> Vec<String> {
             complain(
                 number,
                 "shader text in Rust escapes the editors and checks that read WGSL: \
-                 move it to a .wgsl file under shaders/ and include it"
+                 move it to a .wgsl file and include it"
                     .to_owned(),
             );
         }

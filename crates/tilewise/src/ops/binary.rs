@@ -9,8 +9,7 @@ use crate::tensor::Tensor;
 const ULP: f64 = 1.0 / (1u64 << 23) as f64;
 
 macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident $title:literal $wgsl:literal
-       $reference:expr, $error:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident $title:literal $reference:expr, $error:expr;)*) => {
         /// A function of two numbers, computed in f32.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -26,14 +25,6 @@ macro_rules! binary {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Binary::$name => $title,)*
-                }
-            }
-
-            const fn text(self) -> &'static str {
-                match self {
-                    $(Binary::$name => concat!(
-                        "fn apply(x: V, z: V, value: E) -> V { return ", $wgsl, "; }\n"
-                    ),)*
                 }
             }
 
@@ -62,39 +53,37 @@ macro_rules! binary {
     };
 }
 
-// One line for each: name, WGSL of four numbers x and four numbers z, the function in f64, and the
-// error at a and b, where the function is y, by the accuracies of the WGSL specification.
+// One line for each: name, the function in f64, and the error at a and b, where the function is y,
+// by the accuracies of the WGSL specification. choices.wgsl has the functions in WGSL.
 binary! {
     /// a + b.
-    Add "add" "x + z" |a, b| a + b, |_, _, y| ULP * y.abs();
+    Add "add" |a, b| a + b, |_, _, y| ULP * y.abs();
     /// a − b.
-    Sub "sub" "x - z" |a, b| a - b, |_, _, y| ULP * y.abs();
+    Sub "sub" |a, b| a - b, |_, _, y| ULP * y.abs();
     /// a·b.
-    Mul "mul" "x * z" |a, b| a * b, |_, _, y| ULP * y.abs();
+    Mul "mul" |a, b| a * b, |_, _, y| ULP * y.abs();
     /// a/b.
-    Div "div" "x / z" |a, b| a / b, |_, _, y| 2.5 * ULP * y.abs();
+    Div "div" |a, b| a / b, |_, _, y| 2.5 * ULP * y.abs();
     /// The larger one; NaN if one is.
-    Max "max" "select(select(z, x, x > z), x + z, is_nan(x) | is_nan(z))"
-        |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }, |_, _, _| 0.0;
+    Max "max" |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }, |_, _, _| 0.0;
     /// The smaller one; NaN if one is.
-    Min "min" "select(select(z, x, x < z), x + z, is_nan(x) | is_nan(z))"
-        |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }, |_, _, _| 0.0;
+    Min "min" |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }, |_, _, _| 0.0;
     /// a to the power of b; NaN for a below 0 and b that is not whole.
-    Pow "pow" "power(x, z)" f64::powf, |a, b, y| {
+    Pow "pow" f64::powf, |a, b, y| {
         // The magnitude is 2^t with t = b·log₂|a|.
         let t = if a == 0.0 { 0.0 } else { (b * a.abs().log2()).abs().min(1e4) };
         let logarithm = (3.0 * t).max(4.0 * b.abs().min(1e9));
         ((3.0 + 3.0 * t) + logarithm) * ULP * y.abs()
     };
     /// a/(1 + e⁻ᵃ)·b: the gate of SwiGLU.
-    SiluMul "silu_mul" "silu(x) * z" |a, b| Unary::Silu.reference(a) * b, |a, b, y| {
+    SiluMul "silu_mul" |a, b| Unary::Silu.reference(a) * b, |a, b, y| {
         Unary::Silu.error(a) * b.abs() + ULP * y.abs()
     };
     /// a times the slope of silu at b: PyTorch's `silu_backward`. For b below −87 the slope, which
     /// is less than 2e-36, is taken as 0.
-    SiluBackward "silu_backward"
-        "x * (sigmoid(z) * (1.0 + clamp(z, V(-88.0), V(88.0)) * sigmoid(-z)))"
-        |a, b| a * silu_slope(b), |a, b, y| silu_slope_error(b) * a.abs() + ULP * y.abs();
+    SiluBackward "silu_backward" |a, b| a * silu_slope(b), |a, b, y| {
+        silu_slope_error(b) * a.abs() + ULP * y.abs()
+    };
 }
 
 /// The slope of silu, f·(1 + x·(1 − f)) with f = 1/(1 + e⁻ˣ); 0 for x below −87.
@@ -134,7 +123,7 @@ fn silu_slope_error(x: f64) -> f64 {
 /// # }
 /// ```
 pub fn binary(a: &Tensor, b: &Tensor, function: Binary) -> Op<Elementwise> {
-    Elementwise::op((function.name(), function.text()), &[a, b])
+    Elementwise::op(function.name(), &[a, b])
 }
 
 macro_rules! short {

@@ -81,11 +81,11 @@ impl Lower<2> for Choose {
         let rows = Rows::new("choose", axes, 1)?;
         let outs = [&rows.view_of(weights, 1, k), &rows.view_of(experts, 2, k)];
         let inputs = [Some(&rows.view(logits, 0)), bias.as_ref()];
-        let function = Function::new("const FLIP = 0u;\n");
-        let mut step = CHOOSE.step("choose", function, &inputs, &outs)?;
+        let mut step = CHOOSE.step("choose", Function::NONE, &inputs, &outs)?;
         let biased = bias.is_some();
         step.call = rows
             .dispatch_each(step.call, logits.context().caps())
+            .constant("FLIP", 0u32)
             .constant("SOFTMAX", softmax)
             .constant("NORMALIZE", normalize)
             .constant("BIASED", biased)

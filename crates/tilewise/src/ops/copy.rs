@@ -28,10 +28,10 @@ use tilewise_core::{DType, Error, Result};
 /// # }
 /// ```
 pub fn copy(x: &Tensor) -> Op<Elementwise> {
-    Elementwise::any(("copy", "fn apply(x: V, z: V, value: E) -> V { return x; }\n"), x)
+    Elementwise::any("copy", x)
 }
 
-pub(super) const FILL: &str = "fn apply(x: V, z: V, value: E) -> V { return V(value); }\n";
+pub(super) const FILL: Function = Function::new("apply", "fill");
 
 impl Tensor {
     /// Copies the elements to a new tensor of another type, as [`ops::copy`](crate::ops::copy)
@@ -121,8 +121,7 @@ impl Tensor {
             DType::U32 => Constant::U32(value as u32),
             DType::F32 | DType::F16 | DType::BF16 => Constant::F32(value as f32),
         };
-        let fill =
-            |(): &(), [out]: [&Tensor; 1]| each("fill", Function::new(FILL), &[], out, value);
+        let fill = |(): &(), [out]: [&Tensor; 1]| each("fill", FILL, &[], out, value);
         let steps = cut::steps(&(), [self], &fill, &|(), _, _| Ok(Some(())), &|()| 1)?;
         self.context().submit_as("fill", |to| record(to, &steps))
     }

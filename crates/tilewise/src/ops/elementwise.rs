@@ -13,9 +13,8 @@ use tilewise_core::{DType, Error, Result};
 /// An operation of [`unary`](super::unary()) or [`binary`](super::binary()).
 #[derive(Clone, Debug)]
 pub struct Elementwise {
+    /// The operation's name, and that of its function in choices.wgsl.
     name: &'static str,
-    /// A function `apply` in WGSL, of two blocks and a number.
-    text: &'static str,
     inputs: SmallVec<[Tensor; 2]>,
     /// Whether the operation takes integers, too, and gives any type.
     any: bool,
@@ -23,14 +22,14 @@ pub struct Elementwise {
 
 impl Elementwise {
     /// A function of one or two inputs of floats.
-    pub(super) fn op((name, text): (&'static str, &'static str), inputs: &[&Tensor]) -> Op<Self> {
+    pub(super) fn op(name: &'static str, inputs: &[&Tensor]) -> Op<Self> {
         let inputs = inputs.iter().map(|&input| input.clone()).collect();
-        Op::new(Elementwise { name, text, inputs, any: false })
+        Op::new(Elementwise { name, inputs, any: false })
     }
 
     /// A function of one input of any type.
-    pub(super) fn any((name, text): (&'static str, &'static str), input: &Tensor) -> Op<Self> {
-        Op::new(Elementwise { name, text, inputs: smallvec![input.clone()], any: true })
+    pub(super) fn any(name: &'static str, input: &Tensor) -> Op<Self> {
+        Op::new(Elementwise { name, inputs: smallvec![input.clone()], any: true })
     }
 }
 
@@ -70,7 +69,7 @@ impl Lower for Elementwise {
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let integers = !self.first().dtype().is_float() && !out.dtype().is_float();
         let unused = if integers { Constant::U32(0) } else { Constant::F32(0.0) };
-        each(self.name, Function::new(self.text), &self.inputs, out, unused)
+        each(self.name, Function::new("apply", self.name), &self.inputs, out, unused)
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
@@ -87,7 +86,7 @@ pub(super) fn counted_from(first: usize, indices: &Tensor) -> Result<(Tensor, St
         return Ok((indices.clone(), Steps::new()));
     }
     let shifted = Tensor::zeros(indices.context(), DType::U32, indices.shape())?;
-    let minus = Function::new("fn apply(x: V, z: V, value: E) -> V { return x - V(value); }\n");
+    let minus = Function::new("apply", "minus");
     let first = Constant::U32(first as u32);
     let steps = each("indices", minus, std::slice::from_ref(indices), &shifted, first)?;
     Ok((shifted, steps))

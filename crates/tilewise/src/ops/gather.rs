@@ -52,10 +52,6 @@ impl Op<Gather> {
     }
 }
 
-/// The text that makes the result for an index beyond `x` from its bits.
-const FLOAT: &str = "fn absent(bits: u32) -> V { return V(bitcast<f32>(bits)); }\n";
-const INTEGER: &str = "fn absent(bits: u32) -> V { return V(bits); }\n";
-
 impl Lower for Gather {
     fn name(&self) -> &'static str {
         "gather"
@@ -98,13 +94,17 @@ impl Lower for Gather {
             ))
         })?;
         let (function, beyond) = match x.dtype() {
-            DType::I32 => (INTEGER, i32::MIN as u32),
-            DType::U32 => (INTEGER, u32::MAX),
-            DType::F32 | DType::F16 | DType::BF16 => (FLOAT, f32::NAN.to_bits()),
+            DType::I32 => ("integer", i32::MIN as u32),
+            DType::U32 => ("integer", u32::MAX),
+            DType::F32 | DType::F16 | DType::BF16 => ("float", f32::NAN.to_bits()),
         };
         let inputs = [Some(&axes.entries(x, 0)), Some(&indices)];
-        let mut step =
-            GATHER.step("gather", Function::new(function), &inputs, &[&axes.entries(out, 1)])?;
+        let mut step = GATHER.step(
+            "gather",
+            Function::new("absent", function),
+            &inputs,
+            &[&axes.entries(out, 1)],
+        )?;
         step.call = in_blocks("gather", step.call, rows, length, caps)?
             .constant("FILLS", *first == 0)
             .value("inner", inner as u32)

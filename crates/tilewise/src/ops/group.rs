@@ -90,7 +90,7 @@ impl Lower<2> for Group {
         let Group { ref keys, groups } = *self;
         let (count, caps) = (counted("group", keys.elem_count())?, keys.context().caps());
         if count == 0 {
-            return each("group", Function::new(FILL), &[], starts, Constant::U32(0));
+            return each("group", FILL, &[], starts, Constant::U32(0));
         }
         let k = counted("group", keys.shape()[1])?;
         let comparisons = (u64::from(count) + groups as u64).saturating_mul(count.into());

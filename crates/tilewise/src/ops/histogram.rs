@@ -69,7 +69,7 @@ impl Lower for Histogram {
         axes.push(1, [0]);
         let view = keys.laid_out(&axes.shape, &axes.strides[0]);
         let mut counting = HISTOGRAM.step("histogram", Function::NONE, &[Some(&view)], &[out])?;
-        let mut steps = each("histogram", Function::new(FILL), &[], out, Constant::U32(0))?;
+        let mut steps = each("histogram", FILL, &[], out, Constant::U32(0))?;
         let caps = keys.context().caps();
         let count = counted("histogram", keys.elem_count())?;
         let groups = count.div_ceil(SHARE * group_size(caps));

@@ -127,29 +127,14 @@ impl Reduce {
 }
 
 impl Kind {
-    /// The text that stores a row's result.
+    /// What combines elements, and the function that stores a row's result.
     fn function(self) -> Function {
-        let (header, text) = match self {
-            Kind::Sum | Kind::Mean => {
-                (SUM, "fn keep(at: u32, part: Part, factor: f32) { y_store(at, part * factor); }\n")
-            }
-            Kind::Max => (
-                LARGEST,
-                "const FLIP = 0u;\n\
-                 fn keep(at: u32, part: Part, factor: f32) { y_store(at, number(part.x)); }\n",
-            ),
-            Kind::Min => (
-                LARGEST,
-                "const FLIP = 0x80000000u;\n\
-                 fn keep(at: u32, part: Part, factor: f32) { y_store(at, number(part.x)); }\n",
-            ),
-            Kind::ArgMax => (
-                LARGEST,
-                "const FLIP = 0u;\n\
-                 fn keep(at: u32, part: Part, factor: f32) { y[at] = part.y; }\n",
-            ),
+        let (header, name) = match self {
+            Kind::Sum | Kind::Mean => (SUM, "sum"),
+            Kind::Max | Kind::Min => (LARGEST, "number"),
+            Kind::ArgMax => (LARGEST, "place"),
         };
-        Function { header: Some(header), text }
+        Function { header: Some(header), role: "keep", name }
     }
 }
 
@@ -239,7 +224,9 @@ impl Segments {
         let out = out.laid_out(&axes.shape, &axes.strides[0]);
         let inputs = [Some(&rows.view(&reduce.x, 0))];
         let mut step = REDUCE.step(name, reduce.kind.function(), &inputs, &[&out])?;
-        let (call, caps) = (step.call.value("factor", reduce.factor), out.context().caps());
+        let flip = if reduce.kind == Kind::Min { 0x8000_0000u32 } else { 0 };
+        let call = step.call.value("factor", reduce.factor).constant("FLIP", flip);
+        let caps = out.context().caps();
         step.call = rows.dispatch_segments(name, call, shared, caps)?;
         Ok(smallvec![step])
     }

@@ -141,9 +141,9 @@ fn step(operation: &str, x: &Tensor, out: &Tensor, part: &Part<'_>) -> Result<St
     let width = out.shape().last().copied().unwrap_or_default();
     let (view, out) = (rows.view(x, 0), rows.view_of(out, 1, width));
     let base = part.base.map(|base| base.laid_out(&[base.elem_count()], &[1]));
-    let before = if base.is_some() { FROM_BASE } else { FROM_ZERO };
+    let before = if base.is_some() { "base" } else { "zero" };
     let inputs = [Some(&view), base.as_ref()];
-    let mut step = SCAN.step(operation, Function::new(before), &inputs, &[&out])?;
+    let mut step = SCAN.step(operation, Function::new("before", before), &inputs, &[&out])?;
     // Each segment counts as a row.
     let count = u32::try_from(part.segments).ok().and_then(|all| rows.count.checked_mul(all));
     let count = count.ok_or_else(|| {
@@ -164,6 +164,3 @@ fn step(operation: &str, x: &Tensor, out: &Tensor, part: &Part<'_>) -> Result<St
         .value("segments", part.segments as u32);
     Ok(step)
 }
-
-const FROM_ZERO: &str = "fn before(segment: u32) -> T { return T(); }\n";
-const FROM_BASE: &str = "fn before(segment: u32) -> T { return base[segment]; }\n";

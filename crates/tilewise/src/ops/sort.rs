@@ -147,17 +147,18 @@ impl Lower<2> for Sort {
             };
             steps.push(called(SORT_COUNT.step(name, Function::NONE, &[Some(keys)], &[&counts])?));
             steps.extend(scan(name, &counts, &places, false)?);
-            let second = if payload.is_some() { PAYLOAD } else { INDEX };
-            for (moved, payload, to) in [(KEY, None, to[0]), (second, payload, to[1])] {
+            let second = if payload.is_some() { "payload" } else { "index" };
+            for (moved, payload, to) in [("key", None, to[0]), (second, payload, to[1])] {
                 let inputs = [Some(keys), Some(&places), payload];
-                steps.push(called(SORT_MOVE.step(name, Function::new(moved), &inputs, &[to])?));
+                steps.push(called(SORT_MOVE.step(
+                    name,
+                    Function::new("moved", moved),
+                    &inputs,
+                    &[to],
+                )?));
             }
             (keys, payload) = (to[0], Some(to[1]));
         }
         Ok(steps)
     }
 }
-
-const KEY: &str = "fn moved(key: u32, i: u32, at: u32) -> u32 { return key; }\n";
-const INDEX: &str = "fn moved(key: u32, i: u32, at: u32) -> u32 { return i; }\n";
-const PAYLOAD: &str = "fn moved(key: u32, i: u32, at: u32) -> u32 { return payload[at]; }\n";

@@ -109,6 +109,7 @@ const SCORES: File = file!("scores.wgsl");
 const BLOCKS: File = file!("blocks.wgsl");
 const ROW: File = file!("row.wgsl");
 const ROUTER: File = file!("router.wgsl");
+const CHOICES: File = file!("choices.wgsl");
 /// Headers by which reductions differ.
 pub(super) const SUM: File = file!("sum.wgsl");
 pub(super) const LARGEST: File = file!("largest.wgsl");
@@ -119,23 +120,35 @@ const GROUP: &str = "let group = workgroup_id.y * num_workgroups.x + workgroup_i
 
 /// All files.
 pub(super) fn files() -> impl Iterator<Item = File> {
-    let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
+    let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, ROUTER, CHOICES, SUM, LARGEST];
     TEXTS.iter().map(|text| text.body).chain(headers)
 }
 
-/// The addition of an operation to a text: a header, and a function of its own.
+/// The addition of an operation to a text: a header, and a function of choices.wgsl. The kernel
+/// calls the function by its role; the file has `role_name`. An empty role stands for no function.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) header: Option<File>,
-    pub(super) text: &'static str,
+    pub(super) role: &'static str,
+    pub(super) name: &'static str,
 }
 
 impl Function {
-    pub(super) const NONE: Function = Function { header: None, text: "" };
+    pub(super) const NONE: Function = Function::new("", "");
 
     /// A function without a header.
-    pub(super) const fn new(text: &'static str) -> Self {
-        Function { header: None, text }
+    pub(super) const fn new(role: &'static str, name: &'static str) -> Self {
+        Function { header: None, role, name }
+    }
+
+    /// The function's text.
+    fn text(self, choices: &str) -> String {
+        let Function { role, name, .. } = self;
+        let rest = |text: &str| {
+            let rest = text.strip_prefix(role)?.strip_prefix('_')?.strip_prefix(name)?;
+            rest.starts_with('(').then(|| format!("fn {role}{rest}"))
+        };
+        choices.split("fn ").find_map(rest).unwrap_or_default()
     }
 }
 
@@ -231,7 +244,7 @@ impl Text {
     fn made_of(&self, form: &Form, text: impl Fn(File) -> String) -> Kernel {
         let Form { function, inputs, output, integers } = form;
         let own = function.header.iter().chain(self.headers).map(|&file| text(file));
-        let mut header = own.collect::<String>() + function.text;
+        let mut header = own.collect::<String>() + &function.text(&text(CHOICES));
         let mut body = format!("{GROUP}{}", text(self.body));
         let mut bound: SmallVec<[(&str, Access); 5]> = SmallVec::new();
         let mut named = |from: &str, to: &str| {

@@ -70,13 +70,10 @@ impl Lower<2> for TopK {
         let axes = Axes { shape: x.shape().into(), strides };
         let rows = Rows::new("top_k", axes, x.shape().len() - 1)?;
         let outs = [&rows.view_of(values, 1, k), &rows.view_of(indices, 2, k)];
-        let mut step = TOP_K.step(
-            "top_k",
-            Function::new("const FLIP = 0u;\n"),
-            &[Some(&rows.view(x, 0))],
-            &outs,
-        )?;
-        step.call = rows.dispatch(step.call, x.context().caps()).value("k", k as u32);
+        let inputs = [Some(&rows.view(x, 0))];
+        let mut step = TOP_K.step("top_k", Function::NONE, &inputs, &outs)?;
+        let call = step.call.constant("FLIP", 0u32);
+        step.call = rows.dispatch(call, x.context().caps()).value("k", k as u32);
         Ok(smallvec![step])
     }
 

@@ -9,8 +9,7 @@ use tilewise_core::reference;
 const ULP: f64 = 1.0 / (1u64 << 23) as f64;
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident $title:literal $wgsl:literal
-       $reference:expr, $error:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident $title:literal $reference:expr, $error:expr;)*) => {
         /// A function of one number, computed in f32.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -26,14 +25,6 @@ macro_rules! unary {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Unary::$name => $title,)*
-                }
-            }
-
-            const fn text(self) -> &'static str {
-                match self {
-                    $(Unary::$name => concat!(
-                        "fn apply(x: V, z: V, value: E) -> V { return ", $wgsl, "; }\n"
-                    ),)*
                 }
             }
 
@@ -59,54 +50,49 @@ macro_rules! unary {
     };
 }
 
-// One line for each: name, WGSL of four numbers x, the function in f64, and the error at x, where
-// the function is y, by the accuracies of the WGSL specification.
+// One line for each: name, the function in f64, and the error at x, where the function is y, by the
+// accuracies of the WGSL specification. choices.wgsl has the functions in WGSL.
 unary! {
     /// −x.
-    Neg "neg" "-x" |x| -x, |_, _| 0.0;
+    Neg "neg" |x| -x, |_, _| 0.0;
     /// |x|.
-    Abs "abs" "abs(x)" f64::abs, |_, _| 0.0;
+    Abs "abs" f64::abs, |_, _| 0.0;
     /// eˣ.
-    Exp "exp" "select(exp(x), x, is_nan(x))"
-        f64::exp, |x, y| (3.0 + 2.0 * x.abs().min(1e3)) * ULP * y;
+    Exp "exp" f64::exp, |x, y| (3.0 + 2.0 * x.abs().min(1e3)) * ULP * y;
     /// The natural logarithm, of positive numbers.
-    Log "log"
-        "select(log(x), bitcast<V>(vec4(0xff800000u) | bitcast<vec4<u32>>(x)), \
-         x == V())"
-        f64::ln, |x, y| within(x > 0.0, (3.0 * ULP * y.abs()).max(4.0 * ULP));
+    Log "log" f64::ln, |x, y| within(x > 0.0, (3.0 * ULP * y.abs()).max(4.0 * ULP));
     /// The square root, of 0 and positive numbers.
-    Sqrt "sqrt" "sqrt(x)" f64::sqrt, |x, y| within(x >= 0.0, 5.0 * ULP * y);
+    Sqrt "sqrt" f64::sqrt, |x, y| within(x >= 0.0, 5.0 * ULP * y);
     /// 1/√x, of positive numbers.
-    Rsqrt "rsqrt" "inverseSqrt(x)" |x| 1.0 / x.sqrt(), |x, y| within(x > 0.0, 2.0 * ULP * y);
+    Rsqrt "rsqrt" |x| 1.0 / x.sqrt(), |x, y| within(x > 0.0, 2.0 * ULP * y);
     /// The hyperbolic tangent.
-    Tanh "tanh" "hyperbolic(x)" f64::tanh, |_, _| 1e-5;
+    Tanh "tanh" f64::tanh, |_, _| 1e-5;
     /// 1/(1 + e⁻ˣ).
-    Sigmoid "sigmoid" "sigmoid(x)" |x| 1.0 / (1.0 + (-x).exp()), |x, y| {
+    Sigmoid "sigmoid" |x| 1.0 / (1.0 + (-x).exp()), |x, y| {
         (exponential(x) + 4.0 * ULP) * y + if x < -87.0 { y } else { 0.0 }
     };
     /// max(x, 0).
-    Relu "relu" "select(select(x, V(), x < V()), x, is_nan(x))"
-        |x| if x < 0.0 { 0.0 } else { x }, |_, _| 0.0;
+    Relu "relu" |x| if x < 0.0 { 0.0 } else { x }, |_, _| 0.0;
     /// x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), the tanh form.
-    Gelu "gelu" "gelu(x)" reference::tanh_gelu, |x, y| {
+    Gelu "gelu" reference::tanh_gelu, |x, y| {
         x.abs().min(20.0) / 2.0 * 1.05e-5 + 3.0 * ULP * y.abs()
     };
     /// x·Φ(x), PyTorch's default GELU.
-    GeluErf "gelu_erf" "gelu_erf(x)" reference::erf_gelu, |x, y| {
+    GeluErf "gelu_erf" reference::erf_gelu, |x, y| {
         x.abs().min(20.0) * 1.1e-6 + 3.0 * ULP * y.abs()
     };
     /// x/(1 + e⁻ˣ).
-    Silu "silu" "silu(x)" reference::silu, |x, y| {
+    Silu "silu" reference::silu, |x, y| {
         (exponential(x) + 4.0 * ULP) * y.abs() + if x < -87.0 { y.abs() } else { 0.0 }
     };
     /// The sine, of |x| up to 2¹⁶.
-    Sin "sin" "sin(turned(x))" f64::sin, |x, _| periodic(x);
+    Sin "sin" f64::sin, |x, _| periodic(x);
     /// The cosine, of |x| up to 2¹⁶.
-    Cos "cos" "cos(turned(x))" f64::cos, |x, _| periodic(x);
+    Cos "cos" f64::cos, |x, _| periodic(x);
     /// x².
-    Square "square" "x * x" |x| x * x, |_, y| ULP * y;
+    Square "square" |x| x * x, |_, y| ULP * y;
     /// 1/x.
-    Recip "recip" "1.0 / x" |x| 1.0 / x, |_, y| 2.5 * ULP * y.abs();
+    Recip "recip" |x| 1.0 / x, |_, y| 2.5 * ULP * y.abs();
 }
 
 fn within(defined: bool, error: f64) -> f64 {
@@ -140,7 +126,7 @@ fn periodic(x: f64) -> f64 {
 /// # }
 /// ```
 pub fn unary(x: &Tensor, function: Unary) -> Op<Elementwise> {
-    Elementwise::op((function.name(), function.text()), &[x])
+    Elementwise::op(function.name(), &[x])
 }
 
 macro_rules! short {
