@@ -7,7 +7,6 @@ mod tests;
 
 use crate::shapes::{Experts, Part, Place, Shape, Sharing, shuffled};
 use expected::{Expected, Sources, expected};
-pub(crate) use storage::random;
 use storage::{Pool, Values, Weights};
 use tilewise::{
     Activation, Context, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor,

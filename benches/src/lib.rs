@@ -8,6 +8,7 @@ pub mod html;
 pub mod inputs;
 pub mod measure;
 pub mod plot;
+pub mod random;
 pub mod report;
 pub mod shapes;
 pub mod table;

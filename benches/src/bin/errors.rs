@@ -4,6 +4,7 @@
 use clap::Parser;
 use std::process::ExitCode;
 use tilewise::{Context, ContextOptions, Gemm, Precision, Result, Tensor};
+use tilewise_benches::random::Random;
 
 /// Computes squares of f32 with each precision, and prints the largest and the mean error of many
 /// elements: of normal data, and of normal data times a power of two from 2^-20 to 2^20 each.
@@ -45,9 +46,10 @@ fn run(args: &Args) -> Result<()> {
     println!("|---:|---|---|---|---:|---:|");
     for &side in &args.sides {
         for (data, spread) in [("normal", 0), ("over 2^±20", 20)] {
-            let mut random = Random(0x9e37_79b9_7f4a_7c15);
-            let [a, b] = [0, 1]
-                .map(|_| (0..side * side).map(|_| random.number(spread)).collect::<Vec<f32>>());
+            let mut random = Random::new(1);
+            let [a, b] = [0, 1].map(|_| {
+                (0..side * side).map(|_| number(&mut random, spread)).collect::<Vec<f32>>()
+            });
             let [left, right] = [&a, &b].map(|data| Tensor::upload(&ctx, data, &[side, side]));
             let (left, right) = (left?, right?);
             let exact = Exact::new(&a, &b, side);
@@ -73,25 +75,17 @@ fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Numbers by xorshift.
-struct Random(u64);
+/// A number between 0 and 1, without both ends.
+fn uniform(random: &mut Random) -> f64 {
+    ((random.bits() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+}
 
-impl Random {
-    /// A number between 0 and 1, without both ends.
-    fn uniform(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0 >> 12) as f64 + 0.5) / (1u64 << 52) as f64
-    }
-
-    /// A normally distributed number, times a power of two from 2^-spread to 2^spread.
-    fn number(&mut self, spread: i32) -> f32 {
-        let normal =
-            (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos();
-        let power = (self.uniform() * f64::from(2 * spread + 1)) as i32 - spread;
-        (normal * f64::from(power).exp2()) as f32
-    }
+/// A normally distributed number, times a power of two from 2^-spread to 2^spread.
+fn number(random: &mut Random, spread: i32) -> f32 {
+    let normal =
+        (-2.0 * uniform(random).ln()).sqrt() * (std::f64::consts::TAU * uniform(random)).cos();
+    let power = (uniform(random) * f64::from(2 * spread + 1)) as i32 - spread;
+    (normal * f64::from(power).exp2()) as f32
 }
 
 /// Elements of a product: their places, sums in f64, and u times the sums of absolute values.

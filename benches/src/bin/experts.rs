@@ -10,6 +10,7 @@ use tilewise::{
     Activation, Context, ContextOptions, DType, Error, Gemm, MoeLayer, QuantFormat, Quantized,
     QuantizedTensor, Recorder, Result, Tensor, ops, timing,
 };
+use tilewise_benches::random::Random;
 
 /// Times layers like Mixtral's (8 experts of 4096×14336, 2 to a token) and Qwen's (64 of 2048×1408,
 /// 8 to a token), and prints medians: of the whole layer; of its three products, as the layer
@@ -60,11 +61,7 @@ fn run(args: &Args) -> Result<()> {
         return Err(Error::Misuse(text.into()));
     }
     let format: QuantFormat = args.format.parse()?;
-    let mut random = 0x9e37_79b9u32;
-    let mut word = move || {
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        random ^ random >> 15
-    };
+    let mut random = Random::new(1);
     println!("{} ({}, {})", ctx.adapter_name(), ctx.backend_name(), ctx.driver());
     println!("{format}, median of {} passes, µs; GB/s of weights over the whole", args.samples);
     let steps = ALL.map(|(name, _)| name).join(" | ");
@@ -75,16 +72,16 @@ fn run(args: &Args) -> Result<()> {
             continue;
         }
         let mut stack = |rows: usize, columns: usize| {
-            let one = Quantized::sample(format, rows, columns, &mut word)?;
+            let one = Quantized::sample(format, rows, columns, || random.bits() as u32)?;
             QuantizedTensor::upload_groups(&ctx, &vec![one; experts])
         };
         let weights = [stack(f, h)?, stack(f, h)?, stack(h, f)?];
         for &tokens in &args.tokens {
-            let mut numbers = |count: usize| -> Vec<f32> {
-                (0..count).map(|_| (word() >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+            let mut numbers = |shape: &[usize]| {
+                Tensor::upload(&ctx, &random.numbers(shape.iter().product()), shape)
             };
-            let x = Tensor::upload(&ctx, &numbers(tokens * h), &[tokens, h])?.cast(DType::F16)?;
-            let logits = Tensor::upload(&ctx, &numbers(tokens * experts), &[tokens, experts])?;
+            let x = numbers(&[tokens, h])?.cast(DType::F16)?;
+            let logits = numbers(&[tokens, experts])?;
             let layer = Layer::new(&x, &logits, &weights, k)?;
             layer.check()?;
             let times = ALL.map(|(_, steps)| layer.time(steps, args.samples));

@@ -5,6 +5,7 @@
 use clap::Parser;
 use std::process::ExitCode;
 use tilewise::{Context, ContextOptions, DType, Recorder, Result, Take, Tensor, ops, timing};
+use tilewise_benches::random::Random;
 
 /// Times each operation on tensors that together exceed the caches, and prints the median of many
 /// passes, the bytes that it has to read and write, and these per second.
@@ -98,14 +99,9 @@ fn run(args: &Args) -> Result<()> {
     let dtype = dtype.unwrap_or(DType::F16);
     let [rows, columns] = [args.shape[0], args.shape[1]];
     let bytes = rows * columns * dtype.bytes() as usize;
-    let mut random = 0x9e37_79b9u32;
-    let mut number = || {
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (random >> 8) as f32 / (1 << 23) as f32 - 1.0
-    };
+    let mut random = Random::new(1);
     let mut tensor = |dtype: DType, shape: &[usize]| {
-        let numbers: Vec<f32> = (0..shape.iter().product()).map(|_| number()).collect();
-        Tensor::upload(&ctx, &numbers, shape)?.cast(dtype)
+        Tensor::upload(&ctx, &random.numbers(shape.iter().product()), shape)?.cast(dtype)
     };
     let count = ROTATED.div_ceil(2 * bytes).max(2);
     let sets = (0..count).map(|_| {

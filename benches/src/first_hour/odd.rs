@@ -1,6 +1,6 @@
 //! Multiplies operands that begin at odd places: vector loads would straddle rows there.
 
-use crate::inputs::random;
+use crate::random::Random;
 use tilewise::{Context, DType, Error, Gemm, Result, Tensor};
 use tilewise_core::convert;
 use tilewise_core::reference::{Inputs, reference};
@@ -49,7 +49,7 @@ fn operand(
     let [lines, length] = if transposed { [cols, rows] } else { [rows, cols] };
     // The length of a row is odd, and has room for the first element, which is left out.
     let ld = (length + 1) | 1;
-    let bytes = convert::encode(DType::F16, &random(lines * ld, seed));
+    let bytes = convert::encode(DType::F16, &Random::new(seed).numbers(lines * ld));
     let numbers = convert::decode_f64(DType::F16, &bytes)?;
     let view = Tensor::from_bytes(context, DType::F16, &bytes, &[lines, ld])?
         .slice(&[0..lines, 1..length + 1])?;

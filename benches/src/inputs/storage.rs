@@ -1,5 +1,6 @@
 //! Random data that repeats, for operands of any size.
 
+use crate::random::Random;
 use tilewise::{Context, DType, Error, QuantFormat, Result, Tensor, wgpu};
 use tilewise_core::convert;
 use tilewise_core::quant::{Quantized, dequantize};
@@ -9,18 +10,6 @@ use tilewise_core::quant::{Quantized, dequantize};
 const BLOCK_WORDS: usize = 1_048_573;
 /// Blocks of random quantized weights. The number is prime for the same reason.
 const QUANTIZED_BLOCKS: usize = 16_381;
-
-/// Numbers in [−1, 1).
-pub(crate) fn random(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let number = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(number).collect()
-}
 
 /// Storage for all sets of one operand: random data that repeats after a block.
 #[derive(Debug)]
@@ -43,7 +32,7 @@ impl Pool {
         before: usize,
     ) -> Result<Self> {
         let period = BLOCK_WORDS * 4 / dtype.bytes() as usize;
-        let mut bytes = convert::encode(dtype, &random(period, seed));
+        let mut bytes = convert::encode(dtype, &Random::new(seed).numbers(period));
         let block = convert::decode(dtype, &bytes)?;
         bytes.rotate_left(before % period * dtype.bytes() as usize);
         let (Some(device), Some(queue)) = (ctx.device(), ctx.queue()) else {
@@ -103,7 +92,7 @@ impl Weights {
         activations: DType,
     ) -> Result<Self> {
         let period = QUANTIZED_BLOCKS * format.block() as usize;
-        let mut words = random(period, 2).into_iter().cycle().map(f32::to_bits);
+        let mut words = Random::new(2).numbers(period).into_iter().cycle().map(f32::to_bits);
         let repeated = Quantized::sample(format, 1, period, || {
             words.next().unwrap_or_default().wrapping_mul(0x9e37_79b1) >> 8
         })?;

@@ -8,19 +8,14 @@
 use std::process::Command;
 use tilewise::{Call, Context, DType, Edge, Error, Kernel, Tensor};
 use tilewise_sanitizer::{Options, ZeroInit};
-use tilewise_tests::adapters;
+use tilewise_tests::{Rng, adapters};
 
 const INVOCATIONS: usize = 64;
 const WORDS: usize = 32;
 
-/// Random bits, by xorshift.
 fn random() -> impl Iterator<Item = u32> {
-    std::iter::successors(Some(0x9E37_79B9u32), |&state| {
-        let state = state ^ state << 13;
-        let state = state ^ state >> 17;
-        Some(state ^ state << 5)
-    })
-    .skip(1)
+    let mut rng = Rng::new(0);
+    std::iter::repeat_with(move || rng.bits() as u32)
 }
 
 /// Normal floats of all sizes up to 2^16, and a few special ones. There is no NaN, because WGSL
