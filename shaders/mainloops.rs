@@ -302,7 +302,7 @@ fn dot_constants(variant: &Variant, problem: &Problem, caps: &Caps) -> Vec<Const
 }
 
 fn dot_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
-    if variant.bm > 1 && !problem.grouping.has_entries() {
+    if variant.bm > 1 && problem.grouping.traits().shares_rows {
         return Err(Reject("a group seldom fills its rows".into()));
     }
     match problem.rows_of_entry() {
@@ -351,8 +351,8 @@ fn rows_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
 
 fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
     let grouping = problem.grouping;
-    let looks = grouping.has_few_rows() && problem.m > 4 * u64::from(variant.bm);
-    if !grouping.has_entries() || looks {
+    let looks = grouping.traits().few_rows && problem.m > 4 * u64::from(variant.bm);
+    if grouping.traits().shares_rows || looks {
         return Err(Reject("its short workgroups were slower with groups of rows".into()));
     }
     match problem.rows_of_entry() {

@@ -208,7 +208,7 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
     // bf16 has been slower with one loop.
     let many = problem.rows_of_entry() >= 8 * u64::from(bm)
         && problem.a.format.element() == Some(DType::F16);
-    let some = problem.grouping.has_few_rows() && !many;
+    let some = problem.grouping.traits().few_rows && !many;
     let loops = match some {
         true if matrices.is_multiple_of(4) && problem.has_partial_tiles(bm) => 4,
         true if matrices.is_multiple_of(3) => 3,
@@ -231,7 +231,7 @@ pub(super) fn coop_constants(variant: &Variant, problem: &Problem, _: &Caps) -> 
         ("PART_AHEAD", if further { 2 } else { ahead }),
         ("PAD", pad),
         ("CHAIN", chain),
-        ("RANGES", u32::from(!problem.grouping.has_whole_k())),
+        ("RANGES", u32::from(!problem.grouping.traits().whole_k)),
         ("LOOPS", loops),
     ]
 }

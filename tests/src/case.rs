@@ -242,7 +242,7 @@ impl Case {
         let divided = |place: Place, along_k| place.dtype == DType::BF16 && along_k;
         let divided = divided(self.a, !self.a.transposed) || divided(self.b, self.b.transposed);
         let shares_vectors = self.form == Form::AlongK && divided;
-        let scattered = problem.grouping.is_listed()
+        let scattered = problem.grouping.traits().listed
             && [problem.a, problem.b].iter().any(|operand| {
                 let Operand { offset, ld, batch_stride, .. } = *operand;
                 let whole = [offset, batch_stride].iter().all(|number| number.is_multiple_of(ld));

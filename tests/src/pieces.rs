@@ -80,7 +80,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
         let first = c.start / plan.problem.c.format.planes()[0].bytes + u64::from(params.c_offset);
         // Each row of a grouped product belongs to one of the groups, and every group must look for
         // it.
-        let grouped = !plan.problem.grouping.has_entries();
+        let grouped = plan.problem.grouping.traits().shares_rows;
         let (copies, times) = if grouped { (1, entries) } else { (entries, 1) };
         for entry in 0..copies {
             let own = entry_of(params, entry);

@@ -273,11 +273,12 @@ impl Job<'_> {
             less => format!(", precision {less}"),
         };
         let formats = format!("{} by {}", a.format, b.format);
-        let groups = match measured.problem.grouping {
-            Grouping::RaggedM { groups, .. } | Grouping::Masked { entries: groups, .. } => {
-                format!("{}, ", counted(groups as usize, ["group", "groups"]))
+        let groups = match measured.problem.grouping.traits().few_rows {
+            true => {
+                let groups = measured.problem.entries() as usize;
+                format!("{}, ", counted(groups, ["group", "groups"]))
             }
-            _ => String::new(),
+            false => String::new(),
         };
         let product = format!("{layout}, {groups}K = {k}, {formats} gives {c} {dtype}{permitted}");
         let lines = [

@@ -96,58 +96,142 @@ pub struct Segment {
 /// How many numbers describe a product of a list.
 pub const LISTED: u64 = 9;
 
+/// The answers of a form of grouping, whatever the sizes of the product.
+#[derive(Clone, Copy, Debug)]
+pub struct Traits {
+    /// The name of the form in a class of problems.
+    pub name: &'static str,
+    /// The entries in words, for a description of a problem.
+    pub(crate) words: &'static str,
+    /// Number of entries; none if the batch says it.
+    pub(crate) groups: Option<u64>,
+    /// Groups before the first of B, whose numbers come first in the buffer that a schedule reads.
+    pub(crate) first: u64,
+    /// The place of the first number in the buffer that a schedule reads.
+    pub(crate) offset: u64,
+    /// How many u32 a schedule reads from there on.
+    pub(crate) numbers: u64,
+    /// Rows of each entry that has some, if they are known to be about as many.
+    pub(crate) expected: Option<u64>,
+    /// Whether all entries of B share the rows of one A, one C and one residual. Otherwise these
+    /// have an entry for each of B.
+    pub shares_rows: bool,
+    /// Whether the rows of an entry of B are few beside M, so that each entry is read by few tiles.
+    pub few_rows: bool,
+    /// Whether each row names its entry. No piece of the product then has some entries of B alone:
+    /// a row whose entry is in another piece would be taken for one that has none.
+    pub(crate) indexed: bool,
+    /// Whether each entry has a count of rows.
+    pub masked: bool,
+    /// Whether all entries are summed over all of K, which may then be split. Otherwise a range of
+    /// K begins and ends anywhere.
+    pub whole_k: bool,
+    /// Whether each entry has its sizes, places and strides, which the device alone knows.
+    pub listed: bool,
+}
+
 impl Grouping {
-    /// Entries of B: the batch, or the number of groups.
-    pub const fn entries(self, batch: u64) -> u64 {
+    /// The answers of each form, a row for each.
+    pub const fn traits(self) -> Traits {
+        let batch = Traits {
+            name: "batch",
+            words: "",
+            groups: None,
+            first: 0,
+            offset: 0,
+            numbers: 0,
+            expected: None,
+            shares_rows: false,
+            few_rows: false,
+            indexed: false,
+            masked: false,
+            whole_k: true,
+            listed: false,
+        };
         match self {
-            Grouping::RaggedM { groups, .. } | Grouping::Indexed { groups, .. } => groups,
+            Grouping::Batched => batch,
+            Grouping::Nested { .. } => Traits { name: "nested", ..batch },
+            Grouping::RaggedM { groups, first, offset, expected } => Traits {
+                name: "groups",
+                words: "groups of rows",
+                groups: Some(groups),
+                first,
+                offset,
+                numbers: first.saturating_add(groups),
+                expected,
+                shares_rows: true,
+                few_rows: true,
+                ..batch
+            },
+            Grouping::Indexed { groups, rows, offset } => Traits {
+                name: "indexed",
+                words: "entries of B by index",
+                groups: Some(groups),
+                offset,
+                numbers: rows,
+                shares_rows: true,
+                indexed: true,
+                ..batch
+            },
+            Grouping::Masked { entries, offset, expected } => Traits {
+                name: "masked",
+                words: " of masked rows",
+                groups: Some(entries),
+                offset,
+                numbers: entries,
+                expected,
+                few_rows: true,
+                masked: true,
+                ..batch
+            },
+            Grouping::RaggedK { groups, offset } => Traits {
+                name: "ranges",
+                words: " of ranges of K",
+                groups: Some(groups),
+                offset,
+                numbers: groups,
+                whole_k: false,
+                ..batch
+            },
+            Grouping::Listed { groups, offset, sizes } => Traits {
+                name: "list",
+                words: " of products of a list",
+                groups: Some(groups),
+                offset,
+                numbers: groups
+                    .saturating_mul(LISTED + if sizes.is_some() { ListSizes::TABLES } else { 0 }),
+                whole_k: false,
+                listed: true,
+                ..batch
+            },
+        }
+    }
+
+    /// Entries of B: the batch, or the number of groups that share the rows.
+    pub const fn entries(self, batch: u64) -> u64 {
+        match self.traits() {
+            Traits { shares_rows: true, groups: Some(groups), .. } => groups,
             _ => batch,
         }
     }
 
-    /// The dimensions of `entries`, outermost first, each with its stride.
-    pub(crate) fn levels(self, entries: u64, strides: [u64; 4]) -> [(u64, u64); 4] {
-        let sizes = match self {
-            Grouping::Nested { sizes } => sizes,
-            _ => [1, 1, 1, entries],
-        };
-        std::array::from_fn(|level| (sizes[level], strides[level]))
-    }
-
-    /// Whether A, C and the residual have an entry for each of B. Otherwise the groups share one.
-    pub const fn has_entries(self) -> bool {
-        !matches!(self, Grouping::RaggedM { .. } | Grouping::Indexed { .. })
-    }
-
-    /// Whether each workgroup looks for its entry of B among the groups of rows.
-    pub const fn is_searched(self) -> bool {
-        matches!(self, Grouping::RaggedM { .. })
-    }
-
-    /// Whether a piece of the product may have some entries of B alone: a row whose entry is in
-    /// another piece would be taken for one that has none.
-    pub const fn may_cut_entries(self) -> bool {
-        !matches!(self, Grouping::Indexed { .. })
-    }
-
-    /// Whether the rows of an entry of B are few beside M, so that each entry is read by few tiles.
-    pub const fn has_few_rows(self) -> bool {
-        matches!(self, Grouping::RaggedM { .. } | Grouping::Masked { .. })
-    }
-
     /// How many entries the batch must have; none if it may have any.
     pub const fn batch(self) -> Option<u64> {
-        match self {
-            Grouping::Batched | Grouping::Nested { .. } => None,
-            Grouping::RaggedM { .. } | Grouping::Indexed { .. } => Some(1),
-            Grouping::Masked { entries, .. } => Some(entries),
-            Grouping::RaggedK { groups, .. } | Grouping::Listed { groups, .. } => Some(groups),
+        match self.traits() {
+            Traits { shares_rows: true, .. } => Some(1),
+            Traits { groups, .. } => groups,
         }
     }
 
-    /// Whether each entry has its sizes, places and strides, which the device alone knows.
-    pub const fn is_listed(self) -> bool {
-        matches!(self, Grouping::Listed { .. })
+    /// The dimensions of a nested batch, outermost first.
+    pub(crate) const fn nest(self) -> Option<[u64; 4]> {
+        if let Grouping::Nested { sizes } = self { Some(sizes) } else { None }
+    }
+
+    /// The dimensions of `entries`, outermost first, each with its stride.
+    pub(crate) fn levels(self, entries: u64, strides: [u64; 4]) -> [(u64, u64); 4] {
+        let sizes = self.nest().unwrap_or([1, 1, 1, entries]);
+        std::array::from_fn(|level| (sizes[level], strides[level]))
     }
 
     /// The sizes of a list that the host knows.
@@ -155,45 +239,31 @@ impl Grouping {
         if let Grouping::Listed { sizes, .. } = self { sizes } else { None }
     }
 
-    /// Whether rows and columns at the edges may be computed apart from the whole tiles.
-    pub const fn may_peel(self) -> bool {
-        matches!(self, Grouping::Batched | Grouping::Nested { .. })
-    }
-
-    /// Whether all entries are summed over all of K, which may then be split. Otherwise a range of
-    /// K begins and ends anywhere.
-    pub const fn has_whole_k(self) -> bool {
-        !matches!(self, Grouping::RaggedK { .. } | Grouping::Listed { .. })
-    }
-
     /// The rows that are expected to count in an entry of A with `m` rows.
     pub fn expected_m(self, m: u64) -> u64 {
-        match self {
-            Grouping::Masked { expected: Some(rows), .. } => rows.min(m),
+        match self.traits() {
+            Traits { masked: true, expected: Some(rows), .. } => rows.min(m),
             _ => m,
         }
     }
 
     /// The elements of K over which an entry is expected to be summed.
     pub fn expected_k(self, k: u64) -> u64 {
-        match self {
-            Grouping::RaggedK { groups, .. } => k.div_ceil(groups.max(1)),
+        match self.traits() {
+            Traits { whole_k: false, listed: false, groups: Some(groups), .. } => {
+                k.div_ceil(groups.max(1))
+            }
             _ => k,
         }
-    }
-
-    /// Whether every tile of `bm` rows starts at a multiple of `bm`.
-    pub const fn has_aligned_rows(self) -> bool {
-        self.has_entries()
     }
 
     /// Tiles of `bm` rows along the `m` rows of an entry, at most. Each group may end in a tile
     /// that is not full, and no tile is without a row. Rows that name their entries have a tile
     /// each.
     pub fn tiles_m(self, m: u64, bm: u64) -> u64 {
-        match self {
-            Grouping::RaggedM { groups, .. } => m.min(m.div_ceil(bm) + groups),
-            Grouping::Indexed { .. } => m,
+        match self.traits() {
+            Traits { indexed: true, .. } => m,
+            Traits { shares_rows: true, .. } => m.min(m.div_ceil(bm) + self.entries(1)),
             _ => m.div_ceil(bm),
         }
     }
@@ -201,22 +271,21 @@ impl Grouping {
     /// Tiles over all entries that are expected to have rows and columns. A group ends anywhere in
     /// its last tile, and has at least one if it has rows.
     pub fn expected_tiles(self, [m, n]: [u64; 2], batch: u64, [bm, bn]: [u64; 2]) -> f64 {
-        if let Grouping::Listed { sizes: Some(sizes), .. } = self {
-            let ListSizes { area, rows, columns } = sizes;
+        if let Some(ListSizes { area, rows, columns }) = self.list_sizes() {
             let [area, rows, columns, bm, bn] = [area, rows, columns, bm, bn].map(|n| n as f64);
             return area / (bm * bn) + (rows / bm + columns / bn) / 2.0;
         }
-        let tiles_m = match self {
-            Grouping::RaggedM { expected: Some(rows), .. } => {
+        let tiles_m = match self.traits() {
+            Traits { shares_rows: false, .. } => (self.expected_m(m).div_ceil(bm) * batch) as f64,
+            Traits { indexed: true, .. } => m as f64,
+            Traits { expected: Some(rows), .. } => {
                 self.expected_entries(m, batch) * rows.max(1).div_ceil(bm) as f64
             }
-            Grouping::RaggedM { .. } => {
-                let met = self.expected_entries(m, batch);
+            Traits { expected: None, .. } => {
                 let last = (bm - 1) as f64 / 2.0;
-                met * ((self.expected_rows(m) + last) / bm as f64).max(1.0)
+                let each = ((self.expected_rows(m) + last) / bm as f64).max(1.0);
+                self.expected_entries(m, batch) * each
             }
-            Grouping::Indexed { .. } => m as f64,
-            _ => (self.expected_m(m).div_ceil(bm) * batch) as f64,
         };
         tiles_m * n.div_ceil(bn) as f64
     }
@@ -224,71 +293,43 @@ impl Grouping {
     /// Workgroups that are expected to find no tile. If the sizes of a list are not known, all may
     /// be idle.
     pub fn idle_tiles(self, [m, n]: [u64; 2], batch: u64, [bm, bn]: [u64; 2]) -> u64 {
-        let columns = n.div_ceil(bn);
-        let started = m.div_ceil(bm) * columns * batch;
-        let own = match self {
-            Grouping::Masked { .. } => self.expected_m(m).div_ceil(bm) * columns * batch,
-            Grouping::Listed { groups, sizes: Some(sizes), .. } => sizes.tiles(groups, [bm, bn]),
-            Grouping::Listed { .. } => 0,
-            _ => started,
+        let tiles = |m: u64| m.div_ceil(bm) * n.div_ceil(bn) * batch;
+        let own = match (self.traits(), self.list_sizes()) {
+            (Traits { groups: Some(groups), .. }, Some(sizes)) => sizes.tiles(groups, [bm, bn]),
+            (Traits { listed: true, .. }, _) => 0,
+            _ => tiles(self.expected_m(m)),
         };
-        started.saturating_sub(own)
+        tiles(m).saturating_sub(own)
     }
 
     /// Entries of B that are expected to have rows: rows choose their groups at random.
     pub fn expected_entries(self, m: u64, batch: u64) -> f64 {
-        match self {
-            Grouping::RaggedM { groups, expected: Some(rows), .. } => {
+        let groups = self.entries(batch);
+        match self.traits() {
+            Traits { shares_rows: false, .. } => batch as f64,
+            Traits { expected: Some(rows), .. } => {
                 (m as f64 / rows.max(1) as f64).min(groups as f64)
             }
-            Grouping::RaggedM { groups, .. } | Grouping::Indexed { groups, .. } => {
+            Traits { expected: None, .. } => {
                 let groups = groups.max(1) as f64;
                 groups * (1.0 - (1.0 - 1.0 / groups).powf(m as f64))
             }
-            _ => batch as f64,
         }
     }
 
     /// Rows that are expected to meet an entry of B, if any do; one if each row names its own.
     pub fn expected_rows(self, m: u64) -> f64 {
-        match self {
-            Grouping::Indexed { .. } => 1.0,
-            Grouping::RaggedM { .. } => m as f64 / self.expected_entries(m, 1).max(1.0),
+        match self.traits() {
+            Traits { indexed: true, .. } => 1.0,
+            Traits { shares_rows: true, .. } => m as f64 / self.expected_entries(m, 1).max(1.0),
             _ => self.expected_m(m) as f64,
         }
     }
 
     /// The buffers that its schedule reads, and how many u32 each has.
     pub fn operands(self) -> impl Iterator<Item = (Role, u64)> {
-        let count = match self {
-            Grouping::Batched | Grouping::Nested { .. } => None,
-            Grouping::RaggedM { groups, first, .. } => Some(first.saturating_add(groups)),
-            Grouping::RaggedK { groups, .. } => Some(groups),
-            Grouping::Indexed { rows, .. } => Some(rows),
-            Grouping::Masked { entries, .. } => Some(entries),
-            Grouping::Listed { groups, sizes, .. } => {
-                let tables = if sizes.is_some() { ListSizes::TABLES } else { 0 };
-                Some(groups.saturating_mul(LISTED + tables))
-            }
-        };
-        count.map(|count| (Role::Offsets, self.offset().saturating_add(count))).into_iter()
-    }
-
-    /// Groups before the first of B, whose ends come first in the buffer that its schedule reads.
-    pub(crate) const fn first(self) -> u64 {
-        if let Grouping::RaggedM { first, .. } = self { first } else { 0 }
-    }
-
-    /// The place of the first number in the buffer that its schedule reads.
-    pub(crate) const fn offset(self) -> u64 {
-        match self {
-            Grouping::Batched | Grouping::Nested { .. } => 0,
-            Grouping::RaggedM { offset, .. }
-            | Grouping::Indexed { offset, .. }
-            | Grouping::RaggedK { offset, .. }
-            | Grouping::Listed { offset, .. }
-            | Grouping::Masked { offset, .. } => offset,
-        }
+        let Traits { groups, offset, numbers, .. } = self.traits();
+        groups.map(|_| (Role::Offsets, offset.saturating_add(numbers))).into_iter()
     }
 
     /// Ends of groups of equal size, counts of all rows, or indices of all entries in turn, for a
@@ -345,16 +386,16 @@ impl Grouping {
     /// of K), is clamped, and so is a count. A group without an end has no rows, and a row without
     /// an index has no entry.
     pub fn segments(self, [m, k]: [u64; 2], batch: u64, numbers: &[u32]) -> Vec<Segment> {
-        let number = |group: u64| {
-            numbers.get((self.offset() + group) as usize).map(|&number| u64::from(number))
-        };
+        let Traits { first, offset, indexed, .. } = self.traits();
+        let number =
+            |group: u64| numbers.get((offset + group) as usize).map(|&number| u64::from(number));
         let mut end = 0;
         let mut next = |group, most| {
             let start = end;
             end = number(group).map_or(start, |end| end.clamp(start, most));
             start..end
         };
-        for before in 0..self.first() {
+        for before in 0..first {
             next(before, m);
         }
         let segment = |group: u64| {
@@ -368,7 +409,7 @@ impl Grouping {
                     Segment { entry: 0, group: named.unwrap_or(0), rows: row..row + 1, k }
                 }
                 Grouping::RaggedM { .. } => {
-                    Segment { entry: 0, rows: next(self.first() + group, m), ..whole }
+                    Segment { entry: 0, rows: next(first + group, m), ..whole }
                 }
                 Grouping::Masked { .. } => {
                     Segment { rows: 0..number(group).unwrap_or(0).min(m), ..whole }
@@ -376,7 +417,7 @@ impl Grouping {
                 Grouping::RaggedK { .. } => Segment { k: next(group, k), ..whole },
             }
         };
-        let count = if let Grouping::Indexed { .. } = self { m } else { self.entries(batch) };
+        let count = if indexed { m } else { self.entries(batch) };
         (0..count).map(segment).collect()
     }
 }
@@ -385,15 +426,7 @@ impl fmt::Display for Grouping {
     /// Writes its name in a class of problems: `batch`, `nested`, `groups`, `indexed`, `masked`,
     /// `ranges`, `list`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Grouping::Batched => "batch",
-            Grouping::Nested { .. } => "nested",
-            Grouping::RaggedM { .. } => "groups",
-            Grouping::Indexed { .. } => "indexed",
-            Grouping::Masked { .. } => "masked",
-            Grouping::RaggedK { .. } => "ranges",
-            Grouping::Listed { .. } => "list",
-        })
+        f.write_str(self.traits().name)
     }
 }
 

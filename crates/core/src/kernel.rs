@@ -167,7 +167,7 @@ impl Variant {
     pub fn takes(&self, grouping: Grouping) -> bool {
         match self.access {
             Access::Elements | Access::Words { .. } => true,
-            Access::Eights { .. } | Access::Bytes { .. } => grouping.has_whole_k(),
+            Access::Eights { .. } | Access::Bytes { .. } => grouping.traits().whole_k,
         }
     }
 }

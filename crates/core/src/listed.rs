@@ -1,13 +1,16 @@
 //! Products of any sizes, each at its places in one storage for all of A, of B and of C.
 
-use crate::grouping::{Grouping, LISTED};
+use crate::grouping::{Grouping, LISTED, Traits};
 use crate::problem::{Operand, Problem};
 
 impl Problem {
     /// Each product of a [list](Grouping::Listed) by itself, given the numbers of all; a product
     /// that is left out has no rows. Empty for any other grouping.
     pub fn listed(&self, numbers: &[u32]) -> Vec<Problem> {
-        let Grouping::Listed { groups, offset, .. } = self.grouping else { return Vec::new() };
+        let Traits { listed: true, groups: Some(groups), offset, .. } = self.grouping.traits()
+        else {
+            return Vec::new();
+        };
         let number = |at: u64| numbers.get(at as usize).map_or(0, |&number| u64::from(number));
         (0..groups)
             .map(|group| {

@@ -12,7 +12,7 @@ impl Problem {
     /// dimensions become one if every operand has one stride for both; those of size 1 go. If one
     /// is left, the batch is nested no more.
     pub fn collapsed(&self) -> Problem {
-        let Grouping::Nested { sizes } = self.grouping else { return *self };
+        let Some(sizes) = self.grouping.nest() else { return *self };
         let (mut levels, mut len) = ([(1, [0; 5]); 4], 0);
         for (level, size) in sizes.into_iter().enumerate().filter(|(_, size)| *size != 1) {
             let strides = operands(&mut { *self })
@@ -38,7 +38,7 @@ fn one_of((outer_size, outer): Level, (size, inner): Level) -> Option<Level> {
 
 /// Some entries of the outermost dimension of a nested batch.
 pub(crate) fn of_outermost(problem: &Problem, range: Range<u64>) -> Problem {
-    let Grouping::Nested { mut sizes } = problem.grouping else { return *problem };
+    let Some(mut sizes) = problem.grouping.nest() else { return *problem };
     let Some(outermost) = sizes.iter().position(|size| *size > 1) else { return *problem };
     let mut some = *problem;
     for operand in operands(&mut some).into_iter().flatten() {
@@ -52,8 +52,7 @@ pub(crate) fn of_outermost(problem: &Problem, range: Range<u64>) -> Problem {
 
 /// Entries of the outermost dimension of a nested batch.
 pub(crate) fn outermost(grouping: Grouping) -> Option<u64> {
-    let Grouping::Nested { sizes } = grouping else { return None };
-    sizes.into_iter().find(|size| *size > 1)
+    grouping.nest()?.into_iter().find(|size| *size > 1)
 }
 
 /// Whether an operand has one stride for all entries.

@@ -4,7 +4,7 @@
 
 pub use crate::activation::Activation;
 pub use crate::dtype::DType;
-pub use crate::grouping::{Grouping, LISTED, Segment};
+pub use crate::grouping::{Grouping, LISTED, Segment, Traits};
 pub use crate::list_sizes::ListSizes;
 pub use crate::precision::Precision;
 use crate::quant::{Plane, QuantFormat, Stored};
@@ -337,7 +337,7 @@ impl Problem {
     pub fn may_split(&self) -> bool {
         let single = Format::Dense(DType::F32);
         let permitted = matches!(self.precision, Precision::SplitF32 | Precision::SplitF32Fast);
-        let whole = self.grouping.has_whole_k();
+        let whole = self.grouping.traits().whole_k;
         permitted && whole && self.a.format == single && self.b.format == single
     }
 
@@ -425,14 +425,14 @@ impl Problem {
     pub(crate) fn operands(
         &mut self,
     ) -> impl Iterator<Item = (Role, &mut Operand, [(Dimension, u64); 3])> {
-        let has_entries = self.grouping.has_entries();
+        let shares_rows = self.grouping.traits().shares_rows;
         let gathered = self.gathered.is_some();
         let matrix = move |role, operand: &Operand, rows, cols| {
             let (row, col) = if operand.transposed { (1, operand.ld) } else { (operand.ld, 1) };
             // Rows by index lie anywhere in their matrix.
             let row = if role == Role::A && gathered { 0 } else { row };
             // Groups that share the rows of one entry have entries of B and the bias only.
-            let entry = if has_entries || role == Role::B { operand.batch_stride } else { 0 };
+            let entry = if shares_rows && role != Role::B { 0 } else { operand.batch_stride };
             [(Dimension::Entries, entry), (rows, row), (cols, col)]
         };
         let Problem { a, b, c, epilogue: Epilogue { bias, residual, .. }, .. } = self;
@@ -472,7 +472,7 @@ impl Problem {
     /// Whether groups are expected to have two rows of tiles at most, so that many tiles are not
     /// full.
     pub fn has_partial_tiles(&self, bm: u32) -> bool {
-        self.grouping.has_few_rows() && self.rows_of_entry() <= 2 * u64::from(bm)
+        self.grouping.traits().few_rows && self.rows_of_entry() <= 2 * u64::from(bm)
     }
 
     /// `NN`, `NT`, `TN` or `TT`: the transposes of A and B.

@@ -55,7 +55,7 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     }
     // An operand may lie in the storage of C, so all are read before C is locked.
     let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
-    if problem.grouping.is_listed() {
+    if problem.grouping.traits().listed {
         let mut listed = problem.listed(&numbers).into_iter();
         return listed.try_for_each(|one| compute(&one, &elements, &numbers, (&mut c, dtype)));
     }

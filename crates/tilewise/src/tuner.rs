@@ -74,7 +74,7 @@ impl Context {
     /// The errors of `tune_blocking`.
     pub async fn tune(&self, problem: &Problem) -> Result<Tuned> {
         let class = class(problem, self.caps())?;
-        if problem.grouping.is_listed() {
+        if problem.grouping.traits().listed {
             let text = "tuning for a list of products, whose sizes the device alone knows";
             return Err(Error::Unsupported(text.into()));
         }

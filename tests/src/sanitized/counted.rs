@@ -29,7 +29,7 @@ impl Job {
         let [bm, bn] = own.map_or(KIT.finish_tile, |own| [own.variant.bm, own.variant.bn]);
         let Params { m, n, first_row, first_group, entries, splits, .. } = pass.params;
         let Some(groups) = &self.filled.case.groups else { return 0 };
-        if self.plan.problem.grouping.is_listed() {
+        if self.plan.problem.grouping.traits().listed {
             let tiles = |size: &[u32]| size[0].min(m).div_ceil(bm) * size[1].min(n).div_ceil(bn);
             return groups.products().map(tiles).sum();
         }

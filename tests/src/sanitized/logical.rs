@@ -50,12 +50,13 @@ impl Job {
     /// with `k` steps along K.
     pub(super) fn elements(&self, role: Role, rows: impl Fn(u64) -> u64, k: u64) -> Vec<Elements> {
         let problem = &self.plan.problem;
-        if problem.grouping.is_listed() {
+        if problem.grouping.traits().listed {
             return self.listed(role, 1, None);
         }
         let (n, batch, entries) = (problem.n, problem.batch, problem.entries());
         // Groups of rows share the only entry of A and C.
-        let rows = |entry: u64| rows(if problem.grouping.has_entries() { entry } else { 0 });
+        let rows =
+            |entry: u64| rows(if !problem.grouping.traits().shares_rows { entry } else { 0 });
         let elements = |operand, entries: u64, shape: &dyn Fn(u64) -> [u64; 2]| {
             let mut alike: Vec<([u64; 2], Vec<u64>)> = Vec::new();
             for entry in 0..entries {

@@ -29,7 +29,7 @@ use shards::in_shards;
 use std::collections::HashMap;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Pass, prepare};
-use tilewise_core::{Caps, DeviceClass, Gathered, Grouping, Params, Plan, Problem, convert, plan};
+use tilewise_core::{Caps, DeviceClass, Gathered, Params, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::KIT;
 pub use written::Written;
@@ -281,7 +281,7 @@ impl Job {
         Written { c, scratch, packed }: &Written,
     ) -> Buffer {
         let problem = &self.plan.problem;
-        let masked = matches!(problem.grouping, Grouping::Masked { .. });
+        let masked = problem.grouping.traits().masked;
         let binds = |role| pass.bindings.iter().any(|binding| binding.role == role);
         if is_packed(binding.from) {
             let bytes = &packed[&binding.from][binding.start as usize..][..binding.bytes as usize];
@@ -315,11 +315,11 @@ impl Job {
                 let [m, n, copies] =
                     [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
                 let row = 4 * n.next_multiple_of(4);
-                let copies = if problem.grouping.has_entries() { copies } else { 1 };
+                let copies = if !problem.grouping.traits().shares_rows { copies } else { 1 };
                 let reads = keeps(pass) || !binding.writable;
                 let splits = if reads { pass.params.scratch_splits } else { pass.params.splits };
                 let grouped = problem.grouping.operands().count() > 0;
-                let some_rows = grouped && problem.grouping.has_whole_k();
+                let some_rows = grouped && problem.grouping.traits().whole_k;
                 // A piece of a grouped product leaves out rows whose groups belong to another
                 // piece.
                 let known = !some_rows || self.plan.cuts.is_empty();
@@ -392,7 +392,7 @@ impl Job {
                     k if pass.coop => k.max(1).next_multiple_of(step).min(problem.k),
                     k => k,
                 };
-                let elements = match problem.grouping.is_listed() && binding.element_bytes > 4 {
+                let elements = match problem.grouping.traits().listed && binding.element_bytes > 4 {
                     true => {
                         let vector = binding.element_bytes / bytes;
                         self.listed(role, vector, pass.coop.then_some(binding.start / bytes))

@@ -4,7 +4,7 @@
 use super::{operand_bytes, tiles};
 use crate::caps::{Caps, DeviceClass};
 use crate::kernel::Variant;
-use crate::problem::{Format, Problem};
+use crate::problem::{Format, Problem, Traits};
 
 /// Factor on the modelled time of kernels in MSL. An assumption: `simd_sum` is a little faster than
 /// a tree through workgroup memory.
@@ -88,7 +88,10 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
     // left the core's cache by then.
     let kept = if along_k { (CORE_CACHE / in_flight).min(1.0).powf(EVICTED) } else { 1.0 };
     let asked = in_flight * rates.cores / if along_k { ALONG_K } else { ACROSS_K };
-    let share = if problem.grouping.is_searched() { GROUPS } else { 1.0 };
+    let share = match problem.grouping.traits() {
+        Traits { shares_rows: true, indexed: false, .. } => GROUPS,
+        _ => 1.0,
+    };
     let reading = read / (kept * asked.min(READING * share * rates.bandwidth));
     let work = 2.0 * tiles * f64::from(variant.bm * variant.bn) * problem.k as f64;
     let loads = (rows + cols) / (rows * cols);

@@ -3,7 +3,7 @@
 use super::{AppleShares, Shares, operand_bytes, tiles};
 use crate::caps::{Caps, DeviceClass, Generation};
 use crate::kernel::Variant;
-use crate::problem::{DType, Format, Grouping, Problem};
+use crate::problem::{DType, Format, Problem, Traits};
 
 impl Shares {
     /// Sums in registers, `[TM, TN]` per invocation: it reads TM + TN numbers of workgroup memory
@@ -115,7 +115,7 @@ pub(super) fn partial_steps(problem: &Problem, partial: f64) -> f64 {
     let steps = problem.k.div_ceil(8).max(1) as f64;
     let share = match problem {
         Problem { m: ..8, .. } | Problem { n: ..8, .. } => 1.0,
-        Problem { k, grouping, .. } if k.is_multiple_of(8) && grouping.has_whole_k() => 0.0,
+        Problem { k, grouping, .. } if k.is_multiple_of(8) && grouping.traits().whole_k => 0.0,
         _ => 1.0 / steps,
     };
     1.0 + share * (partial - 1.0)
@@ -150,7 +150,7 @@ pub(super) fn seconds(
     let k = problem.k as f64;
     let tiles = tiles(problem, variant);
     // A range of K ends anywhere in its last step.
-    let whole = problem.grouping.has_whole_k();
+    let whole = problem.grouping.traits().whole_k;
     let last = if whole { 0.0 } else { f64::from(variant.bk - 1) / 2.0 };
     let tile = 2.0 * bm * bn * (k / splits as f64 + last + shares.start);
     let per_core = tiles * splits as f64 / rates.cores;
@@ -168,7 +168,7 @@ pub(super) fn seconds(
     let arithmetic = arithmetic + SEEN * reads;
     let memory = traffic(problem) / (rates.bandwidth * shares.bandwidth);
     // The weights of a group are read by few tiles, so that reading and arithmetic overlap less.
-    let both = match problem.grouping.has_few_rows() {
+    let both = match problem.grouping.traits().few_rows {
         false => arithmetic.max(memory),
         true => (arithmetic.powi(4) + memory.powi(4)).powf(0.25),
     };
@@ -187,8 +187,8 @@ fn part(problem: &Problem, variant: &Variant, tiles: f64, least: f64) -> f64 {
     }
     let tiles_m = tiles / problem.n.div_ceil(u64::from(variant.bn)) as f64;
     let filled = (problem.m * problem.batch) as f64 / (tiles_m * f64::from(variant.bm));
-    let filled = match problem.grouping {
-        Grouping::RaggedM { expected: None, .. } => (filled + UNLIKE).min(1.0),
+    let filled = match problem.grouping.traits() {
+        Traits { shares_rows: true, expected: None, .. } => (filled + UNLIKE).min(1.0),
         _ => (filled * 4.0).ceil() / 4.0,
     };
     least + (1.0 - least) * filled

@@ -34,7 +34,7 @@ impl Unit {
         let both = |takes: &dyn Fn(Format) -> bool| takes(a) && takes(b);
         let in_terms = both(&|format| self.splits(format));
         if !(both(&|format| self.takes(format)) || in_terms && problem.may_split()) {
-            let permitted = if in_terms && problem.grouping.has_whole_k() {
+            let permitted = if in_terms && problem.grouping.traits().whole_k {
                 ", which split-f32 permits"
             } else {
                 ""
@@ -43,7 +43,7 @@ impl Unit {
                 "multiplies {operands} by {operands}, and these are {a} and {b}{permitted}"
             )));
         }
-        if problem.grouping.is_listed()
+        if problem.grouping.traits().listed
             && let Some(format) = [a, b].into_iter().find(|format| self.scales(*format))
         {
             return Err(Reject(format!(

@@ -7,7 +7,7 @@ use super::params::params;
 use super::piece::{Piece, Step};
 use super::setup::Setup;
 use super::side::Side;
-use super::{Candidate, Laid, Part, Pass};
+use super::{Candidate, Part, Pass, Plan};
 use crate::caps::{Caps, DeviceClass};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Load};
@@ -22,23 +22,10 @@ const FINISHED: u32 = 4;
 /// Splits of K that an invocation of a finishing pass reads at once, at most.
 const MAX_AHEAD: u64 = 8;
 
-/// One kernel, ready to run.
-pub(super) struct Built {
-    pub(super) passes: Vec<Pass>,
-    pub(super) scratch_bytes: u64,
-    pub(super) packed_bytes: u64,
-}
-
-/// The passes of one kernel. `setups` are those of [`Piece::kinds`]; `whole` is the grouping of
-/// the whole product.
-pub(super) fn build(
-    piece: &Piece,
-    whole: Grouping,
-    caps: &Caps,
-    candidate: &Candidate,
-    Laid { setups, .. }: &Laid,
-) -> Result<Built> {
-    let first = &setups[0];
+/// Adds the passes of one kernel to a plan.
+pub(super) fn build(candidate: &Candidate, caps: &Caps, plan: &mut Plan) -> Result<()> {
+    let Candidate { piece, setups, .. } = candidate;
+    let (whole, first) = (plan.problem.grouping, &setups[0]);
     let mut packed_bytes =
         setups.iter().map(|setup| setup.fetches.packed_bytes()).max().unwrap_or(0);
     let table = GroupTable::new(piece, first, packed_bytes);
@@ -87,7 +74,13 @@ pub(super) fn build(
         let finish = finish(piece, (whole, table), caps, first, ends)?;
         passes.extend(with_table(caps.tile(first.kit.finish_tile, FINISHED), finish));
     }
-    Ok(Built { passes, scratch_bytes: first.scratch_bytes, packed_bytes })
+    if let Some(first) = passes.first_mut() {
+        first.piece_seconds = Some(candidate.cost);
+    }
+    plan.passes.extend(passes);
+    plan.scratch_bytes = plan.scratch_bytes.max(first.scratch_bytes);
+    plan.packed_bytes = plan.packed_bytes.max(packed_bytes);
+    Ok(())
 }
 
 fn mainloop(

@@ -295,7 +295,7 @@ impl Builder {
             self.constant(("RETURNS_EARLY", self.pass.coop.into()));
         }
         if let (true, Some(lanes)) = (setup.schedule.lanes, self.kit.lanes) {
-            let groups = whole.first() + whole.entries(setup.problem.batch);
+            let groups = whole.traits().first + whole.entries(setup.problem.batch);
             self.constant(("EACH", groups.div_ceil(LANES) as u32));
             if self.pass.coop {
                 self.part(lanes.subgroups, None, Vec::new());
@@ -320,7 +320,7 @@ impl Builder {
             self.packed(Role::Packed, false, Role::Packed, table.place(), GroupTable::ENTRY);
         }
         // A list needs more numbers than its table has.
-        if table.is_none() || whole.is_listed() {
+        if table.is_none() || whole.traits().listed {
             self.numbers(whole);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::Role;
-use crate::problem::{DType, Dimension, Format, Gathered, Grouping, Operand, Problem};
+use crate::problem::{DType, Dimension, Format, Gathered, Operand, Problem, Traits};
 use crate::quant::QuantFormat;
 
 /// Largest M, N, K or batch: tile arithmetic in u32 must not wrap.
@@ -58,7 +58,7 @@ pub fn check(problem: &Problem) -> Result<Problem> {
         (checked.k, checked.gathered) = (0, None);
     }
     let normal = normal(&checked.collapsed());
-    if !problem.grouping.is_listed() {
+    if !problem.grouping.traits().listed {
         no_overlap(&normal)?;
     }
     Ok(normal)
@@ -96,21 +96,21 @@ pub(super) fn span(
     strides: &[(Dimension, u64); 3],
 ) -> Option<u64> {
     let mut last = operand.offset;
-    if problem.grouping.is_listed() {
+    if problem.grouping.traits().listed {
         return last.checked_add(operand.batch_stride);
     }
     if let (Role::A, Some(Gathered { rows, .. })) = (role, problem.gathered) {
         let Some(steps) = rows.checked_sub(1) else { return Some(0) };
         last = last.checked_add(operand.ld.checked_mul(steps)?)?;
     }
+    let [outer, middle, inner] = operand.outer_strides;
     for &(dimension, stride) in strides {
-        let nested = match (dimension, problem.grouping) {
-            (Dimension::Entries, Grouping::Nested { .. }) => {
-                problem.grouping.levels(problem.batch, operand.entry_strides())
-            }
-            _ => [(1, 0), (1, 0), (1, 0), (problem.extent(dimension), stride)],
+        let extent = problem.extent(dimension);
+        let levels = match dimension {
+            Dimension::Entries => problem.grouping.levels(extent, [outer, middle, inner, stride]),
+            _ => [(1, 0), (1, 0), (1, 0), (extent, stride)],
         };
-        for (extent, stride) in nested {
+        for (extent, stride) in levels {
             let Some(steps) = extent.checked_sub(1) else { return Some(0) };
             last = last.checked_add(stride.checked_mul(steps)?)?;
         }
@@ -138,7 +138,7 @@ fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<(
 /// runs along K, whichever way its matrix is written.
 pub(super) fn normal(problem: &Problem) -> Problem {
     let mut normal = *problem;
-    if problem.grouping.is_listed() {
+    if problem.grouping.traits().listed {
         for operand in [&mut normal.a, &mut normal.b] {
             operand.ld = operand.ld.max(1);
         }
@@ -158,10 +158,9 @@ pub(super) fn normal(problem: &Problem) -> Problem {
         if lines <= 1 {
             operand.ld = 0;
         }
-        match problem.grouping {
-            Grouping::Nested { .. } => {}
-            _ if problem.entries() <= 1 => *operand = operand.with_entry_strides([0; 4]),
-            _ => *operand = operand.with_entry_strides([0, 0, 0, entry]),
+        if problem.grouping.nest().is_none() {
+            let entry = if problem.entries() > 1 { entry } else { 0 };
+            *operand = operand.with_entry_strides([0, 0, 0, entry]);
         }
     }
     normal
@@ -188,7 +187,7 @@ fn gathered(problem: &mut Problem) -> Result<()> {
                 .into(),
         ));
     }
-    if problem.entries() > 1 && problem.grouping.has_entries() && !a.is_shared() {
+    if problem.entries() > 1 && !problem.grouping.traits().shares_rows && !a.is_shared() {
         return Err(Error::Strides(format!(
             "rows by index come from one matrix; the entries of A are {:?} apart",
             a.entry_strides()
@@ -208,7 +207,7 @@ fn gathered(problem: &mut Problem) -> Result<()> {
 /// Checks that the dimensions of a nested batch make its entries, and that no other batch has
 /// strides along them.
 fn nest(problem: &Problem) -> Result<()> {
-    let Grouping::Nested { sizes } = problem.grouping else { return Ok(()) };
+    let Some(sizes) = problem.grouping.nest() else { return Ok(()) };
     let product = sizes.iter().try_fold(1u64, |product, &size| product.checked_mul(size));
     if product == Some(problem.batch) {
         return Ok(());
@@ -219,9 +218,10 @@ fn nest(problem: &Problem) -> Result<()> {
 /// Checks that the batch is the one that the grouping is made for. If entries are ranges of K, they
 /// share one A and one B, whose elements are taken one by one.
 fn grouped(problem: &Problem) -> Result<()> {
-    let Problem { batch, grouping, a, b, .. } = problem;
+    let Problem { m, batch, grouping, a, b, .. } = problem;
+    let Traits { shares_rows, indexed, numbers, whole_k, listed, .. } = grouping.traits();
     match grouping.batch() {
-        Some(1) if *batch != 1 && !grouping.has_entries() => {
+        Some(1) if *batch != 1 && shares_rows => {
             return Err(Error::Shape(format!(
                 "a grouped product has no batch, this one has {batch}"
             )));
@@ -231,16 +231,16 @@ fn grouped(problem: &Problem) -> Result<()> {
         }
         _ => {}
     }
-    if let Grouping::Indexed { groups, rows, .. } = *grouping
-        && (rows < problem.m || groups == 0 && problem.m > 0)
-    {
-        let m = problem.m;
-        return Err(Error::Shape(format!("{rows} indices of {groups} entries of B for {m} rows")));
+    let groups = problem.entries();
+    if indexed && (numbers < *m || groups == 0 && *m > 0) {
+        return Err(Error::Shape(format!(
+            "{numbers} indices of {groups} entries of B for {m} rows"
+        )));
     }
-    if grouping.is_listed() {
-        return listed(problem);
+    if listed {
+        return self::listed(problem);
     }
-    if grouping.has_whole_k() {
+    if whole_k {
         return Ok(());
     }
     for (name, operand) in [("A", a), ("B", b)] {

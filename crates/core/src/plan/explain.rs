@@ -1,13 +1,11 @@
 //! Why this kernel and not another, as text.
 
 use super::limits::binding_limit;
-use super::piece::Piece;
-use super::ranges;
-use super::{Candidate, Cut, Forced, Late, Pass, Plan, candidates, plan};
+use super::{Considered, Cut, Forced, Late, Pass, Plan, considered};
 use crate::caps::{Caps, DeviceClass};
 use crate::error::Result;
 use crate::kernel::Library;
-use crate::problem::{Dimension, Grouping, Precision, Problem};
+use crate::problem::{Dimension, Precision, Problem, Traits};
 use std::fmt::Write;
 
 /// Said of a precision that permits less than f32, if the plan would be the same without it.
@@ -17,23 +15,22 @@ pub const UNUSED: &str = "as with precision f32: nothing here makes use of less"
 /// with their part files and bindings.
 ///
 /// # Errors
-/// The errors of [`plan`].
+/// The errors of [`plan`](super::plan()).
 pub fn explain(
     problem: &Problem,
     caps: &Caps,
     library: &Library,
     forced: Option<&Forced>,
 ) -> Result<String> {
-    let plan = plan(problem, caps, library, forced)?;
+    let Considered { plan, ranges, candidates, .. } = considered(problem, caps, library, forced)?;
     let mut out = describe(&plan.problem, caps);
     let Some(choice) = &plan.choice else {
         out.push_str("nothing to do: the output has no elements\n");
         return Ok(out);
     };
-    let (pieces, _) = ranges::cut(&plan.problem, caps, library, forced)?;
     let first = if plan.cuts.is_empty() { "" } else { " for the first piece" };
     if !plan.cuts.is_empty() {
-        let _ = writeln!(out, "cut     {}", cut(&plan, &pieces, caps));
+        let _ = writeln!(out, "cut     {}", cut(&plan, ranges, caps));
     }
     out.push_str(&late(&plan, caps));
     let _ = writeln!(out, "chosen  {choice}  ~{}{first}", time(choice.cost));
@@ -45,7 +42,8 @@ pub fn explain(
     }
     let exact = Problem { precision: Precision::F32, ..*problem };
     if problem.precision != exact.precision
-        && self::plan(&exact, caps, library, forced).is_ok_and(|exact| exact.passes == plan.passes)
+        && considered(&exact, caps, library, forced)
+            .is_ok_and(|exact| exact.plan.passes == plan.passes)
     {
         let _ = writeln!(out, "        {UNUSED}");
     }
@@ -85,20 +83,16 @@ pub fn explain(
     if plan.scratch_bytes > 0 {
         let _ = writeln!(out, "scratch {} bytes", plan.scratch_bytes);
     }
-    let all = candidates(&pieces[0], caps, library, forced);
-    let mut accepted: Vec<_> =
-        all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|laid| (c, laid))).collect();
-    accepted.sort_by(|(_, a), (_, b)| a.weight().total_cmp(&b.weight()));
     let _ = writeln!(out, "candidates{first}, by estimate");
-    for (candidate, laid) in accepted {
-        let name = candidate.choice(laid.cost).to_string();
-        let _ = write!(out, "  {name:<24} ~{}", time(laid.cost));
-        if laid.compiling > 0.0 {
-            let _ = write!(out, " + {} for compiling", time(laid.compiling));
+    for candidate in &candidates.accepted {
+        let name = candidate.choice().to_string();
+        let _ = write!(out, "  {name:<24} ~{}", time(candidate.cost));
+        if candidate.compiling > 0.0 {
+            let _ = write!(out, " + {} for compiling", time(candidate.compiling));
         }
         out.push('\n');
     }
-    for (reason, names) in rejected(&all) {
+    for (reason, names) in candidates.reasons() {
         let _ = writeln!(out, "  no: {reason}\n      {names}");
     }
     Ok(out)
@@ -114,27 +108,17 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
         "problem C[{m},{n}] = A[{m},{k}]·B[{k},{n}]  {}  {a}·{b}→{c}",
         problem.layout()
     );
-    if problem.grouping.has_entries() {
-        let sizes = match problem.grouping {
-            Grouping::Nested { sizes } => sizes.to_vec(),
-            _ => vec![batch],
-        };
+    let Traits { shares_rows, words, .. } = problem.grouping.traits();
+    if shares_rows {
+        let _ = write!(out, "  {words}: {}", problem.entries());
+    } else {
+        let sizes = problem.grouping.levels(batch, [0; 4]).map(|(size, _)| size);
         let sizes: Vec<_> =
             sizes.iter().filter(|size| **size != 1).map(ToString::to_string).collect();
         if !sizes.is_empty() {
             let _ = write!(out, "  batch {}", sizes.join("×"));
         }
-        match problem.grouping {
-            Grouping::Masked { .. } => out.push_str(" of masked rows"),
-            Grouping::RaggedK { .. } => out.push_str(" of ranges of K"),
-            Grouping::Listed { .. } => out.push_str(" of products of a list"),
-            _ => {}
-        }
-    } else if let Grouping::Indexed { groups, .. } = problem.grouping {
-        let _ = write!(out, "  entries of B by index, of {groups}");
-    } else {
-        let groups = problem.entries();
-        let _ = write!(out, "  {groups} group{} of rows", if groups == 1 { "" } else { "s" });
+        out.push_str(words);
     }
     if let Some(gathered) = problem.gathered {
         let _ = write!(out, "  rows of A by index, of {}", gathered.rows);
@@ -187,7 +171,7 @@ fn late(plan: &Plan, caps: &Caps) -> String {
     }
     let longest = pieces().fold(0.0, f64::max);
     if longest > bound {
-        let whole = if plan.problem.grouping.is_listed() {
+        let whole = if plan.problem.grouping.traits().listed {
             "products of a list are not cut in time"
         } else {
             "it is not cut further"
@@ -203,7 +187,7 @@ fn late(plan: &Plan, caps: &Caps) -> String {
 }
 
 /// Text on the pieces that a product was cut into, and why.
-fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
+fn cut(plan: &Plan, ranges: u64, caps: &Caps) -> String {
     let reason = |cut: &Cut| {
         if cut.bytes == 0 {
             return format!("{}, which share words of {}", along(cut.dimension), cut.operand);
@@ -211,7 +195,6 @@ fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
         format!("{} because {} has {}", along(cut.dimension), cut.operand, size(cut.bytes))
     };
     let reasons: Vec<_> = plan.cuts.iter().map(reason).collect();
-    let ranges: u64 = pieces.iter().map(Piece::steps).sum();
     let limit = size(binding_limit(caps).0);
     format!("into {ranges} ranges: of {}; a binding holds at most {limit}", reasons.join(", of "))
 }
@@ -234,32 +217,4 @@ fn time(seconds: f64) -> String {
     let digits = if ms == 0.0 { 0.0 } else { 2.0 - ms.abs().log10().floor() };
     let digits = digits.clamp(0.0, 6.0) as usize;
     format!("{ms:.digits$} ms")
-}
-
-/// Each reason against candidates, once, with their names: `gemv/1x4 1x8; coop/…`.
-fn rejected(candidates: &[Candidate]) -> Vec<(&str, String)> {
-    let mut groups: Vec<(&str, String, &str)> = Vec::new();
-    for candidate in candidates {
-        let Err(reject) = &candidate.verdict else { continue };
-        let choice = candidate.choice(0.0);
-        let name = choice.to_string();
-        match groups.iter_mut().find(|(reason, ..)| *reason == reject.0) {
-            Some((_, names, kernel)) if *kernel == choice.kernel => {
-                let variant = name.strip_prefix(*kernel).unwrap_or(&name);
-                *names += &format!(" {}", variant.trim_start_matches('/'));
-            }
-            Some((_, names, kernel)) => {
-                *names += &format!("; {name}");
-                *kernel = choice.kernel;
-            }
-            None => groups.push((&reject.0, name, choice.kernel)),
-        }
-    }
-    groups.into_iter().map(|(reason, names, _)| (reason, names)).collect()
-}
-
-/// All rejections in one line.
-pub(super) fn rejections(candidates: &[Candidate]) -> String {
-    let named = |(reason, names): (&str, String)| format!("{reason}: {names}");
-    rejected(candidates).into_iter().map(named).collect::<Vec<_>>().join("; ")
 }

@@ -1,7 +1,7 @@
 //! How a mainloop fetches its operands: which loader fits the storage, and whether it must be
 //! packed first.
 
-use super::limits::binding_limit;
+use super::limits::{binding_limit, scratch_limit};
 use super::packing::{COPY_STEP, Packing};
 use super::side::Side;
 use crate::caps::Caps;
@@ -43,8 +43,8 @@ impl Fetches {
         // The steps at which vectors of an operand start. If its storage runs along the tile, they
         // must not straddle the tile's start. If it runs along K, they must not straddle the start
         // of a range of K, except on matrix units.
-        let row_step = if problem.grouping.has_aligned_rows() { variant.bm.into() } else { 1 };
-        let anywhere = !problem.grouping.has_whole_k() && variant.unit().is_none();
+        let row_step = if problem.grouping.traits().shares_rows { 1 } else { variant.bm.into() };
+        let anywhere = !problem.grouping.traits().whole_k && variant.unit().is_none();
         let k_step = u64::from(anywhere);
         let a_step = if problem.a.transposed { row_step } else { k_step };
         let b_step = if problem.b.transposed { k_step } else { variant.bn.into() };
@@ -104,6 +104,21 @@ impl Fetches {
     pub(super) fn powers(&self) -> u64 {
         let packings = [self.a, self.b].into_iter().filter_map(|fetch| fetch?.packing);
         packings.filter(|packing| packing.powers.is_some()).count() as u64
+    }
+
+    /// The operand whose packing asks for too much, the bytes that it asks for, and the bytes allowed:
+    /// more than a binding holds, or, of two, more than the buffer for both holds. Then it is the
+    /// larger.
+    pub(super) fn unbound(&self, caps: &Caps) -> Option<(Role, u64, u64)> {
+        let limit = scratch_limit(caps).0;
+        let alone = self
+            .packed()
+            .find(|&(_, bytes)| bytes > limit)
+            .map(|(role, bytes)| (role, bytes, limit));
+        let most = caps.max_buffer_bytes.min(caps.max_scratch_bytes);
+        let total = self.packed_bytes();
+        let larger = || self.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
+        alone.or_else(|| larger().map(|(role, _)| (role, total, most)))
     }
 
     /// Bytes of the memory for packed operands.

@@ -2,7 +2,7 @@
 
 use super::Plan;
 use crate::error::{Error, Result};
-use crate::kernel::{KernelDef, Library};
+use crate::kernel::{KernelDef, Library, Variant};
 use crate::quant::nearest;
 
 /// A kernel by name: `simt`, `simt/64x64x16`, `simt/64x64x16+k4`, `coop/64x64x32+pad16` or
@@ -120,4 +120,20 @@ fn unknown(forced: &Forced, library: &Library) -> Error {
     };
     let nearest = near.join(", ");
     Error::UnknownKernel { name, nearest, count: names.len() }
+}
+
+/// Every kernel and variant, or those that are forced.
+pub(super) fn variants(
+    library: &Library,
+    forced: Option<&Forced>,
+) -> impl Iterator<Item = (&'static KernelDef, &'static Variant)> {
+    let all = library
+        .kernels
+        .iter()
+        .flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+    all.filter(move |(kernel, variant)| {
+        forced.is_none_or(|f| {
+            f.kernel == kernel.name && f.variant.as_deref().is_none_or(|name| name == variant.name)
+        })
+    })
 }

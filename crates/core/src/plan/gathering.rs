@@ -1,6 +1,6 @@
 //! Rows of A by index: read from where they lie, or copied first.
 
-use super::{Choice, Forced, Plan};
+use super::{Choice, Considered, Forced, Plan, in_order};
 use crate::caps::Caps;
 use crate::cost;
 use crate::error::Result;
@@ -10,24 +10,28 @@ use crate::problem::{Format, Operand, Problem};
 /// Plans the product of the copied rows, and takes its kernel for rows where they lie, if it can
 /// read them there and takes no longer. Thus rows have the same sums, bit for bit, whether they are
 /// found by index or stand in their order.
-pub(super) fn planned(
+pub(super) fn considered(
     problem: &Problem,
     caps: &Caps,
     library: &Library,
     forced: Option<&Forced>,
-) -> Result<Plan> {
-    let in_place = super::planned(problem, caps, library, forced);
-    let copied = super::planned(&copied(problem), caps, library, forced);
+) -> Result<Considered> {
+    let in_place = in_order(problem, caps, library, forced);
+    let copied = in_order(&copied(problem), caps, library, forced);
     match (in_place, copied) {
-        (Ok((plan, _)), Err(_)) => Ok(plan),
-        (Ok((plan, _)), Ok(_)) if forced.is_some() => Ok(plan),
-        (Ok((plan, weight)), Ok((other, copied)))
-            if kernels(&plan).eq(kernels(&other))
-                && weight <= copied + cost::copying_rows(problem, caps) =>
+        (Ok(own), Err(_)) => Ok(own),
+        (Ok(own), Ok(_)) if forced.is_some() => Ok(own),
+        (Ok(own), Ok(other))
+            if kernels(&own.plan).eq(kernels(&other.plan))
+                && own.weight <= other.weight + cost::copying_rows(problem, caps) =>
         {
-            Ok(plan)
+            Ok(own)
         }
-        (_, copied) => Ok(Plan { copies_rows: true, ..copied?.0 }),
+        (_, copied) => {
+            let mut copied = copied?;
+            copied.plan.copies_rows = true;
+            Ok(copied)
+        }
     }
 }
 

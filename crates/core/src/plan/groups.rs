@@ -27,7 +27,7 @@ impl GroupTable {
         let threads = THREADS.min(caps.max_threads());
         let own = params(piece, setup);
         let Params { tiles_n, splits, grid_x, .. } = *reader;
-        let (params, bm) = match piece.problem.grouping.has_whole_k() {
+        let (params, bm) = match piece.problem.grouping.traits().whole_k {
             true if self.counts => (Params { tiles_n, splits, ..own }, bm),
             // The table counts the columns of each product of a list.
             false if self.counts => (Params { tiles_n: 1, splits: 1, ..own }, bm),
@@ -41,7 +41,7 @@ impl GroupTable {
         builder.table(whole, self);
         let [pass, groups] = self.files;
         builder.part(groups, None, Vec::new());
-        if whole.is_listed() {
+        if whole.traits().listed {
             builder.constant(("BN", bn));
         }
         let follow = u32::from(!self.counts);

@@ -4,7 +4,7 @@
 use super::limits::binding_limit;
 use super::ranges::bytes_bound;
 use crate::caps::Caps;
-use crate::problem::{Grouping, Problem};
+use crate::problem::{Problem, Traits};
 use crate::role::Role;
 
 /// Mean rows of the entries of B that have any, up to which each row reads its entry by itself.
@@ -12,13 +12,14 @@ use crate::role::Role;
 /// with four 1.4 (benches/record/NOTES.md).
 const FEW: f64 = 2.0;
 
-/// Whether rows with an index each ([`Grouping::Indexed`]) are multiplied as they stand: each entry
+/// Whether rows with an index each ([`Grouping::Indexed`](crate::Grouping::Indexed)) are multiplied as they stand: each entry
 /// of B is expected to have few of them, and the device binds all of B at once. Otherwise they must
 /// be sorted, and multiplied as groups.
 pub fn by_index(problem: &Problem, caps: &Caps) -> bool {
-    let Grouping::Indexed { groups, rows, .. } = problem.grouping else { return false };
+    let Traits { indexed, numbers: rows, groups, .. } = problem.grouping.traits();
     let met = problem.grouping.expected_entries(rows, 1);
-    groups > 0
+    indexed
+        && groups > Some(0)
         && rows as f64 <= FEW * met
         && bytes_bound(problem, Role::B, caps) <= binding_limit(caps).0
 }
@@ -26,7 +27,7 @@ pub fn by_index(problem: &Problem, caps: &Caps) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::{DType, Format, Operand};
+    use crate::problem::{DType, Format, Grouping, Operand};
 
     #[test]
     fn few_rows_and_no_large_stack() {

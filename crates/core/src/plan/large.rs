@@ -1,6 +1,6 @@
 //! Which grouped products are computed group by group.
 
-use crate::problem::{DType, Format, Grouping, Operand, Problem};
+use crate::problem::{DType, Format, Operand, Problem, Traits};
 
 /// Groups that are computed one by one, at most.
 const FEW: usize = 4;
@@ -15,9 +15,10 @@ const LARGE: u64 = 1 << 24;
 /// other layouts and types, and with smaller groups, they took as long or longer
 /// (benches/record/NOTES.md).
 pub fn by_groups(problem: &Problem, rows: impl Iterator<Item = u64> + Clone) -> bool {
+    let grouping = problem.grouping.traits();
     let row_major =
         |operand: &Operand| operand.format == Format::Dense(DType::F16) && !operand.transposed;
-    matches!(problem.grouping, Grouping::RaggedM { first: 0, .. })
+    matches!(grouping, Traits { shares_rows: true, indexed: false, first: 0, .. })
         && (1..=FEW).contains(&rows.clone().take(FEW + 1).count())
         && rows.clone().all(|rows| rows.saturating_mul(problem.n) >= LARGE)
         && row_major(&problem.a)
@@ -29,6 +30,7 @@ pub fn by_groups(problem: &Problem, rows: impl Iterator<Item = u64> + Clone) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::Grouping;
 
     #[test]
     fn few_large_groups_in_row_major_f16() {

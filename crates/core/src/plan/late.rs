@@ -2,12 +2,12 @@
 //! entries, rows or columns of C. The halves have its kernel and its splits of K, so that C has the
 //! same bits.
 
+use super::candidates::Candidate;
 use super::piece::Piece;
 use super::ranges::{granule, half};
-use super::{Candidate, Laid, lay};
 use crate::caps::Caps;
 use crate::nested;
-use crate::problem::{Dimension, Grouping, Problem};
+use crate::problem::{Dimension, Problem, Traits};
 
 /// Starts of a dispatch that a bound must last: a shorter one would be spent on starting.
 const STARTS: f64 = 100.0;
@@ -30,24 +30,18 @@ pub struct Late {
 
 /// Halves a piece for which a candidate was chosen, and its halves in turn, until they take no
 /// longer than a submission may, or halving saves no time.
-pub(super) fn cut(
-    piece: Piece,
-    laid: Laid,
-    candidate: &Candidate,
-    caps: &Caps,
-    cuts: &mut Vec<Late>,
-) -> Vec<(Piece, Laid)> {
+pub(super) fn cut(whole: Candidate, caps: &Caps, cuts: &mut Vec<Late>) -> Vec<Candidate> {
     let starts = STARTS * caps.rates().dispatch;
-    let bound = caps.max_submission_seconds.max(starts).max(SHARE * laid.cost);
-    let (mut done, mut waiting) = (Vec::new(), vec![(piece, laid)]);
-    while let Some((piece, laid)) = waiting.pop() {
-        let shorter = || shorter(&piece, &laid, candidate, caps);
-        let Some((dimension, halves)) = (laid.cost > bound).then(shorter).flatten() else {
-            done.push((piece, laid));
+    let bound = caps.max_submission_seconds.max(starts).max(SHARE * whole.cost);
+    let (mut done, mut waiting) = (Vec::new(), vec![whole]);
+    while let Some(candidate) = waiting.pop() {
+        let shorter = || shorter(&candidate, caps);
+        let Some((dimension, halves)) = (candidate.cost > bound).then(shorter).flatten() else {
+            done.push(candidate);
             continue;
         };
         if cuts.iter().all(|cut| cut.dimension != dimension) {
-            cuts.push(Late { dimension, seconds: laid.cost });
+            cuts.push(Late { dimension, seconds: candidate.cost });
         }
         waiting.extend(halves.into_iter().rev());
     }
@@ -55,30 +49,21 @@ pub(super) fn cut(
 }
 
 /// The halves of a piece along a dimension, if they take less time.
-fn shorter(
-    piece: &Piece,
-    laid: &Laid,
-    candidate: &Candidate,
-    caps: &Caps,
-) -> Option<(Dimension, Vec<(Piece, Laid)>)> {
-    let Candidate { kernel, variant, splits, .. } = candidate;
+fn shorter(whole: &Candidate, caps: &Caps) -> Option<(Dimension, Vec<Candidate>)> {
+    let Candidate { piece, variant, .. } = whole;
     let (dimension, halves) = halves(piece, [variant.bm, variant.bn].map(u64::from))?;
-    let halves = halves.into_iter().map(|half| {
-        let laid = lay(&half, &half.kinds(caps), caps, kernel, variant, *splits, true).ok()?;
-        Some((half, laid))
-    });
-    let halves = halves.collect::<Option<Vec<_>>>()?;
-    let longest = halves.iter().map(|(_, laid)| laid.cost).fold(0.0, f64::max);
-    (longest <= SHORTER * laid.cost).then_some((dimension, halves))
+    let halves = halves.iter().map(|half| whole.on(half, caps)).collect::<Option<Vec<_>>>()?;
+    let longest = halves.iter().map(|half| half.cost).fold(0.0, f64::max);
+    (longest <= SHORTER * whole.cost).then_some((dimension, halves))
 }
 
 /// Two halves of a piece: of the entries of a batch, otherwise of the rows or columns, whichever
 /// has more tiles. Products of a list have none.
 fn halves(piece: &Piece, [bm, bn]: [u64; 2]) -> Option<(Dimension, [Piece; 2])> {
     let Problem { m, n, batch, grouping, .. } = piece.problem;
-    let dimension = match grouping {
-        Grouping::Listed { .. } => return None,
-        _ if batch > 1 && grouping.has_whole_k() => Dimension::Entries,
+    let dimension = match grouping.traits() {
+        Traits { listed: true, .. } => return None,
+        Traits { whole_k: true, .. } if batch > 1 => Dimension::Entries,
         _ if m.div_ceil(bm) < n.div_ceil(bn) => Dimension::N,
         _ => Dimension::M,
     };

@@ -3,7 +3,7 @@
 use super::piece::Piece;
 use super::setup::Setup;
 use crate::params::Params;
-use crate::problem::{DType, Format, Gathered, Grouping, Operand};
+use crate::problem::{DType, Format, Gathered, Operand};
 
 /// The numbers of a pass; `ranges` has seen that they fit.
 pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
@@ -20,20 +20,10 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
     let (a, b, c) = (&problem.a, &problem.b, &problem.c);
     let bias = problem.epilogue.bias.map_or(none, |bias| bias.operand);
     let residual = problem.epilogue.residual.unwrap_or(none);
-    let own = match problem.grouping {
-        Grouping::Nested { sizes } => {
-            let strides = |operand: &Operand| operand.entry_strides().map(|stride| stride as u32);
-            Params {
-                nest: sizes.map(|size| size as u32),
-                a_nest: strides(a),
-                b_nest: strides(b),
-                c_nest: strides(c),
-                bias_nest: strides(&bias),
-                residual_nest: strides(&residual),
-                ..Params::default()
-            }
-        }
-        grouping => Params { row_offset: grouping.offset() as u32, ..Params::default() },
+    let nest = problem.grouping.nest();
+    let strides = |operand: &Operand| match nest {
+        Some(_) => operand.entry_strides().map(|stride| stride as u32),
+        None => [0; 4],
     };
     let [column_offset, column_step, table_rows] = problem
         .gathered
@@ -73,6 +63,14 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
         column_offset,
         column_step,
         table_rows,
-        ..own
+        row_offset: problem.grouping.traits().offset as u32,
+        row_step: 0,
+        bound_rows: 0,
+        nest: nest.unwrap_or([0; 4]).map(|size| size as u32),
+        a_nest: strides(a),
+        b_nest: strides(b),
+        c_nest: strides(c),
+        bias_nest: strides(&bias),
+        residual_nest: strides(&residual),
     }
 }

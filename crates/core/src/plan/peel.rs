@@ -5,37 +5,25 @@
 //! at 74% of the rate of 4096³. The edges are products with few rows or columns, which other
 //! kernels do in the time it takes to read an operand once.
 
+use super::candidates::{Candidate, Candidates};
 use super::piece::Piece;
-use super::{Candidate, Laid, best, candidates};
 use crate::caps::Caps;
-use crate::kernel::{Library, Variant};
+use crate::kernel::Library;
 use crate::problem::Problem;
 
 /// Rows or columns that make an edge rather than most of a tile.
 const MAX_EDGE: u64 = 8;
 
-/// A piece of a product with the candidate chosen for it.
-pub(super) struct Peeled {
-    pub(super) piece: Piece,
-    pub(super) candidate: Candidate,
-    pub(super) laid: Laid,
-}
-
-/// The tiles and edges of a product whose best single kernel is `variant`, if together they are
-/// cheaper than `weight`.
-pub(super) fn peel(
-    problem: &Problem,
-    caps: &Caps,
-    library: &Library,
-    variant: &Variant,
-    weight: f64,
-) -> Option<Vec<Peeled>> {
+/// The tiles and edges of a product whose best single kernel is given, if together they are
+/// cheaper.
+pub(super) fn peel(best: &Candidate, caps: &Caps, library: &Library) -> Option<Vec<Candidate>> {
+    let Candidate { piece: Piece { problem, .. }, variant, .. } = best;
     let whole = |size: u64, tile: u32| match size % u64::from(tile) {
         rest @ 1..=MAX_EDGE if size > u64::from(tile) => size - rest,
         _ => size,
     };
     let (m, n) = (whole(problem.m, variant.bm), whole(problem.n, variant.bn));
-    if !problem.grouping.may_peel() {
+    if problem.grouping.traits().groups.is_some() {
         return None;
     }
     // The last wave of tiles may have room for an edge, so each edge is also left with them.
@@ -43,8 +31,10 @@ pub(super) fn peel(
     ways.retain(|way| *way != (problem.m, problem.n));
     ways.dedup();
     let peeled = ways.into_iter().filter_map(|(m, n)| pieces(problem, caps, library, m, n));
-    let total = |pieces: &[Peeled]| pieces.iter().map(|piece| piece.laid.weight()).sum::<f64>();
-    peeled.min_by(|a, b| total(a).total_cmp(&total(b))).filter(|pieces| total(pieces) < weight)
+    let total = |pieces: &[Candidate]| pieces.iter().map(Candidate::weight).sum::<f64>();
+    peeled
+        .min_by(|a, b| total(a).total_cmp(&total(b)))
+        .filter(|pieces| total(pieces) < best.weight())
 }
 
 /// The first `m` rows and `n` columns of a product, and what is left.
@@ -54,16 +44,14 @@ fn pieces(
     library: &Library,
     m: u64,
     n: u64,
-) -> Option<Vec<Peeled>> {
+) -> Option<Vec<Candidate>> {
     let mut pieces = Vec::new();
     for (rows, cols) in [(0..m, 0..n), (m..problem.m, 0..n), (0..problem.m, n..problem.n)] {
         if rows.is_empty() || cols.is_empty() {
             continue;
         }
         let piece = Piece::whole(&problem.piece(rows, cols));
-        let all = candidates(&piece, caps, library, None);
-        let (candidate, laid) = best(&all)?;
-        pieces.push(Peeled { piece, candidate: candidate.clone(), laid: laid.clone() });
+        pieces.push(Candidates::new(&piece, caps, library, None).accepted.into_iter().next()?);
     }
     Some(pieces)
 }

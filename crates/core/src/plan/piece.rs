@@ -2,7 +2,8 @@
 
 use super::check;
 use crate::caps::Caps;
-use crate::problem::{Dimension, Operand, Problem};
+use crate::kernel::Variant;
+use crate::problem::{Dimension, Operand, Precision, Problem};
 use crate::role::Role;
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ pub(super) struct Piece {
 
 impl Piece {
     pub(super) fn whole(problem: &Problem) -> Self {
-        let first_group = problem.grouping.first();
+        let first_group = problem.grouping.traits().first;
         Piece { problem: *problem, k_step: problem.k, first_row: 0, first_group }
     }
 
@@ -119,4 +120,13 @@ pub(super) fn scratch_bytes(problem: &Problem, splits: u64) -> u64 {
     let elements =
         u128::from(splits) * u128::from(problem.batch) * u128::from(problem.m) * u128::from(row);
     u64::try_from(elements * 4).unwrap_or(u64::MAX)
+}
+
+/// The fewest splits of K that are as exact as the precision wants.
+pub(super) fn least_splits(problem: &Problem, variant: &Variant) -> u64 {
+    let multiplied = variant.multiplied(problem);
+    let split = multiplied.a.format != problem.a.format;
+    let strict = split && problem.precision == Precision::SplitF32;
+    let chains = multiplied.k.div_ceil(Precision::CHAIN);
+    if strict && variant.chain() == 0 { chains.max(1) } else { 1 }
 }

@@ -1,13 +1,14 @@
 //! Preparing: an operand that serves many products is packed once.
 
 use super::fetch::{aligned, packing};
+use super::forced::variants;
 use super::limits::binding_limit;
 use super::packing::COPY_STEP;
 use super::params::params;
 use super::piece::Step;
 use super::setup::Setup;
 use super::side::Side;
-use super::{Pass, check, ranges, variants};
+use super::{Pass, check, ranges};
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::kernel::{Library, Unit};

@@ -8,10 +8,12 @@
 
 use super::check::{span, title};
 use super::fetch::{Fetches, decoded};
+use super::forced::{Forced, variants};
 use super::limits::{binding_limit, scratch_limit};
-use super::piece::{Piece, Step, Window, scratch_bytes, split_length, splits_of, window};
+use super::piece::{
+    Piece, Step, Window, least_splits, scratch_bytes, split_length, splits_of, window,
+};
 use super::setup::{direct_buffers, tile_store};
-use super::{Forced, least_splits, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Kit, Library, Unit, Variant};
@@ -124,11 +126,11 @@ impl Cutter<'_> {
     /// Whether the grouping has no pieces along a dimension.
     fn is_whole(&self, dimension: Dimension) -> bool {
         let cannot = match dimension {
-            Dimension::K => !self.whole.has_whole_k(),
-            Dimension::Entries => !self.whole.may_cut_entries(),
+            Dimension::K => !self.whole.traits().whole_k,
+            Dimension::Entries => self.whole.traits().indexed,
             Dimension::M | Dimension::N => false,
         };
-        cannot || self.whole.is_listed()
+        cannot || self.whole.traits().listed
     }
 
     fn note(&mut self, dimension: Dimension, operand: &'static str, bytes: u64) {
@@ -255,7 +257,7 @@ impl Cutter<'_> {
                 .map(|step| Fetches::new(kernel.kit, self.caps, variant, &step.problem, 1));
             let Ok(fetches) = fetches.collect::<Result<Vec<_>, _>>() else { continue };
             // A variant needs no cut if its copies fit, or if it has no copies.
-            first = first.or(Some(fetches.iter().find_map(|fetches| unbound(fetches, self.caps))?));
+            first = first.or(Some(fetches.iter().find_map(|fetches| fetches.unbound(self.caps))?));
         }
         let (role, bytes, allowed) = first?;
         let Problem { m, n, k, .. } = problem;
@@ -318,21 +320,6 @@ pub(super) fn bytes_bound(problem: &Problem, role: Role, caps: &Caps) -> u64 {
     let mut operands = own.operands().filter(|(other, ..)| *other == role);
     let found = operands.next();
     found.map_or(0, |(_, operand, strides)| bound(problem, role, operand, &strides, caps).1)
-}
-
-/// The operand whose packing asks for too much, the bytes that it asks for, and the bytes allowed:
-/// more than a binding holds, or, of two, more than the buffer for both holds. Then it is the
-/// larger.
-pub(super) fn unbound(fetches: &Fetches, caps: &Caps) -> Option<(Role, u64, u64)> {
-    let limit = scratch_limit(caps).0;
-    let alone = fetches
-        .packed()
-        .find(|&(_, bytes)| bytes > limit)
-        .map(|(role, bytes)| (role, bytes, limit));
-    let most = caps.max_buffer_bytes.min(caps.max_scratch_bytes);
-    let total = fetches.packed_bytes();
-    let larger = || fetches.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
-    alone.or_else(|| larger().map(|(role, _)| (role, total, most)))
 }
 
 /// The dimension along which an operand with these strides reaches farthest, of those that can be

@@ -70,11 +70,11 @@ impl Setup {
         let k_split = split_length(longest, splits, variant.bk.into());
         let splits = splits_of(multiplied.k, k_split);
         let scratch_splits = splits_of(longest, k_split);
-        let whose = if grouping.is_listed() { "products of a list" } else { "groups along K" };
+        let whose = if grouping.traits().listed { "products of a list" } else { "groups along K" };
         if !variant.takes(grouping) {
             return Err(Reject(format!("{whose} begin inside its steps")));
         }
-        if splits > 1 && !grouping.has_whole_k() {
+        if splits > 1 && !grouping.traits().whole_k {
             return Err(Reject(format!("{whose} take no splits of K, {splits} here")));
         }
 
@@ -83,7 +83,7 @@ impl Setup {
         }
         let fetches = Fetches::new(kit, caps, variant, problem, splits)?;
         // A list is bound beside the table that is made of it.
-        let beside = u64::from(grouping.is_listed());
+        let beside = u64::from(grouping.traits().listed);
         let direct_buffers = direct_buffers(&fetches, problem);
         let idle = cost::idle(problem, caps, variant);
         // If the host knows the list, it made a table for most shapes of tiles.
@@ -119,14 +119,14 @@ impl Setup {
         let directly = direct_buffers <= caps.max_storage_buffers.into();
         let two_passes = scratch_splits > 1 || piece.steps() > 1 || !by_tiles || !directly;
         let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
-        if grouping.is_listed() && !directly {
+        if grouping.traits().listed && !directly {
             return Err(Reject(format!(
                 "a list takes one pass, which binds {direct_buffers} storage buffers; the device \
                  binds {}",
                 caps.max_storage_buffers
             )));
         }
-        if grouping.is_listed() && two_passes {
+        if grouping.traits().listed && two_passes {
             return Err(Reject(format!(
                 "elements of C in {dtype} are not stored one by one here, those in f32 are"
             )));
@@ -171,7 +171,7 @@ impl Setup {
             tiles_m,
             tiles_n,
             splits,
-            k: match grouping.has_whole_k() {
+            k: match grouping.traits().whole_k {
                 true => multiplied.k.next_multiple_of(variant.bk.into()),
                 // Zeros beyond K would count in the last range.
                 false => problem.k,
@@ -185,6 +185,20 @@ impl Setup {
             residual,
             store,
         })
+    }
+}
+
+impl Setup {
+    /// How many passes finish the sums.
+    pub(super) fn finishing_passes(&self) -> u64 {
+        u64::from(self.two_passes) + u64::from(self.two_finishes)
+    }
+
+    /// Estimated seconds of these passes: partial sums are written and read again.
+    pub(super) fn finishing_seconds(&self, caps: &Caps) -> f64 {
+        let rates = caps.rates();
+        let pass = 2.0 * self.scratch_bytes as f64 / rates.bandwidth + rates.dispatch;
+        self.finishing_passes() as f64 * pass
     }
 }
 
@@ -216,7 +230,7 @@ fn stores_tiles(store: &StoreDef, problem: &Problem) -> bool {
     let c = &problem.c;
     let numbers = [c.offset, c.ld];
     // Products of a list begin anywhere.
-    (store.vector == 1 || !problem.grouping.is_listed())
+    (store.vector == 1 || !problem.grouping.traits().listed)
         && numbers
             .iter()
             .chain(&c.entry_strides())

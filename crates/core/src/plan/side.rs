@@ -1,7 +1,7 @@
 //! A or B, and how it lies.
 
 use crate::kernel::Role;
-use crate::problem::{Copied, Grouping, Operand, Problem};
+use crate::problem::{Copied, Operand, Problem, Traits};
 
 /// A or B, and how it lies.
 #[derive(Clone, Copy)]
@@ -33,12 +33,11 @@ pub(super) struct Side {
 impl Side {
     pub(super) fn both(problem: &Problem) -> [Side; 2] {
         let Problem { m, n, k, a, b, copies, .. } = *problem;
-        let in_ranges = !problem.grouping.has_whole_k();
-        let listed = problem.grouping.is_listed();
+        let Traits { whole_k, listed, masked, .. } = problem.grouping.traits();
         let many = problem.entries() > 1;
         // An index may name any row, and entries that share A want unlike ones.
         let all = problem.gathered.is_some() || (a.is_shared() && problem.batch > 1);
-        let masked = matches!(problem.grouping, Grouping::Masked { .. }) && !all;
+        let masked = masked && !all;
         // Row strides of a list are multiples of `ld`, so there is room to round sizes up.
         let whole = |size: u64, operand: Operand| match listed {
             true => size.next_multiple_of(operand.ld),
@@ -55,7 +54,7 @@ impl Side {
                 along_k: !a.transposed,
                 copy: copies[0],
                 gathered: problem.gathered.is_some(),
-                in_ranges,
+                in_ranges: !whole_k,
                 listed,
                 wanted: masked.then(|| problem.grouping.expected_rows(m) / m.max(1) as f64),
                 many,
@@ -70,7 +69,7 @@ impl Side {
                 along_k: b.transposed,
                 copy: copies[1],
                 gathered: false,
-                in_ranges,
+                in_ranges: !whole_k,
                 listed,
                 wanted: None,
                 many,

@@ -180,7 +180,7 @@ pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
 /// Writes the results of a problem.
 fn add(problem: &Problem, inputs: &Inputs<'_>, result: &mut Reference) {
     let Problem { m, k, batch, grouping, .. } = *problem;
-    if grouping.is_listed() {
+    if grouping.traits().listed {
         return problem.listed(inputs.offsets).iter().for_each(|one| add(one, inputs, result));
     }
     for Segment { entry, group, rows, k } in grouping.segments([m, k], batch, inputs.offsets) {
