@@ -209,7 +209,7 @@ fn in_order(
         for (index, chosen) in peeled.unwrap_or_else(|| vec![best.clone()]).into_iter().enumerate()
         {
             all.weight += chosen.weight();
-            let choice = Choice { splits: chosen.setups[0].splits, ..chosen.choice() };
+            let choice = Choice { splits: chosen.setups[0].tiling.splits, ..chosen.choice() };
             match index {
                 0 => all.plan.choice = all.plan.choice.or(Some(choice)),
                 _ => all.plan.edges.push(choice),

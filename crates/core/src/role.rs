@@ -102,3 +102,31 @@ impl Role {
         }
     }
 }
+
+/// The roles of the buffers that a pass binds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Roles(u32);
+
+impl Roles {
+    pub(crate) const fn of(role: Role) -> Self {
+        Roles(1 << role as u32)
+    }
+
+    pub(crate) const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+}
+
+impl std::ops::BitOr for Roles {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Roles(self.0 | other.0)
+    }
+}
+
+impl FromIterator<Role> for Roles {
+    fn from_iter<I: IntoIterator<Item = Role>>(roles: I) -> Self {
+        roles.into_iter().fold(Roles(0), |all, role| all | Roles::of(role))
+    }
+}

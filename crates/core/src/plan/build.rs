@@ -53,24 +53,15 @@ pub(super) fn build(candidate: &Candidate, caps: &Caps, plan: &mut Plan) -> Resu
                     .map_err(|reject| Error::NoKernel(reject.0))?
             }
         };
-        for (side, fetch) in
-            Side::both(&setup.problem).iter().zip([setup.fetches.a, setup.fetches.b])
-        {
-            if let Some(packing) =
-                fetch.and_then(|fetch| fetch.packing).filter(|packing| packing.from == Role::Packed)
-            {
-                passes.push(packing.pass(side, caps, params(piece, &setup), &setup, whole)?);
-            }
+        let [a, b] = Side::both(&setup.problem);
+        for (role, packing) in setup.fetches.packed() {
+            let side = if role == Role::A { &a } else { &b };
+            passes.push(packing.pass(side, caps, params(piece, &setup), &setup, whole)?);
         }
         let mainloop = mainloop(piece, (whole, table), caps, &setup, candidate);
         passes.extend(with_table([candidate.variant.bm, candidate.variant.bn], mainloop));
     }
-    let ends: &[Ends] = match first.two_passes {
-        true if first.two_finishes => &[Ends::ButResidual, Ends::Residual],
-        true => &[Ends::All],
-        false => &[],
-    };
-    for &ends in ends {
+    for &ends in first.finishes() {
         let finish = finish(piece, (whole, table), caps, first, ends)?;
         passes.extend(with_table(caps.tile(first.kit.finish_tile, FINISHED), finish));
     }
@@ -78,7 +69,7 @@ pub(super) fn build(candidate: &Candidate, caps: &Caps, plan: &mut Plan) -> Resu
         first.piece_seconds = Some(candidate.cost);
     }
     plan.passes.extend(passes);
-    plan.scratch_bytes = plan.scratch_bytes.max(first.scratch_bytes);
+    plan.scratch_bytes = plan.scratch_bytes.max(first.storing.scratch_bytes);
     plan.packed_bytes = plan.packed_bytes.max(packed_bytes);
     Ok(())
 }
@@ -105,7 +96,7 @@ fn mainloop(
         builder.unit(unit);
     }
     builder.schedule(setup, whole, table);
-    let divided = setup.fetches.powers() > 0;
+    let divided = setup.fetches.divided();
     if variant.unit().is_some() {
         builder.part_if_any(if divided { kit.divided } else { kit.undivided }, None);
     }
@@ -121,7 +112,7 @@ fn mainloop(
                 builder.packed(side.role, false, packing.from, place, loader.element_bytes);
                 builder.pass.params.relocate(side.role, packing.place());
                 if variant.unit().is_some() {
-                    builder.pass.params.k = setup.k as u32;
+                    builder.pass.params.k = setup.tiling.k as u32;
                 }
             }
             fetch => {
@@ -169,9 +160,9 @@ fn mainloop(
             );
         }
     }
-    if setup.two_passes {
+    if setup.storing.two_passes {
         builder.part(kit.partial, None, vec![("ADD", u32::from(setup.step > 0))]);
-        builder.bind(Role::Scratch, true, [0, setup.scratch_bytes], 16);
+        builder.bind(Role::Scratch, true, [0, setup.storing.scratch_bytes], 16);
     } else {
         builder.epilogue(setup, Ends::All);
         builder.part(kit.direct, None, Vec::new());
@@ -180,12 +171,12 @@ fn mainloop(
         builder.part(file, None, Vec::new());
     }
     builder.part(kernel.file, None, (kernel.constants)(variant, problem, caps));
-    builder.pass.strides = setup.strides;
-    let workgroups = match setup.strides {
-        true => setup.workgroups.min(striding(caps)),
-        false => setup.workgroups,
+    builder.pass.strides = setup.scheduling.strides;
+    let workgroups = match setup.scheduling.strides {
+        true => setup.scheduling.workgroups.min(striding(caps)),
+        false => setup.scheduling.workgroups,
     };
-    builder.finish(workgroups, caps)
+    builder.finish(Some(setup.mainloop_roles()), workgroups, caps)
 }
 
 /// Workgroups that stride over the tiles of a pass. A GPU holds fewer at a time, so that others
@@ -210,8 +201,8 @@ fn finish(
     let end = setup.windows[Role::C as usize].elements;
     let words = end.div_ceil(2) - problem.c.offset / 2;
     // If two passes finish, the first leaves one split.
-    let splits = if ends == Ends::Residual { 1 } else { setup.scratch_splits };
-    let by_tiles = setup.by_tiles || ends == Ends::ButResidual;
+    let splits = if ends == Ends::Residual { 1 } else { setup.tiling.scratch_splits };
+    let by_tiles = setup.storing.by_tiles || ends == Ends::ButResidual;
     let params = Params {
         splits: 1,
         scratch_splits: splits as u32,
@@ -247,7 +238,7 @@ fn finish(
     );
     let keeps = ends == Ends::ButResidual;
     builder.part_if_any(if keeps { kit.keep } else { kit.scratch }, None);
-    builder.bind(Role::Scratch, keeps, [0, setup.scratch_bytes], 16);
+    builder.bind(Role::Scratch, keeps, [0, setup.storing.scratch_bytes], 16);
     builder.epilogue(setup, ends);
     if by_tiles && !keeps {
         // Plain lines serve: mainloops have left out sums of rows that do not exist.
@@ -255,5 +246,5 @@ fn finish(
         builder.part(kit.direct, None, Vec::new());
     }
     builder.part(file, None, constants);
-    Ok(builder.finish(workgroups, caps))
+    Ok(builder.finish(Some(setup.finish_roles(ends)), workgroups, caps))
 }

@@ -10,6 +10,7 @@ use crate::caps::Caps;
 use crate::kernel::{Constant, Kit, Language, Load, OperandDef, Params, Role, Unit};
 use crate::problem::{Activation, Axis, DType, Format, Grouping, Operand, Problem};
 use crate::quant::{Plane, Stored};
+use crate::role::Roles;
 
 /// The constants of a loader that name its bindings, plane by plane.
 const PLANE_BINDINGS: [&str; 4] = ["X_BINDING", "X_BINDING_1", "X_BINDING_2", "X_BINDING_3"];
@@ -241,9 +242,9 @@ impl Builder {
         let bias = epilogue.bias.as_ref().map(|bias| &bias.operand);
         let residual = epilogue.residual.as_ref().filter(|_| ends != Ends::ButResidual);
         if ends != Ends::Residual {
-            self.load("bias", Role::Bias, setup.bias, bias);
+            self.load("bias", Role::Bias, setup.storing.bias, bias);
         }
-        self.load("residual", Role::Residual, setup.residual, residual);
+        self.load("residual", Role::Residual, setup.storing.residual, residual);
         // A gate's function goes where the gate does; any other goes before the residual.
         let gated = epilogue.gated && epilogue.residual.is_some();
         let elsewhere = if gated { Ends::ButResidual } else { Ends::Residual };
@@ -256,8 +257,12 @@ impl Builder {
             Activation::GeluErf => 4,
         };
         self.part(kit.activation, None, vec![("ACTIVATION", activation)]);
-        self.part(setup.store.file, None, (setup.store.constants)(check::dense_type(c)));
-        if setup.store.vector < 4 {
+        self.part(
+            setup.storing.store.file,
+            None,
+            (setup.storing.store.constants)(check::dense_type(c)),
+        );
+        if setup.storing.store.vector < 4 {
             self.part_if_any(kit.single, Some("c"));
         }
         if gated && ends != elsewhere {
@@ -275,26 +280,26 @@ impl Builder {
             ];
             self.part(kit.linear, None, steps);
         }
-        self.pass.f16 |= setup.store.f16;
+        self.pass.f16 |= setup.storing.store.f16;
         self.bind(
             Role::C,
             true,
             self.window(Role::C, c.format, &c.format.planes()[0]),
-            setup.store.element_bytes,
+            setup.storing.store.element_bytes,
         );
     }
 
     /// Adds the schedule, which reads the buffers of the whole product's grouping, or a table of
     /// them.
     pub(super) fn schedule(&mut self, setup: &Setup, whole: Grouping, table: Option<GroupTable>) {
-        if setup.schedule.has_params {
+        if setup.scheduling.schedule.has_params {
             self.pass.parts.retain(|part| part.file != self.kit.params);
         }
-        self.part(setup.schedule.file, None, Vec::new());
-        if setup.schedule.returns_early {
+        self.part(setup.scheduling.schedule.file, None, Vec::new());
+        if setup.scheduling.schedule.returns_early {
             self.constant(("RETURNS_EARLY", self.pass.coop.into()));
         }
-        if let (true, Some(lanes)) = (setup.schedule.lanes, self.kit.lanes) {
+        if let (true, Some(lanes)) = (setup.scheduling.schedule.lanes, self.kit.lanes) {
             let groups = whole.traits().first + whole.entries(setup.problem.batch);
             self.constant(("EACH", groups.div_ceil(LANES) as u32));
             if self.pass.coop {
@@ -304,10 +309,12 @@ impl Builder {
                 self.pass.workgroup_bytes += lanes.shared_bytes;
             }
         }
-        for file in setup.schedule.extents {
+        for file in setup.scheduling.schedule.extents {
             self.part(file, None, Vec::new());
         }
-        if let (true, Some(number)) = (setup.schedule.spares_idle, setup.list_table) {
+        if let (true, Some(number)) =
+            (setup.scheduling.schedule.spares_idle, setup.scheduling.list_table)
+        {
             self.constant(("TABLE", number as u32));
         }
         self.bases(setup.problem.grouping);
@@ -337,8 +344,11 @@ impl Builder {
         self.packed(Role::Packed, true, Role::Packed, table.place(), GroupTable::ENTRY);
     }
 
-    /// Spreads the workgroups over x and y, and gives the pass.
-    pub(super) fn finish(mut self, workgroups: u64, caps: &Caps) -> Pass {
+    /// Spreads the workgroups over x and y, and gives the pass, which binds what was counted for
+    /// it.
+    pub(super) fn finish(mut self, counted: Option<Roles>, workgroups: u64, caps: &Caps) -> Pass {
+        let bound = self.pass.bindings.iter().map(|binding| binding.role).collect();
+        debug_assert_eq!(counted.unwrap_or(bound), bound, "{}", self.pass.label);
         let y = workgroups.div_ceil(caps.max_workgroups.into()).max(1);
         let x = workgroups.div_ceil(y);
         self.pass.grid = [x as u32, y as u32];

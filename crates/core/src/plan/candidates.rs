@@ -62,11 +62,11 @@ impl Candidate {
         let pack = setups.iter().map(|setup| setup.fetches.packing_seconds(caps)).sum::<f64>();
         let decode = setup.fetches.b.map_or(0.0, |b| b.decode(&variant));
         let read = setup.fetches.read(&variant.multiplied(problem));
-        let product = cost::seconds(&read, caps, &variant, splits, decode) + setup.idle;
+        let product = cost::seconds(&read, caps, &variant, splits, decode) + setup.scheduling.idle;
         let step = product + pack / setups.len() as f64;
         let cost = piece.steps() as f64 * step + setup.finishing_seconds(caps);
-        let others = setup.finishing_passes() + setup.fetches.packed().count() as u64;
-        let compiling = cost::compiling(caps, kernel, &variant, others);
+        let others = setup.finishes().len() + setup.fetches.packed().count();
+        let compiling = cost::compiling(caps, kernel, &variant, others as u64);
         Ok(Candidate { piece: *piece, kernel, variant, pad: None, splits, cost, compiling, setups })
     }
 
@@ -229,12 +229,12 @@ fn fits(setups: &[Setup], caps: &Caps) -> Result<(), Reject> {
     let setup = &setups[0];
     limit(
         "workgroups",
-        setup.workgroups,
+        setup.scheduling.workgroups,
         u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()),
     )?;
-    limit("storage buffers", setup.storage_buffers, caps.max_storage_buffers.into())?;
-    limit("bytes of scratch", setup.scratch_bytes, scratch_limit(caps).0)?;
-    limit("elements of scratch", setup.scratch_bytes / 4, u32::MAX.into())?;
+    limit("storage buffers", setup.storage_buffers().into(), caps.max_storage_buffers.into())?;
+    limit("bytes of scratch", setup.storing.scratch_bytes, scratch_limit(caps).0)?;
+    limit("elements of scratch", setup.storing.scratch_bytes / 4, u32::MAX.into())?;
     for setup in setups {
         if let Some((_, needed, allowed)) = setup.fetches.unbound(caps) {
             limit("bytes of packed operands", needed, allowed)?;

@@ -216,9 +216,10 @@ fn nest(problem: &Problem) -> Result<()> {
 }
 
 /// Checks that the batch is the one that the grouping is made for. If entries are ranges of K, they
-/// share one A and one B, whose elements are taken one by one.
+/// share one A and one B, whose elements are taken one by one. Products of a list take no operand
+/// that has the shape of one of them.
 fn grouped(problem: &Problem) -> Result<()> {
-    let Problem { m, batch, grouping, a, b, .. } = problem;
+    let Problem { m, batch, grouping, a, b, epilogue, gathered, .. } = problem;
     let Traits { shares_rows, indexed, numbers, whole_k, listed, .. } = grouping.traits();
     match grouping.batch() {
         Some(1) if *batch != 1 && shares_rows => {
@@ -237,47 +238,33 @@ fn grouped(problem: &Problem) -> Result<()> {
             "{numbers} indices of {groups} entries of B for {m} rows"
         )));
     }
-    if listed {
-        return self::listed(problem);
-    }
     if whole_k {
         return Ok(());
     }
+    for (name, given) in [
+        ("row indices", gathered.is_some()),
+        ("a bias", epilogue.bias.is_some()),
+        ("a residual", epilogue.residual.is_some()),
+    ] {
+        if listed && given {
+            return Err(Error::Unsupported(format!(
+                "{name} beside products of a list, which have a shape each"
+            )));
+        }
+    }
     for (name, operand) in [("A", a), ("B", b)] {
-        if !operand.is_shared() {
+        if !listed && !operand.is_shared() {
             return Err(Error::Strides(format!(
                 "groups along K share one {name}, its entries are {:?} apart",
                 operand.entry_strides()
             )));
         }
     }
+    let whose = if listed { "products of a list" } else { "groups along K" };
     match b.format {
         Format::Dense(_) => Ok(()),
         Format::Quantized(format) => Err(Error::Unsupported(format!(
-            "B in {format}: groups along K begin anywhere, also inside its blocks of {}",
-            format.block()
-        ))),
-    }
-}
-
-/// Checks that products of a list take no operand that has the shape of one of them.
-fn listed(problem: &Problem) -> Result<()> {
-    let Problem { b, epilogue, gathered, .. } = problem;
-    for (name, given) in [
-        ("row indices", gathered.is_some()),
-        ("a bias", epilogue.bias.is_some()),
-        ("a residual", epilogue.residual.is_some()),
-    ] {
-        if given {
-            return Err(Error::Unsupported(format!(
-                "{name} beside products of a list, which have a shape each"
-            )));
-        }
-    }
-    match b.format {
-        Format::Dense(_) => Ok(()),
-        Format::Quantized(format) => Err(Error::Unsupported(format!(
-            "B in {format}: products of a list begin anywhere, also inside its blocks of {}",
+            "B in {format}: {whose} begin anywhere, also inside its blocks of {}",
             format.block()
         ))),
     }

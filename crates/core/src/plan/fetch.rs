@@ -8,7 +8,7 @@ use crate::caps::Caps;
 use crate::cost;
 use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant, Words};
 use crate::problem::{DType, Format, Operand, Problem};
-use crate::role::Role;
+use crate::role::{Role, Roles};
 
 /// How a mainloop fetches an operand, packed or from where it lies.
 #[derive(Clone, Copy)]
@@ -66,58 +66,52 @@ impl Fetches {
         if copied { of_copy(problem) } else { *problem }
     }
 
+    /// The copies of A and B that the mainloop reads.
+    fn copies(&self) -> impl Iterator<Item = (Role, Packing)> {
+        let sides = [(Role::A, self.a), (Role::B, self.b)].into_iter();
+        sides.filter_map(|(role, fetch)| Some((role, fetch?.packing?)))
+    }
+
+    /// The copies that a pass makes.
+    pub(super) fn packed(&self) -> impl Iterator<Item = (Role, Packing)> {
+        self.copies().filter(|(_, packing)| packing.from == Role::Packed)
+    }
+
     /// Estimated seconds of packing.
     pub(super) fn packing_seconds(&self, caps: &Caps) -> f64 {
-        let packings = [self.a, self.b].into_iter().filter_map(|fetch| fetch?.packing);
-        packings.map(|packing| packing.seconds(caps)).sum()
+        self.copies().map(|(_, packing)| packing.seconds(caps)).sum()
     }
 
-    /// Which operands a pass packs, and the bytes that each then takes.
-    pub(super) fn packed(&self) -> impl Iterator<Item = (Role, u64)> {
-        let sides = [(Role::A, self.a), (Role::B, self.b)].into_iter();
-        let packings = sides.filter_map(|(role, fetch)| Some((role, fetch?.packing?)));
-        packings
-            .filter(|(_, packing)| packing.from == Role::Packed)
-            .map(|(role, packing)| (role, packing.bytes))
-    }
-
-    /// Storage buffers of the pass that packs, or of the one of two that binds more.
-    pub(super) fn packing_buffers(&self, problem: &Problem) -> u64 {
-        let sides = [(self.a, problem.a), (self.b, problem.b)].into_iter();
-        let buffers = sides
-            .filter_map(|(fetch, operand)| Some(fetch?.packing?.storage_buffers(operand.format)));
-        buffers.max().unwrap_or(0)
-    }
-
-    /// Storage buffers that a mainloop binds of A and B.
-    pub(super) fn storage_buffers(&self, problem: &Problem) -> u64 {
-        let sides = [(self.a, problem.a), (self.b, problem.b)].into_iter();
-        let planes = sides.filter_map(|(fetch, operand)| match fetch?.packing {
-            Some(_) => Some(1),
-            None => Some(operand.format.planes().len() as u64),
+    /// What a mainloop binds of A and B.
+    pub(super) fn roles(&self, problem: &Problem) -> Roles {
+        let indices = problem.gathered.map(|_| Role::RowIndex);
+        let powers = self.copies().filter(|(_, packing)| packing.powers.is_some());
+        let sides = [(Role::A, self.a, problem.a), (Role::B, self.b, problem.b)].into_iter();
+        let planes = sides.flat_map(|(role, fetch, operand)| {
+            let planes = fetch.map_or(0, |fetch| match fetch.packing {
+                Some(_) => 1,
+                None => operand.format.planes().len(),
+            });
+            role.planes().take(planes)
         });
-        let indices = u64::from(problem.gathered.is_some());
-        planes.sum::<u64>() + indices + self.powers()
+        planes.chain(powers.map(|(role, _)| role.powers())).chain(indices).collect()
     }
 
-    /// How many of A and B have powers.
-    pub(super) fn powers(&self) -> u64 {
-        let packings = [self.a, self.b].into_iter().filter_map(|fetch| fetch?.packing);
-        packings.filter(|packing| packing.powers.is_some()).count() as u64
+    /// Whether A or B has powers.
+    pub(super) fn divided(&self) -> bool {
+        self.copies().any(|(_, packing)| packing.powers.is_some())
     }
 
-    /// The operand whose packing asks for too much, the bytes that it asks for, and the bytes allowed:
-    /// more than a binding holds, or, of two, more than the buffer for both holds. Then it is the
-    /// larger.
+    /// The operand whose packing asks for too much, the bytes that it asks for, and the bytes
+    /// allowed: more than a binding holds, or, of two, more than the buffer for both holds. Then it
+    /// is the larger.
     pub(super) fn unbound(&self, caps: &Caps) -> Option<(Role, u64, u64)> {
         let limit = scratch_limit(caps).0;
-        let alone = self
-            .packed()
-            .find(|&(_, bytes)| bytes > limit)
-            .map(|(role, bytes)| (role, bytes, limit));
+        let alone = self.packed().find(|(_, packing)| packing.bytes > limit);
+        let alone = alone.map(|(role, packing)| (role, packing.bytes, limit));
         let most = caps.max_buffer_bytes.min(caps.max_scratch_bytes);
         let total = self.packed_bytes();
-        let larger = || self.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
+        let larger = || self.packed().max_by_key(|(_, own)| own.bytes).filter(|_| total > most);
         alone.or_else(|| larger().map(|(role, _)| (role, total, most)))
     }
 

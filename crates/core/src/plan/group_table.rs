@@ -25,10 +25,10 @@ impl GroupTable {
     /// Places the table behind the packed operands. Gives none if the schedule reads no table.
     pub(super) fn new(piece: &Piece, setup: &Setup, packed_bytes: u64) -> Option<Self> {
         Some(GroupTable {
-            files: [setup.kit.table?, setup.schedule.table?],
+            files: [setup.kit.table?, setup.scheduling.schedule.table?],
             start: packed_bytes.next_multiple_of(ALIGNMENT),
             groups: piece.first_group + piece.problem.entries(),
-            counts: setup.schedule.spares_idle,
+            counts: setup.scheduling.schedule.spares_idle,
         })
     }
 

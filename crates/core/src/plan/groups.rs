@@ -46,7 +46,7 @@ impl GroupTable {
         }
         let follow = u32::from(!self.counts);
         builder.part(pass, None, vec![("BM", bm), ("FOLLOW", follow), ("THREADS", threads)]);
-        let mut pass = builder.finish(1, caps);
+        let mut pass = builder.finish(None, 1, caps);
         // This pass is one workgroup and does not read the width of its grid.
         pass.params.grid_x = if self.counts { grid_x } else { 1 };
         pass

@@ -151,13 +151,13 @@ impl Packing {
         builder.axes(side.name, side.along_k);
         builder.slabs(side.name, Some(self));
         builder.bases(setup.problem.grouping);
-        let rows = self.wanted.map_or(kit.all_rows, |_| setup.schedule.wanted);
+        let rows = self.wanted.map_or(kit.all_rows, |_| setup.scheduling.schedule.wanted);
         builder.part_if_any(rows, None);
         if self.wanted.is_some() || self.in_ranges {
             builder.groups(whole, None);
         }
         if let Some((file, constants)) = work.powers {
-            for file in setup.schedule.powers {
+            for file in setup.scheduling.schedule.powers {
                 builder.part(file, None, Vec::new());
             }
             builder.part(file, Some(side.name), constants);
@@ -167,6 +167,6 @@ impl Packing {
         if let Some(place) = self.powers_place() {
             builder.packed(side.role.powers(), true, self.from, place, POWER_BYTES);
         }
-        Ok(builder.finish(workgroups, caps))
+        Ok(builder.finish(Some(self.roles(side.role, side.operand.format)), workgroups, caps))
     }
 }

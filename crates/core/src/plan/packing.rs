@@ -4,6 +4,7 @@ use super::side::Side;
 use crate::caps::Caps;
 use crate::kernel::{Load, OperandDef, Reject, Role, Unit, segment};
 use crate::problem::Format;
+use crate::role::Roles;
 
 /// Bytes that mainloops of matrix units load at a time.
 const VECTOR_BYTES: u64 = 16;
@@ -137,14 +138,12 @@ impl Packing {
         self.vector == 4 && !self.loader.loads.contains(&Load::Packing)
     }
 
-    /// Storage buffers of the pass that packs an operand in a format.
-    pub(super) fn storage_buffers(&self, format: Format) -> u64 {
-        if self.from != Role::Packed {
-            return 0;
-        }
-        let grouped = self.in_ranges || self.wanted.is_some();
-        let others = u64::from(self.powers.is_some()) + u64::from(grouped);
-        format.planes().len() as u64 + 1 + others
+    /// What the pass binds that packs an operand in a format.
+    pub(super) fn roles(&self, role: Role, format: Format) -> Roles {
+        let planes = role.planes().take(format.planes().len());
+        let powers = self.powers.map(|_| role.powers());
+        let numbers = (self.in_ranges || self.wanted.is_some()).then_some(Role::Offsets);
+        planes.chain([Role::Packed]).chain(powers).chain(numbers).collect()
     }
 
     /// Bytes of the memory for packed operands up to its end.

@@ -8,15 +8,7 @@ use crate::problem::{DType, Format, Gathered, Operand};
 /// The numbers of a pass; `ranges` has seen that they fit.
 pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
     let problem = &setup.problem;
-    let none = Operand {
-        format: Format::Dense(DType::F32),
-        transposed: false,
-        offset: 0,
-        ld: 0,
-        batch_stride: 0,
-        outer_strides: [0; 3],
-        len: 0,
-    };
+    let none = Operand::packed(Format::Dense(DType::F32), 0, 0, 0);
     let (a, b, c) = (&problem.a, &problem.b, &problem.c);
     let bias = problem.epilogue.bias.map_or(none, |bias| bias.operand);
     let residual = problem.epilogue.residual.unwrap_or(none);
@@ -51,13 +43,13 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
         residual_batch: residual.batch_stride as u32,
         alpha: problem.epilogue.alpha.to_bits(),
         beta: problem.epilogue.beta.to_bits(),
-        tiles_m: setup.tiles_m as u32,
-        tiles_n: setup.tiles_n as u32,
-        splits: setup.splits as u32,
-        k_split: setup.k_split as u32,
+        tiles_m: setup.tiling.m as u32,
+        tiles_n: setup.tiling.n as u32,
+        splits: setup.tiling.splits as u32,
+        k_split: setup.tiling.k_split as u32,
         grid_x: 0,
         shares: 0,
-        scratch_splits: setup.scratch_splits as u32,
+        scratch_splits: setup.tiling.scratch_splits as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
         column_offset,

@@ -43,23 +43,17 @@ pub fn prepare(
     library: &Library,
 ) -> Result<Option<Preparation>> {
     // The other operand is one that matrix units multiply with this one.
-    let other = if operand.format == Format::Dense(DType::F32) {
-        operand.format
-    } else {
-        Format::Dense(DType::F16)
-    };
+    let single = operand.format == Format::Dense(DType::F32);
+    let other = if single { operand.format } else { Format::Dense(DType::F16) };
+    let packed = |format, rows, columns| Operand::packed(format, entries, rows, columns);
     let is_a = role == Role::A;
-    let problem = match is_a {
-        true => Problem { a: operand, batch: entries, ..Problem::dense(DType::F16, extent, 1, k) },
-        false => Problem { b: operand, batch: entries, ..Problem::dense(DType::F16, 1, extent, k) },
+    let ([m, n], [a, b]) = match is_a {
+        true => ([extent, 1], [operand, packed(other, k, 1)]),
+        false => ([1, extent], [packed(other, 1, k), operand]),
     };
-    let Problem { m, n, batch, .. } = problem;
-    let c = Operand::packed(Format::Dense(DType::F32), batch, m, n);
-    let other = Operand::packed(other, batch, if is_a { k } else { 1 }, if is_a { 1 } else { k });
-    let problem = match is_a {
-        true => Problem { b: other, c, precision, ..problem },
-        false => Problem { a: other, c, precision, ..problem },
-    };
+    let c = packed(Format::Dense(DType::F32), m, n);
+    let dense = Problem::dense(DType::F16, m, n, k);
+    let problem = Problem { a, b, c, batch: entries, precision, ..dense };
     let problem = check(&problem)?;
     if extent == 0 || k == 0 || entries == 0 {
         return Ok(None);

@@ -119,28 +119,24 @@ impl Piece {
     fn halves(&self) -> Option<[Piece; 2]> {
         let Piece { weights, output, first } = *self;
         let Table { entries, rows, .. } = weights;
-        if entries > 1 {
-            // The second half begins at a multiple of GRANULE blocks.
+        // The second half begins at a multiple of GRANULE blocks.
+        let (whole, each, step) = if entries > 1 {
             let blocks = rows * (output.columns / output.operand.format.block());
-            let step = GRANULE >> blocks.trailing_zeros().min(GRANULE.trailing_zeros());
-            let half = (entries / 2).next_multiple_of(step);
-            let piece = |range: Range<u64>| {
-                let first = first + range.start * rows;
-                Piece {
-                    weights: weights.entries_in(range.clone()),
-                    output: output.entries_in(range),
-                    first,
-                }
-            };
-            return (half < entries).then(|| [piece(0..half), piece(half..entries)]);
-        }
-        let half = (rows / 2).next_multiple_of(GRANULE);
-        let piece = |range: Range<u64>| Piece {
-            weights: weights.rows_in(range.clone()),
-            output: output.rows_in(range.clone()),
-            first: first + range.start,
+            (entries, rows, GRANULE >> blocks.trailing_zeros().min(GRANULE.trailing_zeros()))
+        } else {
+            (rows, 1, GRANULE)
         };
-        (half < rows).then(|| [piece(0..half), piece(half..rows)])
+        let half = (whole / 2).next_multiple_of(step);
+        let of = |table: Table, range| match entries {
+            ..=1 => table.rows_in(range),
+            _ => table.entries_in(range),
+        };
+        let piece = |range: Range<u64>| Piece {
+            weights: of(weights, range.clone()),
+            output: of(output, range.clone()),
+            first: first + range.start * each,
+        };
+        (half < whole).then(|| [piece(0..half), piece(half..whole)])
     }
 }
 
@@ -207,5 +203,5 @@ fn pass(
         builder.bind(role, true, [start, bytes], WORD);
     }
     builder.bind(Role::Status, true, [0, WORD], WORD);
-    Ok(builder.finish(workgroups, caps))
+    Ok(builder.finish(None, workgroups, caps))
 }

@@ -13,7 +13,7 @@ use super::limits::{binding_limit, scratch_limit};
 use super::piece::{
     Piece, Step, Window, least_splits, scratch_bytes, split_length, splits_of, window,
 };
-use super::setup::{direct_buffers, tile_store};
+use super::setup::{direct_roles, tile_store};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Kit, Library, Unit, Variant};
@@ -222,7 +222,7 @@ impl Cutter<'_> {
     /// Whether a mainloop can bind everything that it reads and C.
     fn binds_all(&self, kit: &'static Kit, variant: &Variant, problem: &Problem) -> bool {
         Fetches::new(kit, self.caps, variant, problem, 1).is_ok_and(|fetches| {
-            direct_buffers(&fetches, problem) <= self.caps.max_storage_buffers.into()
+            direct_roles(&fetches, problem).count() <= self.caps.max_storage_buffers
         })
     }
 

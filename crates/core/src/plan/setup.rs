@@ -1,6 +1,7 @@
-//! The parts of a candidate for one pass over K: loaders, store, tiles, memory. They are laid out
-//! once; the verdict on the candidate and its passes follow from them.
+//! The layout of a candidate for one pass over K, in the order in which it is decided: tiles,
+//! loaders, schedule, store. The verdict on the candidate and its passes follow from it.
 
+use super::builder::Ends;
 use super::check;
 use super::fetch::{Fetches, scalar_loader};
 use super::piece::{Piece, Step, Window, scratch_bytes, split_length, splits_of};
@@ -8,16 +9,44 @@ use crate::caps::Caps;
 use crate::cost;
 use crate::kernel::{Kit, OperandDef, Reject, ScheduleDef, StoreDef, Variant};
 use crate::nested;
-use crate::problem::{ListSizes, Problem};
-use crate::role::Role;
+use crate::problem::{ListSizes, Problem, Traits};
+use crate::role::{Role, Roles};
 
-/// The parts of a candidate for one pass over K.
+/// The layout of a candidate for one pass over K.
 #[derive(Clone, Copy)]
 pub(super) struct Setup {
     /// The pass's product, with offsets from where its bindings start.
     pub(super) problem: Problem,
     pub(super) kit: &'static Kit,
     pub(super) windows: [Window; Role::COUNT],
+    /// Which range of K it is.
+    pub(super) step: u64,
+    pub(super) tiling: Tiling,
+    pub(super) fetches: Fetches,
+    pub(super) scheduling: Scheduling,
+    pub(super) storing: Storing,
+}
+
+/// How many tiles C has, and how K is split.
+#[derive(Clone, Copy)]
+pub(super) struct Tiling {
+    pub(super) m: u64,
+    pub(super) n: u64,
+    /// Steps along K of packed operands.
+    pub(super) k: u64,
+    /// Splits of this range of K, and the elements of K in each but the last.
+    pub(super) splits: u64,
+    pub(super) k_split: u64,
+    /// Splits in scratch memory. The first range of K leaves them; later ranges add to them.
+    pub(super) scratch_splits: u64,
+}
+
+/// How workgroups find their tiles.
+#[derive(Clone, Copy)]
+pub(super) struct Scheduling {
+    pub(super) schedule: &'static ScheduleDef,
+    /// The buffers that it reads.
+    roles: Roles,
     pub(super) workgroups: u64,
     /// Estimated seconds of workgroups without a tile, or of the table that spares them.
     pub(super) idle: f64,
@@ -25,29 +54,31 @@ pub(super) struct Setup {
     pub(super) strides: bool,
     /// The number of the table that a list from the host has for these tiles.
     pub(super) list_table: Option<u64>,
-    pub(super) storage_buffers: u64,
-    pub(super) scratch_bytes: u64,
-    pub(super) two_passes: bool,
-    /// Whether the second pass leaves the residual to a third.
-    pub(super) two_finishes: bool,
-    /// Whether C can be stored four columns of a row at a time.
-    pub(super) by_tiles: bool,
-    pub(super) tiles_m: u64,
-    pub(super) tiles_n: u64,
-    /// Steps along K of packed operands.
-    pub(super) k: u64,
-    /// Splits of this range of K, and the elements of K in each but the last.
-    pub(super) splits: u64,
-    pub(super) k_split: u64,
-    /// Which range of K it is.
-    pub(super) step: u64,
-    /// Splits in scratch memory. The first range of K leaves them; later ranges add to them.
-    pub(super) scratch_splits: u64,
-    pub(super) schedule: &'static ScheduleDef,
-    pub(super) fetches: Fetches,
+}
+
+/// How sums reach C.
+#[derive(Clone, Copy)]
+pub(super) struct Storing {
     pub(super) bias: Option<&'static OperandDef>,
     pub(super) residual: Option<&'static OperandDef>,
     pub(super) store: &'static StoreDef,
+    /// Whether C can be stored four columns of a row at a time.
+    pub(super) by_tiles: bool,
+    /// Whether the mainloop leaves sums in scratch memory to a second pass.
+    pub(super) two_passes: bool,
+    /// Whether the second pass leaves the residual to a third.
+    pub(super) two_finishes: bool,
+    pub(super) scratch_bytes: u64,
+}
+
+/// What a setup is made for.
+#[derive(Clone, Copy)]
+struct Basis<'a> {
+    piece: &'a Piece,
+    problem: &'a Problem,
+    caps: &'a Caps,
+    kit: &'static Kit,
+    variant: &'a Variant,
 }
 
 impl Setup {
@@ -60,34 +91,97 @@ impl Setup {
         splits: u64,
     ) -> Result<Self, Reject> {
         let Step { index, ref problem, windows } = *step;
-        let grouping = problem.grouping;
-        let none = || Reject(format!("no schedule for {grouping:?}"));
-        kit.schedule(grouping).ok_or_else(none)?;
-        let tiles_m = grouping.tiles_m(problem.m, variant.bm.into());
-        let tiles_n = problem.n.div_ceil(variant.bn.into());
+        let basis = Basis { piece, problem, caps, kit, variant };
+        kit.schedule(problem.grouping).ok_or_else(|| no_schedule(problem))?;
+        let tiling = Tiling::new(basis, splits)?;
+        if problem.gathered.is_some() && kit.gathered.is_none() {
+            return Err(Reject("it has no rows by index".into()));
+        }
+        let fetches = Fetches::new(kit, caps, variant, problem, tiling.splits)?;
+        let scheduling = Scheduling::new(basis, &tiling, &fetches)?;
+        let direct = fetches.roles(problem) | ends(problem, Ends::All) | scheduling.roles;
+        let storing = Storing::new(basis, tiling.scratch_splits, scheduling.roles, direct)?;
+        let problem = *problem;
+        Ok(Setup { problem, kit, windows, step: index, tiling, fetches, scheduling, storing })
+    }
+
+    /// What the mainloop binds.
+    pub(super) fn mainloop_roles(&self) -> Roles {
+        let out = match self.storing.two_passes {
+            true => Roles::of(Role::Scratch),
+            false => ends(&self.problem, Ends::All),
+        };
+        self.fetches.roles(&self.problem) | self.scheduling.roles | out
+    }
+
+    /// What a finishing pass binds that takes these steps of the epilogue.
+    pub(super) fn finish_roles(&self, own: Ends) -> Roles {
+        Roles::of(Role::Scratch) | self.scheduling.roles | ends(&self.problem, own)
+    }
+
+    /// The finishing passes, by their steps of the epilogue.
+    pub(super) fn finishes(&self) -> &'static [Ends] {
+        match self.storing {
+            Storing { two_finishes: true, .. } => &[Ends::ButResidual, Ends::Residual],
+            Storing { two_passes: true, .. } => &[Ends::All],
+            _ => &[],
+        }
+    }
+
+    /// Estimated seconds of the finishing passes: partial sums are written and read again.
+    pub(super) fn finishing_seconds(&self, caps: &Caps) -> f64 {
+        let rates = caps.rates();
+        let pass = 2.0 * self.storing.scratch_bytes as f64 / rates.bandwidth + rates.dispatch;
+        self.finishes().len() as f64 * pass
+    }
+
+    /// Storage buffers of the pass that binds most.
+    pub(super) fn storage_buffers(&self) -> u32 {
+        let format = |role| if role == Role::A { self.problem.a } else { self.problem.b }.format;
+        let packs = self.fetches.packed().map(|(role, own)| own.roles(role, format(role)));
+        let finishes = self.finishes().iter().map(|&own| self.finish_roles(own));
+        let all = packs.chain(finishes).chain([self.mainloop_roles()]);
+        all.map(Roles::count).max().unwrap_or(0)
+    }
+}
+
+impl Tiling {
+    fn new(basis: Basis<'_>, splits: u64) -> Result<Self, Reject> {
+        let Basis { piece, problem, variant, .. } = basis;
+        let Problem { m, n, grouping, .. } = *problem;
+        let Traits { listed, whole_k, .. } = grouping.traits();
         let multiplied = variant.multiplied(problem);
         let longest = variant.multiplied(&piece.step(0)).k;
         let k_split = split_length(longest, splits, variant.bk.into());
         let splits = splits_of(multiplied.k, k_split);
-        let scratch_splits = splits_of(longest, k_split);
-        let whose = if grouping.traits().listed { "products of a list" } else { "groups along K" };
+        let whose = if listed { "products of a list" } else { "groups along K" };
         if !variant.takes(grouping) {
             return Err(Reject(format!("{whose} begin inside its steps")));
         }
-        if splits > 1 && !grouping.traits().whole_k {
+        if splits > 1 && !whole_k {
             return Err(Reject(format!("{whose} take no splits of K, {splits} here")));
         }
+        Ok(Tiling {
+            m: grouping.tiles_m(m, variant.bm.into()),
+            n: n.div_ceil(variant.bn.into()),
+            k: match whole_k {
+                true => multiplied.k.next_multiple_of(variant.bk.into()),
+                // Zeros beyond K would count in the last range.
+                false => problem.k,
+            },
+            splits,
+            k_split,
+            scratch_splits: splits_of(longest, k_split),
+        })
+    }
+}
 
-        if problem.gathered.is_some() && kit.gathered.is_none() {
-            return Err(Reject("it has no rows by index".into()));
-        }
-        let fetches = Fetches::new(kit, caps, variant, problem, splits)?;
-        // A list is bound beside the table that is made of it.
-        let beside = u64::from(grouping.traits().listed);
-        let direct_buffers = direct_buffers(&fetches, problem);
-        let idle = cost::idle(problem, caps, variant);
-        // If the host knows the list, it made a table for most shapes of tiles.
+impl Scheduling {
+    fn new(basis: Basis<'_>, tiling: &Tiling, fetches: &Fetches) -> Result<Self, Reject> {
+        let Basis { piece, problem, caps, kit, variant } = basis;
+        let grouping = problem.grouping;
         let tile = [variant.bm, variant.bn];
+        // If the host knows the list, it made a table for most shapes of tiles.
         let sizes = grouping.list_sizes();
         let list_table = sizes.and_then(|_| ListSizes::table(tile));
         // Only loaders of codes lose nothing by a loop around the mainloop.
@@ -99,31 +193,57 @@ impl Setup {
             (_, Some(_)) => 0.0,
             (_, None) => f64::INFINITY,
         };
-        let spares = idle > table && direct_buffers + beside <= caps.max_storage_buffers.into();
+        let idle = cost::idle(problem, caps, variant);
         // A piece meets the groups before its own, too.
-        let schedule =
-            kit.schedule_for(grouping.behind(piece.first_group), spares).ok_or_else(none)?;
-        let idle = if schedule.spares_idle { table } else { idle };
-        let direct_buffers = direct_buffers + if schedule.spares_idle { beside } else { 0 };
-        let epilogue = &problem.epilogue;
+        let met = grouping.behind(piece.first_group);
+        let others = fetches.roles(problem) | ends(problem, Ends::All);
+        let spares = kit
+            .schedule_for(met, idle > table)
+            .filter(|own| (others | roles(problem, kit, own)).count() <= caps.max_storage_buffers);
+        let schedule = spares.or_else(|| kit.schedule_for(met, false));
+        let schedule = schedule.ok_or_else(|| no_schedule(problem))?;
+        let all = [tiling.n, problem.batch, tiling.splits];
+        let all = all.into_iter().fold(tiling.m, u64::saturating_mul);
+        let workgroups = match sizes.filter(|_| schedule.spares_idle) {
+            Some(sizes) => sizes.tiles(problem.batch, tile.map(u64::from)).min(all),
+            None => all,
+        };
+        Ok(Scheduling {
+            schedule,
+            roles: roles(problem, kit, schedule),
+            workgroups,
+            idle: if schedule.spares_idle { table } else { idle },
+            strides: strides && schedule.strides,
+            list_table,
+        })
+    }
+}
+
+impl Storing {
+    /// `splits` are those in scratch memory, `numbers` what the schedule binds, and `direct` what
+    /// the mainloop binds if it stores C itself.
+    fn new(
+        Basis { piece, problem, caps, kit, .. }: Basis<'_>,
+        splits: u64,
+        numbers: Roles,
+        direct: Roles,
+    ) -> Result<Self, Reject> {
+        let Problem { grouping, epilogue, c, .. } = problem;
         let bias = epilogue.bias.map(|bias| scalar_loader(kit, caps, &bias.operand)).transpose()?;
         let residual =
             epilogue.residual.map(|residual| scalar_loader(kit, caps, &residual)).transpose()?;
-
-        let dtype = check::dense_type(&problem.c);
-        let direct = tile_store(kit, caps, problem);
-        let by_tiles = direct.is_some();
-        if !by_tiles && kit.finish_words.is_some() && !nested::is_even(grouping, &problem.c) {
+        let dtype = check::dense_type(c);
+        let by_tile = tile_store(kit, caps, problem);
+        let by_tiles = by_tile.is_some();
+        if !by_tiles && kit.finish_words.is_some() && !nested::is_even(*grouping, c) {
             return Err(Reject("entries of C share words, and do not follow one another".into()));
         }
-        let directly = direct_buffers <= caps.max_storage_buffers.into();
-        let two_passes = scratch_splits > 1 || piece.steps() > 1 || !by_tiles || !directly;
-        let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
-        if grouping.traits().listed && !directly {
+        let (binds, most) = (direct.count(), caps.max_storage_buffers);
+        let two_passes = splits > 1 || piece.steps() > 1 || !by_tiles || binds > most;
+        if grouping.traits().listed && binds > most {
             return Err(Reject(format!(
-                "a list takes one pass, which binds {direct_buffers} storage buffers; the device \
-                 binds {}",
-                caps.max_storage_buffers
+                "a list takes one pass, which binds {binds} storage buffers; the device binds \
+                 {most}"
             )));
         }
         if grouping.traits().listed && two_passes {
@@ -131,87 +251,51 @@ impl Setup {
                 "elements of C in {dtype} are not stored one by one here, those in f32 are"
             )));
         }
+        let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
         let store =
-            direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
-
-        let schedules = grouping.operands().count() as u64;
-        let mut finish = ends(problem) + 1 + schedules;
+            by_tile.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
         // The residual waits for a pass of its own if the device does not bind all buffers at once.
+        let finish = Roles::of(Role::Scratch) | ends(problem, Ends::All) | numbers;
         let two_finishes = two_passes
             && bias.is_some()
             && residual.is_some()
             && kit.keep.is_some()
-            && finish > caps.max_storage_buffers.into();
-        finish -= u64::from(two_finishes);
-        let mainloop = if two_passes {
-            (fetches.storage_buffers(problem) + 1 + schedules).max(finish)
-        } else {
-            direct_buffers
-        };
-        let storage_buffers = mainloop.max(fetches.packing_buffers(problem));
-        let all =
-            tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
-        let workgroups = match sizes.filter(|_| schedule.spares_idle) {
-            Some(sizes) => sizes.tiles(problem.batch, tile.map(u64::from)).min(all),
-            None => all,
-        };
-        Ok(Setup {
-            problem: *problem,
-            kit,
-            windows,
-            workgroups,
-            idle,
-            strides: strides && schedule.strides,
-            list_table,
-            storage_buffers,
-            scratch_bytes: if two_passes { scratch_bytes(problem, scratch_splits) } else { 0 },
-            two_passes,
-            two_finishes,
-            by_tiles,
-            tiles_m,
-            tiles_n,
-            splits,
-            k: match grouping.traits().whole_k {
-                true => multiplied.k.next_multiple_of(variant.bk.into()),
-                // Zeros beyond K would count in the last range.
-                false => problem.k,
-            },
-            k_split,
-            step: index,
-            scratch_splits,
-            schedule,
-            fetches,
-            bias,
-            residual,
-            store,
-        })
+            && finish.count() > most;
+        let scratch_bytes = if two_passes { scratch_bytes(problem, splits) } else { 0 };
+        Ok(Storing { bias, residual, store, by_tiles, two_passes, two_finishes, scratch_bytes })
     }
 }
 
-impl Setup {
-    /// How many passes finish the sums.
-    pub(super) fn finishing_passes(&self) -> u64 {
-        u64::from(self.two_passes) + u64::from(self.two_finishes)
-    }
+fn no_schedule(problem: &Problem) -> Reject {
+    Reject(format!("no schedule for {:?}", problem.grouping))
+}
 
-    /// Estimated seconds of these passes: partial sums are written and read again.
-    pub(super) fn finishing_seconds(&self, caps: &Caps) -> f64 {
-        let rates = caps.rates();
-        let pass = 2.0 * self.scratch_bytes as f64 / rates.bandwidth + rates.dispatch;
-        self.finishing_passes() as f64 * pass
+/// What a pass binds for its schedule: the numbers of the grouping, or the table made of them. A
+/// list is bound beside its table.
+fn roles(problem: &Problem, kit: &Kit, schedule: &ScheduleDef) -> Roles {
+    let numbers = numbers(problem);
+    match schedule.table.and(kit.table) {
+        Some(_) if problem.grouping.traits().listed => numbers | Roles::of(Role::Packed),
+        Some(_) => Roles::of(Role::Packed),
+        None => numbers,
     }
 }
 
-/// Storage buffers that the epilogue binds, C among them.
-fn ends(problem: &Problem) -> u64 {
-    let epilogue = &problem.epilogue;
-    1 + u64::from(epilogue.bias.is_some()) + u64::from(epilogue.residual.is_some())
+/// What these steps of the epilogue bind, C among it.
+fn ends(problem: &Problem, own: Ends) -> Roles {
+    let bias = problem.epilogue.bias.filter(|_| own != Ends::Residual);
+    let residual = problem.epilogue.residual.filter(|_| own != Ends::ButResidual);
+    let bias = bias.map(|_| Role::Bias);
+    [Role::C].into_iter().chain(bias).chain(residual.map(|_| Role::Residual)).collect()
 }
 
-/// Storage buffers of a mainloop that stores C itself.
-pub(super) fn direct_buffers(fetches: &Fetches, problem: &Problem) -> u64 {
-    let schedule = problem.grouping.operands().count() as u64;
-    fetches.storage_buffers(problem) + ends(problem) + schedule
+fn numbers(problem: &Problem) -> Roles {
+    problem.grouping.operands().map(|(role, _)| role).collect()
+}
+
+/// What a mainloop binds that stores C itself, without a table.
+pub(super) fn direct_roles(fetches: &Fetches, problem: &Problem) -> Roles {
+    fetches.roles(problem) | ends(problem, Ends::All) | numbers(problem)
 }
 
 /// The store by which mainloops store C tile by tile, if there is one.

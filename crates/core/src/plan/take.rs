@@ -171,47 +171,35 @@ impl Piece {
     fn halves(&self, of_output: bool) -> Option<[Piece; 2]> {
         let Piece { take, first, bound } = *self;
         let [entries, rows, columns] = take.shape();
-        let half = entries / 2;
-        if half > 0 {
-            return Some([0..half, half..entries].map(|range| {
-                let offset = take.offset + range.start * rows * columns;
-                Piece {
-                    take: Take { table: take.table.entries_in(range), offset, ..take },
-                    ..*self
+        let of_bound = entries <= 1 && take.rows.is_some() && !of_output;
+        let whole = match entries {
+            2.. => entries,
+            _ if of_bound => bound,
+            _ => rows,
+        };
+        let half = Some(whole / 2).filter(|half| *half > 0)?;
+        Some([0..half, half..whole].map(|range| {
+            let (start, count) = (range.start, range.end - range.start);
+            if of_bound {
+                return Piece { take, first: first + start, bound: count };
+            }
+            let offset = take.offset + start * columns * if entries > 1 { rows } else { 1 };
+            match take.rows {
+                _ if entries > 1 => {
+                    let table = take.table.entries_in(range);
+                    Piece { take: Take { table, offset, ..take }, ..*self }
                 }
-            }));
-        }
-        match take.rows {
-            Some(_) if !of_output => {
-                let half = Some(bound / 2).filter(|half| *half > 0)?;
-                Some([(first, half), (first + half, bound - half)].map(|(first, bound)| Piece {
-                    take,
-                    first,
-                    bound,
-                }))
+                Some(index) => {
+                    let place = index.offset + start * index.step;
+                    let rows = Some(Index { offset: place, count, ..index });
+                    Piece { take: Take { rows, offset, ..take }, ..*self }
+                }
+                None => {
+                    let table = take.table.rows_in(range);
+                    Piece { take: Take { table, offset, ..take }, first: 0, bound: count }
+                }
             }
-            index => {
-                let half = Some(rows / 2).filter(|half| *half > 0)?;
-                Some([0..half, half..rows].map(|range| {
-                    let count = range.end - range.start;
-                    let offset = take.offset + range.start * columns;
-                    match index {
-                        Some(index) => {
-                            let index = Index {
-                                offset: index.offset + range.start * index.step,
-                                count,
-                                ..index
-                            };
-                            Piece { take: Take { rows: Some(index), offset, ..take }, ..*self }
-                        }
-                        None => {
-                            let table = take.table.rows_in(range);
-                            Piece { take: Take { table, offset, ..take }, first: 0, bound: count }
-                        }
-                    }
-                }))
-            }
-        }
+        }))
     }
 }
 
@@ -314,7 +302,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         let constants = sizes.into_iter().chain([("B_BINDING", binding), ("BEYOND", beyond)]);
         let constants = constants.collect();
         builder.part(tools.take_rows, None, constants);
-        return Ok(builder.finish(workgroups, caps));
+        return Ok(builder.finish(None, workgroups, caps));
     }
     builder.part(tools.put, None, vec![("C_TYPE", take.dtype.number())]);
     builder.bind(Role::C, true, c_bytes, DType::U32.bytes());
@@ -325,7 +313,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         None,
         vec![("THREADS", threads), ("FOURS", u32::from(fours)), ("BEYOND", take.beyond())],
     );
-    Ok(builder.finish(workgroups, caps))
+    Ok(builder.finish(None, workgroups, caps))
 }
 
 /// Bytes of a block, which is copied if nothing is converted.
