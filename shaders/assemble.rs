@@ -1,7 +1,7 @@
 //! From the part files of a pass to the text of one WGSL module. Six rules, and no preprocessor
 //! beyond them:
 //!
-//! 1. Whole files are concatenated; module scope in WGSL has no order.
+//! 1. Whole files are concatenated: those of the pass, and those that they need (`link.rs`).
 //! 2. In a line `const NAME: type = value; //param` the value is replaced.
 //! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by
 //!    the operand's name.
@@ -15,7 +15,7 @@
 //! Extensions are enabled at the top when a part file needs them. Then comes the struct [`Params`].
 
 use crate::aliases::without_aliases;
-use crate::files::FILES;
+use crate::tables::SOURCES;
 use crate::unroll::unroll;
 use tilewise_core::Params;
 use tilewise_core::kernel::Language;
@@ -24,8 +24,9 @@ use tilewise_core::plan::{Part, Pass};
 /// The WGSL module of a pass. Every file named by the tables exists: a test assembles them all.
 ///
 /// # Panics
-/// When a part names a file or a constant that does not exist, which only a mistake in the tables
-/// can cause.
+/// When a part names a file or a constant that does not exist, or files do not link
+/// ([`Sources::link`](crate::Sources::link)), which only a mistake in the tables or the files can
+/// cause.
 pub fn assemble(pass: &Pass) -> String {
     assemble_with(pass, |_| None).unwrap_or_else(|why| panic!("{}: {why}", pass.label))
 }
@@ -48,11 +49,8 @@ pub fn assemble_with<'a>(
         text.push_str("enable wgpu_cooperative_matrix;\n");
     }
     text.push_str(&Params::declaration(Language::Wgsl));
-    for part in &pass.parts {
-        let own = || FILES.iter().find(|(path, _)| *path == part.file).map(|(_, text)| *text);
-        let file = replaced(part.file)
-            .or_else(own)
-            .ok_or_else(|| format!("no shader file {}", part.file))?;
+    for part in &SOURCES.link(&pass.parts)? {
+        let file = replaced(part.file).map_or_else(|| SOURCES.text(part.file), Ok)?;
         text.push_str(&instantiate(pass, part, file)?);
         text.push('\n');
     }
@@ -131,6 +129,7 @@ fn literal(ty: &str, value: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FILES;
 
     #[test]
     fn replaces_parameters_by_type() {

@@ -9,11 +9,9 @@ use tilewise_core::quant::Stored;
 /// The files of conversions.
 pub const CONVERSIONS: Conversions = Conversions {
     kit: &KIT,
-    float: "convert/float.wgsl",
     exact: "operand/exact.wgsl",
     decoded: "operand/decoded.wgsl",
     index: "operand/index.wgsl",
-    every: "operand/every.wgsl",
     put: "convert/put.wgsl",
     take: "mainloop/take.wgsl",
     take_rows: "mainloop/take_rows.wgsl",

@@ -5,7 +5,7 @@ mod coop;
 use crate::tables::KIT;
 use coop::{COOP, coop_admit, coop_constants, coop_workgroup_bytes};
 use tilewise_core::cost::{Model, Shares, Work};
-use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, Variant};
+use tilewise_core::kernel::{Access, Constant, KernelDef, OperandFile, Reject, Variant};
 use tilewise_core::{Caps, Problem};
 
 /// Every mainloop.
@@ -14,9 +14,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "naive",
         file: "mainloop/naive.wgsl",
         kit: &KIT,
-        files: &[],
-        operand_files: &[],
-        operand_constants: |_, _| Vec::new(),
+        operand: None,
         variants: NAIVE,
         constants: naive_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
@@ -28,9 +26,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "dot",
         file: "mainloop/dot.wgsl",
         kit: &KIT,
-        files: &["mainloop/stripes.wgsl", "mainloop/by_ones.wgsl"],
-        operand_files: &[],
-        operand_constants: |_, _| Vec::new(),
+        operand: None,
         variants: DOT,
         constants: dot_constants,
         workgroup_bytes: dot_workgroup_bytes,
@@ -42,9 +38,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "rows",
         file: "mainloop/rows.wgsl",
         kit: &KIT,
-        files: &["mainloop/by_ones.wgsl"],
-        operand_files: &[],
-        operand_constants: |_, _| Vec::new(),
+        operand: None,
         variants: ROWS,
         constants: rows_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
@@ -56,9 +50,10 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "gemv",
         file: "mainloop/gemv.wgsl",
         kit: &KIT,
-        files: &["mainloop/stripes.wgsl"],
-        operand_files: &["mainloop/strip.wgsl"],
-        operand_constants: |along_k, _| vec![("X_ALONG_K", u32::from(along_k))],
+        operand: Some(OperandFile {
+            file: "mainloop/strip.wgsl",
+            constants: |along_k, _| vec![("X_ALONG_K", u32::from(along_k))],
+        }),
         variants: GEMV,
         constants: gemv_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
@@ -70,11 +65,12 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "coop",
         file: "mainloop/coop.wgsl",
         kit: &KIT,
-        files: &[],
-        operand_files: &["mainloop/panel.wgsl"],
-        operand_constants: |along_k, transposed| {
-            vec![("X_ALONG_K", u32::from(along_k)), ("X_ROW_MAJOR", u32::from(!transposed))]
-        },
+        operand: Some(OperandFile {
+            file: "mainloop/panel.wgsl",
+            constants: |along_k, transposed| {
+                vec![("X_ALONG_K", u32::from(along_k)), ("X_ROW_MAJOR", u32::from(!transposed))]
+            },
+        }),
         variants: COOP,
         constants: coop_constants,
         workgroup_bytes: coop_workgroup_bytes,
@@ -86,9 +82,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "simt",
         file: "mainloop/simt.wgsl",
         kit: &KIT,
-        files: &[],
-        operand_files: &["mainloop/slice.wgsl"],
-        operand_constants: |_, _| Vec::new(),
+        operand: None,
         variants: SIMT,
         constants: simt_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,

@@ -1,16 +1,19 @@
 //! Parts of WGSL mainloops: operand loaders, output stores, schedules, one row each. Mainloops are
 //! in `mainloops.rs`.
 
+use crate::files::FILES;
+use crate::link::Sources;
 use crate::mainloops::KERNELS;
 use tilewise_core::kernel::{
-    Constant, Kit, Lanes, Language, Library, Load, OperandDef, ScheduleDef, StoreDef,
+    ByWords, Constant, Kit, Lanes, Language, Library, Load, OperandDef, Pack, ResidualPass,
+    ScheduleDef, StoreDef,
 };
 use tilewise_core::{Caps, DType, Format, Grouping};
 
 /// Every kernel in WGSL.
 pub const LIBRARY: Library = Library { kernels: KERNELS };
 
-/// Every part file of the other three axes.
+/// The part files of the other three axes that have alternatives or constants.
 pub static KIT: Kit = Kit {
     language: Language::Wgsl,
     lanes: Some(Lanes {
@@ -22,47 +25,65 @@ pub static KIT: Kit = Kit {
     stores: STORES,
     schedules: SCHEDULES,
     table: Some("mainloop/group_table.wgsl"),
-    params: "params.wgsl",
-    common: &["schedule/tile.wgsl", "operand/widen.wgsl"],
-    single: Some("operand/single.wgsl"),
-    fours: Some("operand/fours.wgsl"),
     axes: "operand/axes.wgsl",
-    lines: "operand/lines.wgsl",
-    slabs: Some("operand/slabs.wgsl"),
     gathered: Some("operand/gathered.wgsl"),
-    block: Some("operand/block.wgsl"),
-    pair: Some("operand/pair.wgsl"),
-    panels: Some("operand/to_panel.wgsl"),
-    byte_panels: Some("operand/bytes_to_panel.wgsl"),
-    words: Some("operand/to_words.wgsl"),
-    floats: Some("operand/to_floats.wgsl"),
     absent: "operand/absent.wgsl",
-    direct: "epilogue/direct.wgsl",
     linear: "epilogue/linear.wgsl",
     added: "epilogue/added.wgsl",
     gated: "epilogue/gated.wgsl",
     activation: "epilogue/activation.wgsl",
     partial: "epilogue/partial.wgsl",
     k_splits: "epilogue/k_splits.wgsl",
-    scratch: Some("epilogue/scratch.wgsl"),
-    keep: Some("epilogue/keep.wgsl"),
-    kept: Some("epilogue/kept.wgsl"),
     finish: "mainloop/finish.wgsl",
     finish_tile: [8, 32],
-    finish_words: Some("mainloop/finish_words.wgsl"),
-    finish_threads: 64,
-    pack: Some("mainloop/pack.wgsl"),
-    pack_tile: [8, 32],
-    all_rows: Some(ALL_ROWS),
-    scale: Some("mainloop/scale.wgsl"),
-    split: Some("mainloop/split.wgsl"),
-    powers: Some("mainloop/powers.wgsl"),
-    scale_strip: 32,
-    scale_threads: [256, 512],
-    divisors: Some("operand/divisors.wgsl"),
-    unscaled: Some("operand/unscaled.wgsl"),
-    divided: Some("epilogue/divided.wgsl"),
-    undivided: Some("epilogue/undivided.wgsl"),
+    by_words: Some(ByWords { finish: "mainloop/finish_words.wgsl", threads: 64 }),
+    residual_pass: Some(ResidualPass { keep: "epilogue/keep.wgsl", kept: "epilogue/kept.wgsl" }),
+    pack: Some(Pack {
+        file: "mainloop/pack.wgsl",
+        tile: [8, 32],
+        floats: "operand/to_floats.wgsl",
+        slabs: "operand/slabs.wgsl",
+        scale: "mainloop/scale.wgsl",
+        split: "mainloop/split.wgsl",
+        powers: "mainloop/powers.wgsl",
+        strip: 32,
+        threads: [256, 512],
+        divisors: "operand/divisors.wgsl",
+        divided: "epilogue/divided.wgsl",
+    }),
+};
+
+/// The files, and which of them join a text when their names are needed.
+pub static SOURCES: Sources = Sources {
+    files: FILES,
+    first: None,
+    glue: &[
+        "params.wgsl",
+        "convert/float.wgsl",
+        "epilogue/direct.wgsl",
+        "epilogue/scratch.wgsl",
+        "epilogue/undivided.wgsl",
+        "mainloop/all_k.wgsl",
+        "mainloop/by_ones.wgsl",
+        "mainloop/slice.wgsl",
+        "mainloop/stripes.wgsl",
+        "operand/block.wgsl",
+        "operand/bytes_to_panel.wgsl",
+        "operand/every.wgsl",
+        "operand/fours.wgsl",
+        "operand/lines.wgsl",
+        "operand/pair.wgsl",
+        "operand/single.wgsl",
+        "operand/to_panel.wgsl",
+        "operand/to_words.wgsl",
+        "operand/unscaled.wgsl",
+        "operand/widen.wgsl",
+        "schedule/all_rows.wgsl",
+        "schedule/search.wgsl",
+        "schedule/split_k.wgsl",
+        "schedule/strides.wgsl",
+        "schedule/tile.wgsl",
+    ],
 };
 
 fn is_f32(format: Format, _: &Caps) -> bool {
@@ -314,7 +335,7 @@ const SCHEDULES: &[ScheduleDef] = &[
     },
     ScheduleDef {
         file: "schedule/table.wgsl",
-        extents: &["schedule/search.wgsl", "schedule/rows_apart.wgsl", "schedule/split_k.wgsl"],
+        extents: Some("schedule/rows_apart.wgsl"),
         serves: |grouping| matches!(grouping, Grouping::Masked { .. }),
         table: Some("mainloop/table_of_rows.wgsl"),
         spares_idle: true,
@@ -324,19 +345,19 @@ const SCHEDULES: &[ScheduleDef] = &[
         ..BATCHED
     },
     ScheduleDef {
-        extents: &[COUNTED_ROWS, "schedule/split_k.wgsl"],
+        extents: Some(COUNTED_ROWS),
         serves: |grouping| matches!(grouping, Grouping::Masked { .. }),
         wanted: Some(COUNTED_ROWS),
         ..BATCHED
     },
     ScheduleDef {
-        extents: &[ALL_ROWS, "schedule/ragged_k.wgsl"],
+        extents: Some("schedule/ragged_k.wgsl"),
         powers: RANGES_OF_K,
         serves: |grouping| matches!(grouping, Grouping::RaggedK { groups: ..=WALKED, .. }),
         ..BATCHED
     },
     ScheduleDef {
-        extents: &[ALL_ROWS, "schedule/search.wgsl", "schedule/ragged_k_table.wgsl"],
+        extents: Some("schedule/ragged_k_table.wgsl"),
         powers: RANGES_OF_K,
         serves: |grouping| matches!(grouping, Grouping::RaggedK { .. }),
         table: Some("mainloop/table_of_rows.wgsl"),
@@ -344,14 +365,13 @@ const SCHEDULES: &[ScheduleDef] = &[
     },
     ScheduleDef {
         file: "schedule/ragged.wgsl",
-        extents: &["schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::RaggedM { groups: ..=SHARED, .. }),
         lanes: true,
         ..BATCHED
     },
     ScheduleDef {
         file: "schedule/table.wgsl",
-        extents: &["schedule/search.wgsl", "schedule/rows_follow.wgsl", "schedule/split_k.wgsl"],
+        extents: Some("schedule/rows_follow.wgsl"),
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
         table: Some("mainloop/table_of_rows.wgsl"),
         returns_early: true,
@@ -359,19 +379,18 @@ const SCHEDULES: &[ScheduleDef] = &[
     },
     ScheduleDef {
         file: "schedule/indexed.wgsl",
-        extents: &["schedule/split_k.wgsl"],
         serves: |grouping| matches!(grouping, Grouping::Indexed { .. }),
         returns_early: true,
         ..BATCHED
     },
     ScheduleDef {
-        extents: &["schedule/list_known.wgsl"],
+        extents: Some("schedule/list_known.wgsl"),
         serves: |grouping| grouping.list_sizes().is_some(),
         spares_idle: true,
         ..LISTED
     },
     ScheduleDef {
-        extents: &["schedule/search.wgsl", "schedule/list_table.wgsl"],
+        extents: Some("schedule/list_table.wgsl"),
         table: Some("mainloop/table_of_list.wgsl"),
         spares_idle: true,
         ..LISTED
@@ -381,13 +400,10 @@ const SCHEDULES: &[ScheduleDef] = &[
 
 const LISTED: ScheduleDef = ScheduleDef {
     file: "schedule/list.wgsl",
-    extents: &["schedule/list_even.wgsl"],
+    extents: Some("schedule/list_even.wgsl"),
     serves: |grouping| matches!(grouping, Grouping::Listed { .. }),
-    has_params: true,
     ..BATCHED
 };
-
-const ALL_ROWS: &str = "schedule/all_rows.wgsl";
 
 const COUNTED_ROWS: &str = "schedule/masked_rows.wgsl";
 
@@ -397,17 +413,16 @@ const RANGES_OF_K: &[&str] = &["schedule/ragged_k.wgsl", "mainloop/range_of_k.wg
 
 const BATCHED: ScheduleDef = ScheduleDef {
     file: "schedule/batched.wgsl",
-    extents: &[ALL_ROWS, "schedule/split_k.wgsl"],
-    bases: Some("schedule/strides.wgsl"),
+    extents: None,
+    bases: None,
     serves: |_| false,
     lanes: false,
     table: None,
     spares_idle: false,
     strides: false,
-    powers: &["mainloop/all_k.wgsl"],
+    powers: &[],
     wanted: None,
     returns_early: false,
-    has_params: false,
 };
 
 /// Ranges of K up to which workgroups walk the ends to their own: a table costs a dispatch.

@@ -16,8 +16,18 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use tilewise::{Call, Context, Error, Kernel};
 use tilewise_core::Caps;
+use tilewise_core::kernel::Language;
 use tilewise_core::plan::{Part, Pass};
 use tilewise_shaders::{FILES, assemble, without_aliases};
+
+/// All files of a pass's text: those that the planner chose, and those that they need.
+pub fn parts(pass: &Pass) -> Vec<Part> {
+    let sources = match pass.language {
+        Language::Wgsl => tilewise_shaders::SOURCES,
+        Language::Msl => tilewise_msl::SOURCES,
+    };
+    sources.link(&pass.parts).unwrap_or_else(|error| panic!("{}: {error}", pass.label))
+}
 
 /// A text in WGSL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +54,7 @@ impl Text {
 
     /// The text of a pass.
     pub fn of_pass(pass: &Pass) -> Self {
-        let (name, parts) = (pass.label.clone(), pass.parts.clone());
+        let (name, parts) = (pass.label.clone(), parts(pass));
         Text {
             name,
             wgsl: assemble(pass),

@@ -104,13 +104,13 @@ impl Streamed {
     }
 }
 
-/// The functions of a loader.
+/// The functions of a loader. Other files make elements and eights of fours, eights of elements,
+/// and words of eights and of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Elements as f32: `x_load`, `x_load4`.
     Elements,
-    /// Four stored elements (`x_fetch4`), later decoded to numbers (`x_decode4`). [`Kit::fours`]
-    /// makes elements of them.
+    /// Four stored elements (`x_fetch4`), later decoded to numbers (`x_decode4`).
     Fours,
     /// Eight stored elements (`x_load8`), later decoded to numbers (`x_widen8`).
     Eights,
@@ -136,13 +136,8 @@ pub struct KernelDef {
     pub file: &'static str,
     /// The files beside it.
     pub kit: &'static Kit,
-    /// Files that it shares with others.
-    pub files: &'static [&'static str],
-    /// Files instantiated for A and for B beside the loader and its blocks.
-    pub operand_files: &'static [&'static str],
-    /// Values for the constants of `operand_files`, for an operand that is stored along K or not,
-    /// transposed or not.
-    pub operand_constants: fn(along_k: bool, transposed: bool) -> Vec<Constant>,
+    /// The file that its own one takes for A and for B, if that has constants.
+    pub operand: Option<OperandFile>,
     /// Its variants, `NAME/VARIANT`.
     pub variants: &'static [Variant],
     /// Values for the constants of its file.
@@ -158,6 +153,15 @@ pub struct KernelDef {
     /// kernel asked for by name skips this. Limits of the device, formats and alignment are checked
     /// by the planner, not here.
     pub admit: fn(&Problem, &Variant, &Caps) -> Result<(), Reject>,
+}
+
+/// A mainloop's file that is instantiated for A and for B.
+#[derive(Clone, Copy)]
+pub struct OperandFile {
+    /// The file.
+    pub file: &'static str,
+    /// Values for its constants, for an operand that is stored along K or not, transposed or not.
+    pub constants: fn(along_k: bool, transposed: bool) -> Vec<Constant>,
 }
 
 impl Variant {
@@ -240,7 +244,6 @@ impl OperandDef {
         let elements = has(Load::Elements) || has(Load::Fours);
         match access {
             Access::Elements => elements,
-            // `Kit::pair` makes eights of elements.
             Access::Eights { .. } => has(Load::Eights) || elements,
             Access::Bytes { .. } => has(Load::Bytes),
             Access::Words(_) => has(Load::Words),
@@ -248,8 +251,8 @@ impl OperandDef {
     }
 
     /// Whether a mainloop with this access can use it for a format. A matrix unit takes elements of
-    /// another type than its own by eights ([`Kit::panels`], [`Kit::scale`]), and so does a
-    /// mainloop that takes the other operand as bytes.
+    /// another type than its own by eights, and so does a mainloop that takes the other operand as
+    /// bytes.
     pub fn serves(&self, format: Format, access: Access) -> bool {
         match access {
             Access::Words(Words { unit, .. }) if format.element() != Some(unit.matrix.operands) => {
@@ -307,7 +310,9 @@ pub struct Library {
     pub kernels: &'static [KernelDef],
 }
 
-/// The files with which mainloops of one language are composed.
+/// The files of one language from which the planner chooses. Each serves a purpose that others
+/// serve too, or has constants. A file of neither kind comes into a text when another file needs a
+/// name that it provides: the crates of shaders list these files.
 #[derive(Clone, Copy)]
 pub struct Kit {
     /// The language of all these files.
@@ -322,45 +327,13 @@ pub struct Kit {
     pub schedules: &'static [ScheduleDef],
     /// The file of the pass that makes a table of groups.
     pub table: Option<&'static str>,
-    /// The file of the numbers of a pass, unless the schedule has them.
-    pub params: &'static str,
-    /// Other files that every mainloop is composed with.
-    pub common: &'static [&'static str],
-    /// The file instantiated beside loaders and stores that take elements one by one, which loads
-    /// four; none if they do so themselves.
-    pub single: Option<&'static str>,
-    /// The file instantiated beside loaders of [`Load::Fours`], which loads elements by them; none
-    /// if loaders need none.
-    pub fours: Option<&'static str>,
     /// The file instantiated for A and B that says along which axis they are stored.
     pub axes: &'static str,
-    /// The file instantiated for A and B that gives the storage line of a row or column.
-    pub lines: &'static str,
-    /// The file that says where an operand of a matrix unit, or its packed copy, has its elements.
-    pub slabs: Option<&'static str>,
-    /// The file in place of [`lines`](Self::lines) for A if its rows are found by index; none in a
-    /// language that cannot.
+    /// The file that gives the storage line of a row of A which an index names; none in a language
+    /// that cannot.
     pub gathered: Option<&'static str>,
-    /// The file instantiated for A and B that turns a loader into 4×4 blocks; none if mainloops
-    /// take no blocks.
-    pub block: Option<&'static str>,
-    /// The file instantiated beside loaders of four elements that makes them load eight; none if
-    /// they do so themselves.
-    pub pair: Option<&'static str>,
-    /// The file instantiated beside loaders of eights for a matrix unit, which rounds their numbers
-    /// to its type; none in a language whose mainloops round by themselves.
-    pub panels: Option<&'static str>,
-    /// Like [`panels`](Self::panels), beside loaders of bytes.
-    pub byte_panels: Option<&'static str>,
-    /// Like [`panels`](Self::panels), for the pass that packs.
-    pub words: Option<&'static str>,
-    /// The file instantiated beside loaders of fours for a pass that decodes weights to f32; none
-    /// in a language whose devices bind all planes beside everything else.
-    pub floats: Option<&'static str>,
     /// The loader of an operand that is not there.
     pub absent: &'static str,
-    /// The end of a mainloop that stores its result.
-    pub direct: &'static str,
     /// Alpha, beta and bias.
     pub linear: &'static str,
     /// Activation and residual, after [`linear`](Self::linear).
@@ -373,13 +346,6 @@ pub struct Kit {
     pub partial: &'static str,
     /// Adds those partial sums, one from each K split.
     pub k_splits: &'static str,
-    /// Declares the partial sums, if no other file of the language does.
-    pub scratch: Option<&'static str>,
-    /// The partial sums and the end of a finishing pass that leaves the residual to another pass;
-    /// none in a language whose devices bind enough for one pass.
-    pub keep: Option<&'static str>,
-    /// The file in place of [`linear`](Self::linear) in the pass that the residual is left to.
-    pub kept: Option<&'static str>,
     /// The finishing pass.
     pub finish: &'static str,
     /// Rows and columns of C that one of its workgroups finishes, four columns per invocation;
@@ -387,41 +353,63 @@ pub struct Kit {
     pub finish_tile: [u32; 2],
     /// The finishing pass if words are shared between rows of C; none if every store takes elements
     /// one by one.
-    pub finish_words: Option<&'static str>,
+    pub by_words: Option<ByWords>,
+    /// How the residual is left to a second finishing pass; none in a language whose devices bind
+    /// enough for one pass.
+    pub residual_pass: Option<ResidualPass>,
+    /// How operands are packed; none in a language whose mainloops take all operands as they lie.
+    pub pack: Option<Pack>,
+}
+
+/// The finishing pass that gives each invocation one word of C.
+#[derive(Clone, Copy)]
+pub struct ByWords {
+    /// Its file.
+    pub finish: &'static str,
     /// Words that one of its workgroups finishes, one per invocation; fewer if a device has fewer
     /// invocations.
-    pub finish_threads: u32,
-    /// The pass that packs an operand for matrix units ([`Access::Words`]); none if no mainloop has
-    /// them.
-    pub pack: Option<&'static str>,
+    pub threads: u32,
+}
+
+/// The files of two finishing passes, of which the second adds the residual.
+#[derive(Clone, Copy)]
+pub struct ResidualPass {
+    /// The partial sums and the end of the first pass.
+    pub keep: &'static str,
+    /// The file in place of [`Kit::linear`] in the second pass.
+    pub kept: &'static str,
+}
+
+/// The files that pack operands, and those by which mainloops of matrix units ([`Access::Words`])
+/// read what is packed.
+#[derive(Clone, Copy)]
+pub struct Pack {
+    /// The pass that packs.
+    pub file: &'static str,
     /// Lines of the copy, and vectors of 16 bytes in each, that one of its workgroups writes, one
     /// vector per invocation; fewer if a device has fewer invocations.
-    pub pack_tile: [u32; 2],
-    /// The file by which passes that pack take all rows or columns of an entry.
-    pub all_rows: Option<&'static str>,
+    pub tile: [u32; 2],
+    /// The file instantiated beside loaders of fours for a pass that decodes weights to f32.
+    pub floats: &'static str,
+    /// The file that says where an operand of a matrix unit, or its packed copy, has its elements.
+    pub slabs: &'static str,
     /// The pass that packs an operand whose lines must be divided by powers of two.
-    pub scale: Option<&'static str>,
+    pub scale: &'static str,
     /// The pass that packs an operand which is split in two terms.
-    pub split: Option<&'static str>,
+    pub split: &'static str,
     /// The file that finds the powers of two, for [`scale`](Self::scale) and
     /// [`split`](Self::split).
-    pub powers: Option<&'static str>,
+    pub powers: &'static str,
     /// Rows or columns, side by side in storage, that a workgroup of [`scale`](Self::scale) or
     /// [`split`](Self::split) takes; at most so many if storage runs along K.
-    pub scale_strip: u32,
+    pub strip: u32,
     /// Invocations of such a workgroup, if storage runs along K and if it does not: powers of two.
     /// A device that has fewer, or too little workgroup memory, gets half of them, or half of that,
     /// down to a subgroup.
-    pub scale_threads: [u32; 2],
+    pub threads: [u32; 2],
     /// The file instantiated for an operand that [`scale`](Self::scale) or [`split`](Self::split)
     /// packed, which reads the powers of two.
-    pub divisors: Option<&'static str>,
-    /// Like [`divisors`](Self::divisors), for an operand of a matrix unit whose lines were not
-    /// divided, beside one whose lines were.
-    pub unscaled: Option<&'static str>,
-    /// The file that multiplies sums by the powers that lines of an operand of a matrix unit were
-    /// divided by.
-    pub divided: Option<&'static str>,
-    /// The file in place of [`divided`](Self::divided) if no operand was divided.
-    pub undivided: Option<&'static str>,
+    pub divisors: &'static str,
+    /// The file that multiplies sums by the powers that lines of an operand were divided by.
+    pub divided: &'static str,
 }

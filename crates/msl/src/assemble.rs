@@ -1,18 +1,19 @@
 //! Assembles the part files of a pass to the text of one MSL library. Two rules are the same as for
 //! WGSL, and C++ does the rest:
 //!
-//! 1. Whole files are concatenated, in their order.
+//! 1. Whole files are concatenated: those of the pass, and those that they need. Each stands behind
+//!    the files that it needs ([`Sources::link`](tilewise_shaders::Sources::link)).
 //! 2. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by
 //!    the operand's name.
 //!
 //! Before them stand the constants of all part files, the number of threads that are launched, the
 //! slot of every buffer as `NAME_SLOT`, and the struct [`Params`].
 
-use crate::files::FILES;
+use crate::tables::SOURCES;
 use std::fmt::Write;
 use tilewise_core::Params;
 use tilewise_core::kernel::{Language, Role};
-use tilewise_core::plan::Pass;
+use tilewise_core::plan::{Part, Pass};
 
 /// The entry point of every text.
 pub const ENTRY: &str = "tilewise_main";
@@ -20,8 +21,8 @@ pub const ENTRY: &str = "tilewise_main";
 /// The MSL of a pass. Every file named by the tables exists: a test assembles them all.
 ///
 /// # Panics
-/// When a part names a file that does not exist, or two parts give a constant two values, which
-/// only a mistake in the tables can cause.
+/// When a part names a file that does not exist, files do not link, or two parts give a constant two
+/// values, which only a mistake in the tables or the files can cause.
 pub fn assemble(pass: &Pass) -> String {
     assemble_with(pass, |_| None).unwrap_or_else(|why| panic!("{why}"))
 }
@@ -35,7 +36,8 @@ pub fn assemble_with<'a>(
     pass: &Pass,
     replaced: impl Fn(&str) -> Option<&'a str>,
 ) -> Result<String, String> {
-    let mut text = constants(pass)?;
+    let parts = SOURCES.link(&pass.parts)?;
+    let mut text = constants(&parts)?;
     let _ = writeln!(text, "#define THREADS_LAUNCHED {}", pass.threads);
     let roles = pass.bindings.iter().map(|binding| binding.role);
     for (role, slot) in std::iter::once(Role::Params).chain(roles).zip(0..) {
@@ -43,10 +45,8 @@ pub fn assemble_with<'a>(
             writeln!(text, "#define {}_SLOT {slot}", role.name().to_uppercase().replace(' ', "_"));
     }
     text += &Params::declaration(Language::Msl);
-    for part in &pass.parts {
-        let own = || FILES.iter().find(|(path, _)| *path == part.file).map(|(_, text)| *text);
-        let file =
-            replaced(part.file).or_else(own).ok_or_else(|| format!("no MSL file {}", part.file))?;
+    for part in &parts {
+        let file = replaced(part.file).map_or_else(|| SOURCES.text(part.file), Ok)?;
         let _ = write!(text, "\n{}", part.instantiate(file));
     }
     Ok(text)
@@ -54,9 +54,9 @@ pub fn assemble_with<'a>(
 
 /// The constants of all part files, each once. No header has been included yet, so that some
 /// systems do not know `uint`.
-fn constants(pass: &Pass) -> Result<String, String> {
+fn constants(parts: &[Part]) -> Result<String, String> {
     let mut known: Vec<(String, u32)> = Vec::new();
-    for part in &pass.parts {
+    for part in parts {
         for (name, value) in &part.constants {
             let name = part.instantiate(name);
             match known.iter().find(|(other, _)| *other == name) {
@@ -75,7 +75,7 @@ fn constants(pass: &Pass) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LIBRARY;
+    use crate::{FILES, LIBRARY};
     use tilewise_core::plan::Forced;
     use tilewise_core::{Caps, DType, Problem, plan};
 

@@ -14,4 +14,4 @@ mod tables;
 
 pub use assemble::{ENTRY, assemble, assemble_with};
 pub use files::FILES;
-pub use tables::{KERNELS, KIT, LIBRARY};
+pub use tables::{KERNELS, KIT, LIBRARY, SOURCES};

@@ -1,12 +1,14 @@
 //! Parts of MSL mainloops: operand loaders, output stores, schedules, one row each; and the library
 //! of both languages.
 
+use crate::files::FILES;
 use crate::mainloops;
 use tilewise_core::kernel::{
     Constant, KernelDef, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef,
 };
 use tilewise_core::quant::{Plane, Stored};
 use tilewise_core::{Caps, DType, Format, Grouping};
+use tilewise_shaders::Sources;
 
 /// Every kernel in MSL.
 pub const KERNELS: &[KernelDef] = mainloops::KERNELS;
@@ -28,7 +30,7 @@ static BOTH: [KernelDef; KERNELS.len() + tilewise_shaders::LIBRARY.kernels.len()
     both
 };
 
-/// Every part file of the other three axes.
+/// The part files of the other three axes that have alternatives or constants.
 pub static KIT: Kit = Kit {
     language: Language::Msl,
     lanes: None,
@@ -36,47 +38,33 @@ pub static KIT: Kit = Kit {
     stores: STORES,
     schedules: SCHEDULES,
     table: None,
-    params: "header.metal",
-    common: &["schedule/tile.metal", "operand/dense.metal", "operand/coded.metal"],
-    single: None,
-    fours: None,
     axes: "operand/axes.metal",
-    lines: "operand/lines.metal",
-    slabs: None,
     gathered: None,
-    block: None,
-    pair: None,
-    panels: None,
-    byte_panels: None,
-    words: None,
-    floats: None,
     absent: "operand/absent.metal",
-    direct: "epilogue/direct.metal",
     linear: "epilogue/linear.metal",
     added: "epilogue/added.metal",
     gated: "epilogue/gated.metal",
     activation: "epilogue/activation.metal",
     partial: "epilogue/partial.metal",
     k_splits: "epilogue/k_splits.metal",
-    scratch: None,
-    keep: None,
-    kept: None,
     finish: "mainloop/finish.metal",
     finish_tile: [8, 32],
-    finish_words: None,
-    finish_threads: 0,
+    by_words: None,
+    residual_pass: None,
     pack: None,
-    pack_tile: [0; 2],
-    all_rows: None,
-    scale: None,
-    split: None,
-    powers: None,
-    scale_strip: 0,
-    scale_threads: [0; 2],
-    divisors: None,
-    unscaled: None,
-    divided: None,
-    undivided: None,
+};
+
+/// The files, and which of them join a text when their names are needed.
+pub static SOURCES: Sources = Sources {
+    files: FILES,
+    first: Some("header.metal"),
+    glue: &[
+        "epilogue/direct.metal",
+        "operand/coded.metal",
+        "operand/dense.metal",
+        "operand/lines.metal",
+        "schedule/tile.metal",
+    ],
 };
 
 fn is_f32(format: Format, _: &Caps) -> bool {
@@ -194,7 +182,7 @@ const SCHEDULES: &[ScheduleDef] = &[
 const fn schedule(file: &'static str, serves: fn(Grouping) -> bool) -> ScheduleDef {
     ScheduleDef {
         file,
-        extents: &[],
+        extents: None,
         bases: None,
         serves,
         lanes: false,
@@ -204,6 +192,5 @@ const fn schedule(file: &'static str, serves: fn(Grouping) -> bool) -> ScheduleD
         powers: &[],
         wanted: None,
         returns_early: false,
-        has_params: false,
     }
 }

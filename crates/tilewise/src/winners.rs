@@ -211,7 +211,7 @@ fn kernels(library: &Library) -> u64 {
                 (
                     kernel.name,
                     kernel.file,
-                    kernel.operand_files,
+                    kernel.operand.map(|operand| operand.file),
                     kernel.variants,
                     constants,
                     kernel.splits

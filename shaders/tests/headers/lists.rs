@@ -2,6 +2,7 @@
 //! languages share this; each finds the names of its language by itself.
 
 use std::collections::BTreeSet;
+use tilewise_shaders::listed;
 
 /// The names of one file.
 #[derive(Default)]
@@ -44,7 +45,7 @@ pub(crate) fn complaints(
         for (list, wanted) in
             [("needs", needs), ("provides", own.clone()), ("constants", constants)]
         {
-            let listed = listed(text, list);
+            let listed = listed(text, list).map(BTreeSet::from_iter);
             if listed.is_none() && list != "constants" {
                 complaints.push(format!("{path}: add the line `// {list}: ...`"));
             }
@@ -74,15 +75,4 @@ fn instances(name: &str) -> Vec<String> {
         }
     }
     vec![name.to_owned()]
-}
-
-/// The names of one list in the comment at the top of a file. A list goes on over lines that are
-/// indented by eight blanks; `nothing` stands for no names.
-fn listed<'a>(text: &'a str, list: &str) -> Option<BTreeSet<&'a str>> {
-    let mut head = text.lines().take_while(|line| line.starts_with("//"));
-    let first =
-        head.find_map(|line| line.strip_prefix("// ")?.strip_prefix(list)?.strip_prefix(": "))?;
-    let more = head.map_while(|line| line.strip_prefix("//        "));
-    let names = std::iter::once(first).chain(more).flat_map(str::split_whitespace);
-    Some(names.filter(|name| *name != "nothing").collect())
 }

@@ -7,6 +7,7 @@ use super::{Bench, Fate, Key, Language, Mutant, files, msl_cases};
 use crate::harness::{self, Kernel, Kind, Mode, Source};
 use crate::msl::{Failure, Options, PLAIN, as_planned, step, together};
 use crate::sanitized::{Job, Written};
+use crate::texts::parts;
 use blame::blamed;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -83,7 +84,7 @@ impl Msl {
             return Ok(None);
         }
         let changed: HashSet<_> = mutants.iter().map(|mutant| mutant.file).collect();
-        let concerns = |pass: &Pass| pass.parts.iter().any(|part| changed.contains(part.file));
+        let concerns = |pass: &Pass| parts(pass).iter().any(|part| changed.contains(part.file));
         let prepare = |(case, caps): &(crate::Case, tilewise_core::Caps)| {
             Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))
         };
@@ -265,7 +266,7 @@ impl Msl {
         let mut longest: BTreeMap<&str, &Case> = BTreeMap::new();
         for case in &self.cases {
             for (step, pass) in case.steps.iter().zip(&case.job.plan.passes) {
-                if pass.parts.iter().any(|part| part.file == file) {
+                if parts(pass).iter().any(|part| part.file == file) {
                     longest.insert(&step.text.text, case);
                 }
             }
@@ -396,7 +397,7 @@ impl Case {
     }
 
     fn run_alone(&self, alone: &Alone, options: Options) -> Result<Option<bool>, Failure> {
-        let has = |pass: &Pass| pass.parts.iter().any(|part| part.file == alone.file);
+        let has = |pass: &Pass| parts(pass).iter().any(|part| part.file == alone.file);
         if !self.job.plan.passes.iter().any(has) {
             return Ok(None);
         }

@@ -6,6 +6,7 @@ use crate::cases::{self, WGSL};
 use crate::conversions;
 use crate::ops;
 use crate::sanitized::{Conversion, Failure, Job, Ran, Record, Shaders, options, planned};
+use crate::texts::parts;
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use tilewise_core::plan::Pass;
@@ -226,7 +227,7 @@ fn as_written(passes: &mut [Pass]) {
 
 /// The files of passes.
 fn files(passes: &[Pass]) -> HashSet<&'static str> {
-    passes.iter().flat_map(|pass| pass.parts.iter().map(|part| part.file)).collect()
+    passes.iter().flat_map(parts).map(|part| part.file).collect()
 }
 
 /// Most elements of the operations that mutants meet.

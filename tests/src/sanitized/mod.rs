@@ -126,7 +126,7 @@ pub struct Job {
 
 /// Whether a finishing pass keeps its results in scratch memory for another pass.
 fn keeps(pass: &Pass) -> bool {
-    pass.parts.iter().any(|part| Some(part.file) == KIT.keep)
+    pass.parts.iter().any(|part| KIT.residual_pass.is_some_and(|two| two.keep == part.file))
 }
 
 impl Record {

@@ -1,6 +1,7 @@
 //! Shaders, each parsed once.
 
 use super::Failure;
+use crate::texts::parts;
 use naga::AddressSpace;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -41,13 +42,13 @@ impl<'a> Shaders<'a> {
         let same = |(own, known): (Arc<Shader>, Arc<Shader>)| {
             own.is_same_program(&known, options).is_ok_and(|same| same)
         };
-        pass.parts.iter().any(|part| part.file == path)
+        parts(pass).iter().any(|part| part.file == path)
             && !self.get(pass).ok().zip(library.get(pass).ok()).is_some_and(same)
     }
 
     pub(super) fn get(&self, pass: &Pass) -> Parsed {
         let replaced = match self.replaced {
-            Some((path, _, library)) if pass.parts.iter().all(|part| part.file != path) => {
+            Some((path, _, library)) if parts(pass).iter().all(|part| part.file != path) => {
                 return library.get(pass);
             }
             Some((path, text, _)) => Some((path, text)),

@@ -11,6 +11,7 @@ use tilewise_tests::harness::{Lanes, available, lint};
 use tilewise_tests::msl::{Kernels, Options, PLAIN, check, check_on, device, early_device, run};
 use tilewise_tests::random::{Weights, property};
 use tilewise_tests::sanitized::{Job, planned};
+use tilewise_tests::texts::parts;
 use tilewise_tests::{Case, Data, few_texts, lines};
 
 #[test]
@@ -77,7 +78,7 @@ fn lines_elsewhere() {
     if !available(PLAIN.mode) {
         return;
     }
-    let kernels = Kernels::with(KIT.lines, lines::IN_MSL);
+    let kernels = Kernels::with("operand/lines.metal", lines::IN_MSL);
     let job = |case: Case| match lines::exchanged(&case, &device()) {
         Ok(job) => (job, case),
         Err(failure) => panic!("{failure}\n    {case:?}"),
@@ -271,7 +272,7 @@ fn everything_is_reached() {
     let mut loaded = std::collections::HashSet::new();
     for case in all {
         for pass in planned(&case, &device()).unwrap().passes {
-            files.extend(pass.parts.iter().map(|part| part.file));
+            files.extend(parts(&pass).iter().map(|part| part.file));
             for part in &pass.parts {
                 met.insert((
                     pass.label.clone(),

@@ -13,6 +13,7 @@ use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::conversions;
 use tilewise_tests::sanitized::{Job, Shaders, check, options, plans};
+use tilewise_tests::texts::parts;
 use tilewise_tests::{Case, Data, Kernel, counted, lines, scaled, turns};
 
 fn clean(cases: &[Case]) {
@@ -99,7 +100,9 @@ fn packed() {
 fn scaled() {
     let cases = [scaled::cases(WGSL), scaled::specials(WGSL)].concat();
     for (case, _, plan) in plans(&devices(), &cases) {
-        let divides = |pass: &Pass| pass.parts.iter().any(|part| Some(part.file) == KIT.scale);
+        let divides = |pass: &Pass| {
+            pass.parts.iter().any(|part| KIT.pack.is_some_and(|pack| pack.scale == part.file))
+        };
         assert!(plan.passes.iter().any(divides), "{case:?} divides nothing");
     }
     clean(&cases);
@@ -109,7 +112,9 @@ fn scaled() {
 fn split_in_terms() {
     let cases = [scaled::split(WGSL), scaled::split_specials(WGSL)].concat();
     for (case, _, plan) in plans(&devices(), &cases) {
-        let splits = |pass: &Pass| pass.parts.iter().any(|part| Some(part.file) == KIT.split);
+        let splits = |pass: &Pass| {
+            pass.parts.iter().any(|part| KIT.pack.is_some_and(|pack| pack.split == part.file))
+        };
         assert!(plan.passes.iter().any(splits), "{case:?} splits nothing");
     }
     clean(&cases);
@@ -216,7 +221,7 @@ fn prepared() {
 /// Every kernel asks one file where the lines of its operands lie.
 #[test]
 fn lines_elsewhere() {
-    let shaders = Shaders::with(KIT.lines, lines::IN_WGSL, Shaders::of_library());
+    let shaders = Shaders::with("operand/lines.wgsl", lines::IN_WGSL, Shaders::of_library());
     let cases = lines::cases(WGSL);
     for (case, caps, _) in plans(&devices(), &cases) {
         let outcome = lines::exchanged(case, caps).and_then(|job| job.run(&shaders, &options()));
@@ -354,20 +359,20 @@ fn everything_is_reached() {
     let (software, sparse) = cases::sparse(WGSL);
     for (_, _, plan) in plans(&devices(), &all).chain(plans(&[software], &sparse)) {
         for pass in &plan.passes {
-            seen.extend(pass.parts.iter().map(|part| key(&pass.label, part, pass)));
+            seen.extend(parts(pass).iter().map(|part| key(&pass.label, part, pass)));
         }
     }
     let mut files: BTreeSet<_> = seen.iter().map(|key| key.file).collect();
     let (few, cases) = cases::few_buffers(WGSL);
     for (_, _, plan) in plans(&[few], &cases) {
-        files.extend(plan.passes.iter().flat_map(|pass| &pass.parts).map(|part| part.file));
+        files.extend(plan.passes.iter().flat_map(parts).map(|part| part.file));
     }
     let conversions = conversions::planned(&devices()[0]).unwrap();
     files.extend(
         conversions
             .iter()
             .flat_map(|conversion| &conversion.passes)
-            .flat_map(|pass| &pass.parts)
+            .flat_map(parts)
             .map(|part| part.file),
     );
     for (file, _) in FILES {
@@ -473,13 +478,14 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     wanted.extend(
         schedules
             .flat_map(|schedule| {
-                std::iter::once(&schedule.file).chain(schedule.extents).chain(&schedule.bases)
+                std::iter::once(schedule.file).chain(schedule.extents).chain(schedule.bases)
             })
-            .copied()
             .map(plain),
     );
     // Pieces add up ranges of K, so that is not wanted here.
-    wanted.extend([plain(KIT.direct), Use { constants: vec![("ADD", 0)], ..plain(KIT.partial) }]);
+    wanted.push(Use { constants: vec![("ADD", 0)], ..plain(KIT.partial) });
+    let glue = ["epilogue/direct.wgsl", "schedule/split_k.wgsl", "schedule/strides.wgsl"];
+    wanted.extend(glue.map(plain));
     for caps in devices() {
         if kernel.variant.unit().is_some_and(|unit| !caps.coop.contains(&unit.matrix)) {
             continue;

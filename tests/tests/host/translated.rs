@@ -12,6 +12,7 @@ use tilewise_tests::conversions::{few_texts as few_texts_of, planned as planned_
 use tilewise_tests::harness::{Kernel, available};
 use tilewise_tests::msl::{Kernels, PLAIN, check, check_on, convert, device};
 use tilewise_tests::sanitized::{Conversion, planned};
+use tilewise_tests::texts::parts;
 use tilewise_tests::translated::translate;
 use tilewise_tests::{Case, few_texts, themes};
 
@@ -83,7 +84,8 @@ fn ragged() -> Vec<Case> {
 fn forms() -> Vec<Case> {
     let words = |case: &Case| {
         let passes = planned(case, &device()).map(|plan| plan.passes).unwrap_or_default();
-        passes.iter().flat_map(|pass| &pass.parts).any(|part| Some(part.file) == KIT.finish_words)
+        let is_words = |file| KIT.by_words.is_some_and(|own| own.finish == file);
+        passes.iter().flat_map(|pass| &pass.parts).any(|part| is_words(part.file))
     };
     let all = cases::forms(WGSL).into_iter();
     // Lists of one layout share a text.
@@ -212,18 +214,18 @@ fn everything_is_reached() {
         for caps in [&device(), &without_f16] {
             for pass in planned(case, caps).unwrap().passes {
                 labels.insert((pass.label.clone(), case.groups.is_some()));
-                files.extend(pass.parts.iter().map(|part| part.file));
+                files.extend(parts(&pass).iter().map(|part| part.file));
             }
         }
     }
     let (software, sparse) = sparse();
     for case in &sparse {
         let passes = planned(case, &software).unwrap().passes;
-        files.extend(passes.iter().flat_map(|pass| &pass.parts).map(|part| part.file));
+        files.extend(passes.iter().flat_map(parts).map(|part| part.file));
     }
     let conversions = few_conversions();
     let passes = conversions.iter().flat_map(|conversion| &conversion.passes);
-    files.extend(passes.flat_map(|pass| &pass.parts).map(|part| part.file));
+    files.extend(passes.flat_map(parts).map(|part| part.file));
     for (file, _) in
         FILES.iter().filter(|(file, _)| !OF_UNITS.iter().any(|name| file.contains(name)))
     {

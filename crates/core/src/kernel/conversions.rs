@@ -7,16 +7,12 @@ use super::{Constant, Kit};
 pub struct Conversions {
     /// The files that these passes share with products.
     pub kit: &'static Kit,
-    /// f32 arithmetic on bits.
-    pub float: &'static str,
     /// The loader of dense elements that gives their bits.
     pub exact: &'static str,
     /// The file instantiated beside loaders of quantized elements that gives their bits.
     pub decoded: &'static str,
     /// The file instantiated for rows or columns that an index names.
     pub index: &'static str,
-    /// The file instantiated for rows or columns of which all are taken.
-    pub every: &'static str,
     /// The output, rounded by integers.
     pub put: &'static str,
     /// The mainloop that takes.

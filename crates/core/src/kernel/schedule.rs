@@ -8,10 +8,11 @@ use crate::problem::Grouping;
 pub struct ScheduleDef {
     /// Its file.
     pub file: &'static str,
-    /// The files that give the end of an entry's rows and its range of K, if its file asks.
-    pub extents: &'static [&'static str],
-    /// The file that gives the first element of an entry of each operand; none in a language whose
-    /// schedules do so themselves.
+    /// The file that says what each entry has: rows, a range of K, or a product. Absent: an entry
+    /// has all rows and all of K, or the schedule's own file says what it has.
+    pub extents: Option<&'static str>,
+    /// The file that gives the first element of an entry of each operand. Absent: one stride of
+    /// each operand gives it, or the schedule's own file does.
     pub bases: Option<&'static str>,
     /// Whether it serves this grouping, which says how many tiles, operands and segments there are.
     pub serves: fn(Grouping) -> bool,
@@ -26,15 +27,13 @@ pub struct ScheduleDef {
     /// Whether workgroups without a tile come last, so that a fixed number of workgroups can stride
     /// over all tiles.
     pub strides: bool,
-    /// The files that tell a pass that divides lines by powers of two which part of an entry shares
-    /// them: all of K, or its range of K.
+    /// The files that tell a pass that divides lines by powers of two which range of K shares them.
+    /// Absent: all of K.
     pub powers: &'static [&'static str],
     /// The file that tells a pass that packs A how many rows of an entry to pack. Absent: all rows.
     pub wanted: Option<&'static str>,
     /// Whether its file has the constant `RETURNS_EARLY`, which is true in texts for matrix units.
     pub returns_early: bool,
-    /// Whether its file has the numbers of a pass, of which each tile has some for itself.
-    pub has_params: bool,
 }
 
 /// Files by which 32 invocations of a workgroup, its lanes, tell each other numbers.

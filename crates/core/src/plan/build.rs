@@ -10,7 +10,7 @@ use super::side::Side;
 use super::{Candidate, Part, Pass, Plan};
 use crate::caps::{Caps, DeviceClass};
 use crate::error::{Error, Result};
-use crate::kernel::{Access, Load};
+use crate::kernel::{Pack, Variant};
 use crate::params::Params;
 use crate::problem::Grouping;
 use crate::role::Role;
@@ -36,7 +36,7 @@ pub(super) fn build(candidate: &Candidate, caps: &Caps, plan: &mut Plan) -> Resu
     let mut with_table = |tile, mut reader: Pass| {
         let wanted = table.map(|table| table.pass(piece, whole, caps, first, tile, &reader.params));
         let new = wanted.filter(|wanted| made.replace(wanted.clone()).as_ref() != Some(wanted));
-        let by_words = |part: &Part| Some(part.file) == first.kit.finish_words;
+        let by_words = |part: &Part| first.kit.by_words.is_some_and(|own| own.finish == part.file);
         if !reader.strides && !reader.parts.iter().any(by_words) {
             reader.indirect = table.and_then(GroupTable::workgroups);
         }
@@ -81,8 +81,7 @@ fn mainloop(
     setup: &Setup,
     candidate: &Candidate,
 ) -> Pass {
-    let (kernel, variant, problem, kit) =
-        (candidate.kernel, &candidate.variant, &setup.problem, setup.kit);
+    let (kernel, variant, problem) = (candidate.kernel, &candidate.variant, &setup.problem);
     let label = format!("{}/{}", kernel.name, variant.name);
     let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem, caps);
     let mut builder = Builder::new(
@@ -96,79 +95,21 @@ fn mainloop(
         builder.unit(unit);
     }
     builder.schedule(setup, whole, table);
-    let divided = setup.fetches.divided();
-    if variant.unit().is_some() {
-        builder.part_if_any(if divided { kit.divided } else { kit.undivided }, None);
-    }
     for (side, fetch) in Side::both(problem).iter().zip([setup.fetches.a, setup.fetches.b]) {
-        let name = Some(side.name);
-        match fetch {
-            Some(Fetch { loader, packing: Some(packing) }) => {
-                builder.part(loader.file, name, vec![("X_BINDING", side.role.binding())]);
-                if variant.unit().is_none() {
-                    builder.part_if_any(kit.fours, name);
-                }
-                let place = [packing.start, packing.elements_bytes()];
-                builder.packed(side.role, false, packing.from, place, loader.element_bytes);
-                builder.pass.params.relocate(side.role, packing.place());
-                if variant.unit().is_some() {
-                    builder.pass.params.k = setup.tiling.k as u32;
-                }
-            }
-            fetch => {
-                let loader = fetch.map(|fetch| fetch.loader);
-                builder.load(side.name, side.role, loader, Some(&side.operand));
-                let groups = if side.role == Role::B { variant.groups(problem) } else { 1 };
-                if groups > 1 {
-                    builder.constant(("X_GROUPS", groups));
-                }
-            }
+        read(&mut builder, setup, variant, side, fetch.as_ref());
+        if let Some(operand) = &kernel.operand {
+            let constants = (operand.constants)(side.along_k, side.operand.transposed);
+            builder.part(operand.file, Some(side.name), constants);
         }
-        match kit.gathered.filter(|_| side.gathered) {
-            Some(file) => builder.gathered(side.name, file, problem),
-            None => builder.part(kit.lines, name, Vec::new()),
-        }
-        builder.axes(side.name, side.along_k);
-        match (variant.access, fetch.map(|fetch| fetch.loader)) {
-            (Access::Elements, _) => builder.part_if_any(kit.block, name),
-            (Access::Eights { .. }, Some(loader)) => builder.eights(side.name, loader),
-            (Access::Eights { .. }, None) => builder.part_if_any(kit.pair, name),
-            (Access::Bytes { .. }, Some(loader)) if !loader.provides(variant.access) => {
-                builder.eights(side.name, loader)
-            }
-            (Access::Bytes { .. }, _) => {}
-            (Access::Words(_), Some(loader)) if loader.loads.contains(&Load::Bytes) => {
-                builder.part_if_any(kit.byte_panels, name);
-            }
-            (Access::Words(_), Some(loader)) if !loader.provides(variant.access) => {
-                builder.eights(side.name, loader);
-                builder.part_if_any(kit.panels, name);
-            }
-            (Access::Words(_), _) => {}
-        }
-        if variant.unit().is_some() {
-            builder.slabs(side.name, fetch.and_then(|fetch| fetch.packing).as_ref());
-        }
-        if divided {
-            builder.powers(side, fetch.and_then(|fetch| fetch.packing).as_ref());
-        }
-        for file in kernel.operand_files {
-            builder.part(
-                file,
-                name,
-                (kernel.operand_constants)(side.along_k, side.operand.transposed),
-            );
-        }
+    }
+    if let Some(pack) = setup.kit.pack.as_ref().filter(|_| variant.unit().is_some()) {
+        packed(&mut builder, setup, pack);
     }
     if setup.storing.two_passes {
-        builder.part(kit.partial, None, vec![("ADD", u32::from(setup.step > 0))]);
+        builder.part(setup.kit.partial, None, vec![("ADD", u32::from(setup.step > 0))]);
         builder.bind(Role::Scratch, true, [0, setup.storing.scratch_bytes], 16);
     } else {
         builder.epilogue(setup, Ends::All);
-        builder.part(kit.direct, None, Vec::new());
-    }
-    for file in kernel.files {
-        builder.part(file, None, Vec::new());
     }
     builder.part(kernel.file, None, (kernel.constants)(variant, problem, caps));
     builder.pass.strides = setup.scheduling.strides;
@@ -177,6 +118,49 @@ fn mainloop(
         false => setup.scheduling.workgroups,
     };
     builder.finish(Some(setup.mainloop_roles()), workgroups, caps)
+}
+
+/// Adds the loader of A or B, and where the operand has its lines.
+fn read(
+    builder: &mut Builder,
+    setup: &Setup,
+    variant: &Variant,
+    side: &Side,
+    fetch: Option<&Fetch>,
+) {
+    match fetch {
+        Some(Fetch { loader, packing: Some(packing) }) => {
+            builder.load_packed(side, loader, packing);
+        }
+        fetch => {
+            let loader = fetch.map(|fetch| fetch.loader);
+            builder.load(side.name, side.role, loader, Some(&side.operand));
+            let groups = if side.role == Role::B { variant.groups(&setup.problem) } else { 1 };
+            if groups > 1 {
+                builder.constant(("X_GROUPS", groups));
+            }
+        }
+    }
+    if let Some(file) = setup.kit.gathered.filter(|_| side.gathered) {
+        builder.gathered(side.name, file, &setup.problem);
+    }
+    builder.axes(side.name, side.along_k);
+}
+
+/// Adds what a mainloop of a matrix unit asks about packed operands: their slabs, and the powers of
+/// two by which they were divided.
+fn packed(builder: &mut Builder, setup: &Setup, pack: &Pack) {
+    for (side, fetch) in Side::both(&setup.problem).iter().zip([setup.fetches.a, setup.fetches.b]) {
+        let packing = fetch.and_then(|fetch| fetch.packing);
+        builder.slabs(pack, side.name, packing.as_ref());
+        if let Some(packing) = packing {
+            builder.powers(pack, side, &packing);
+            builder.pass.params.k = setup.tiling.k as u32;
+        }
+    }
+    if setup.fetches.divided() {
+        builder.part(pack.divided, None, Vec::new());
+    }
 }
 
 /// Workgroups that stride over the tiles of a pass. A GPU holds fewer at a time, so that others
@@ -211,16 +195,16 @@ fn finish(
         shares: words as u32,
         ..params(piece, setup)
     };
-    let (file, constants, threads, workgroups) = match kit.finish_words.filter(|_| !by_tiles) {
+    let (file, constants, threads, workgroups) = match kit.by_words.filter(|_| !by_tiles) {
         None => (
             kit.finish,
             vec![("BM", bm), ("BN", bn)],
             bm * bn / FINISHED,
             tiles_m * tiles_n * problem.batch,
         ),
-        Some(file) => {
-            let threads = kit.finish_threads.min(caps.max_threads());
-            (file, vec![("THREADS", threads)], threads, words.div_ceil(threads.into()))
+        Some(by_words) => {
+            let threads = by_words.threads.min(caps.max_threads());
+            (by_words.finish, vec![("THREADS", threads)], threads, words.div_ceil(threads.into()))
         }
     };
     let allowed = u64::from(caps.max_workgroups).pow(2);
@@ -237,14 +221,12 @@ fn finish(
         vec![("AHEAD", splits.next_power_of_two().min(MAX_AHEAD) as u32)],
     );
     let keeps = ends == Ends::ButResidual;
-    builder.part_if_any(if keeps { kit.keep } else { kit.scratch }, None);
-    builder.bind(Role::Scratch, keeps, [0, setup.storing.scratch_bytes], 16);
-    builder.epilogue(setup, ends);
-    if by_tiles && !keeps {
-        // Plain lines serve: mainloops have left out sums of rows that do not exist.
-        builder.part(kit.lines, Some("a"), Vec::new());
-        builder.part(kit.direct, None, Vec::new());
+    if let Some(two) = kit.residual_pass.filter(|_| keeps) {
+        builder.part(two.keep, None, Vec::new());
     }
+    builder.bind(Role::Scratch, keeps, [0, setup.storing.scratch_bytes], 16);
+    // The lines of A are plain here: mainloops have left out sums of rows that do not exist.
+    builder.epilogue(setup, ends);
     builder.part(file, None, constants);
     Ok(builder.finish(Some(setup.finish_roles(ends)), workgroups, caps))
 }

@@ -7,7 +7,7 @@ use super::setup::Setup;
 use super::side::Side;
 use super::{Binding, Part, Pass, check};
 use crate::caps::Caps;
-use crate::kernel::{Constant, Kit, Language, Load, OperandDef, Params, Role, Unit};
+use crate::kernel::{Constant, Kit, Language, OperandDef, Pack, Params, Role, Unit};
 use crate::problem::{Activation, Axis, DType, Format, Grouping, Operand, Problem};
 use crate::quant::{Plane, Stored};
 use crate::role::Roles;
@@ -40,7 +40,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// A pass with the files that every shader has. `windows` says what is bound of operands.
+    /// A pass without files. `windows` says what is bound of operands.
     pub(super) fn new(
         label: String,
         params: Params,
@@ -65,24 +65,10 @@ impl Builder {
             beside_c: false,
             piece_seconds: None,
         };
-        let mut builder = Builder { pass, kit, windows };
-        for file in std::iter::once(&kit.params).chain(kit.common) {
-            builder.part(file, None, Vec::new());
-        }
-        builder
+        Builder { pass, kit, windows }
     }
 
-    /// Adds a file that not every language has.
-    pub(super) fn part_if_any(
-        &mut self,
-        file: Option<&'static str>,
-        operand: Option<&'static str>,
-    ) {
-        if let Some(file) = file {
-            self.part(file, operand, Vec::new());
-        }
-    }
-
+    /// Adds a file, with values for its constants.
     pub(super) fn part(
         &mut self,
         file: &'static str,
@@ -128,27 +114,27 @@ impl Builder {
         self.pass.bindings.push(Binding { role, from, writable, start, bytes, element_bytes });
     }
 
-    /// Adds the file that says where an operand of a matrix unit, or its copy, has its elements.
-    pub(super) fn slabs(&mut self, name: &'static str, packing: Option<&Packing>) {
-        let slab = packing.and_then(Packing::slab).unwrap_or(0);
-        if let Some(file) = self.kit.slabs {
-            self.part(file, Some(name), vec![("X_SLAB", slab)]);
-        }
+    /// Adds a loader for an operand that a pass packed.
+    pub(super) fn load_packed(&mut self, side: &Side, loader: &OperandDef, packing: &Packing) {
+        self.part(loader.file, Some(side.name), vec![("X_BINDING", side.role.binding())]);
+        let place = [packing.start, packing.elements_bytes()];
+        self.packed(side.role, false, packing.from, place, loader.element_bytes);
+        self.pass.params.relocate(side.role, packing.place());
     }
 
-    /// Adds the powers of two that A or B was divided by when it was packed. All are 1 if it was
-    /// not divided.
-    pub(super) fn powers(&mut self, side: &Side, packing: Option<&Packing>) {
-        let found = packing.and_then(|packing| Some((packing, packing.powers_place()?)));
-        let Some((packing, place)) = found else {
-            return self.part_if_any(self.kit.unscaled, Some(side.name));
-        };
+    /// Adds the file that says where an operand of a matrix unit, or its copy, has its elements.
+    pub(super) fn slabs(&mut self, pack: &Pack, name: &'static str, packing: Option<&Packing>) {
+        let slab = packing.and_then(Packing::slab).unwrap_or(0);
+        self.part(pack.slabs, Some(name), vec![("X_SLAB", slab)]);
+    }
+
+    /// Adds the powers of two that A or B was divided by when it was packed, if it was.
+    pub(super) fn powers(&mut self, pack: &Pack, side: &Side, packing: &Packing) {
+        let Some(place) = packing.powers_place() else { return };
         let role = side.role.powers();
-        if let Some(file) = self.kit.divisors {
-            let each = u32::from(packing.sharing > 1);
-            let constants = vec![("X_POWERS", role.binding()), ("X_EACH", each)];
-            self.part(file, Some(side.name), constants);
-        }
+        let each = u32::from(packing.sharing > 1);
+        let constants = vec![("X_POWERS", role.binding()), ("X_EACH", each)];
+        self.part(pack.divisors, Some(side.name), constants);
         self.packed(role, false, packing.from, place, FOUR_POWERS);
     }
 
@@ -157,15 +143,17 @@ impl Builder {
         self.part(self.kit.axes, Some(name), vec![("X_K_CONTIGUOUS", u32::from(along_k))]);
     }
 
-    /// Adds A's row indices, in place of [`Kit::lines`].
+    /// Adds A's row indices.
     pub(super) fn gathered(&mut self, name: &'static str, file: &'static str, problem: &Problem) {
         self.part(file, Some(name), vec![("X_INDICES", Role::RowIndex.binding())]);
         self.bind(Role::RowIndex, false, [0, problem.indices().unwrap_or(0) * WORD], WORD);
     }
 
-    /// Adds the file that says where the entries of operands begin.
+    /// Adds the file that says where the entries of operands begin, if one stride does not.
     pub(super) fn bases(&mut self, grouping: Grouping) {
-        self.part_if_any(self.kit.schedule(grouping).and_then(|schedule| schedule.bases), None);
+        if let Some(file) = self.kit.schedule(grouping).and_then(|schedule| schedule.bases) {
+            self.part(file, None, Vec::new());
+        }
     }
 
     /// Adds the names of a matrix unit.
@@ -209,12 +197,6 @@ impl Builder {
             );
         }
         self.part(loader.file, Some(name), constants);
-        if loader.vector == 1 {
-            self.part_if_any(kit.single, Some(name));
-        }
-        if loader.loads.contains(&Load::Fours) {
-            self.part_if_any(kit.fours, Some(name));
-        }
         self.pass.f16 |= loader.f16;
         for (plane_role, plane) in planes() {
             let codes = plane.of == Stored::Words || operand.format.element().is_some();
@@ -224,13 +206,6 @@ impl Builder {
                 Language::Msl => plane.of.bytes(),
             };
             self.bind(plane_role, false, self.window(role, operand.format, plane), element_bytes);
-        }
-    }
-
-    /// Adds the file that makes a loader load eights, unless it does so itself.
-    pub(super) fn eights(&mut self, name: &'static str, loader: &OperandDef) {
-        if !loader.loads.contains(&Load::Eights) {
-            self.part_if_any(self.kit.pair, Some(name));
         }
     }
 
@@ -262,16 +237,13 @@ impl Builder {
             None,
             (setup.storing.store.constants)(check::dense_type(c)),
         );
-        if setup.storing.store.vector < 4 {
-            self.part_if_any(kit.single, Some("c"));
-        }
         if gated && ends != elsewhere {
             self.part(kit.gated, None, Vec::new());
         } else {
             self.part(kit.added, None, vec![("USE_RESIDUAL", u32::from(residual.is_some()))]);
         }
-        if ends == Ends::Residual {
-            self.part_if_any(kit.kept, None);
+        if let (Ends::Residual, Some(two)) = (ends, kit.residual_pass) {
+            self.part(two.kept, None, Vec::new());
         } else {
             let steps = vec![
                 ("USE_BETA", u32::from(epilogue.beta != 0.0)),
@@ -292,9 +264,6 @@ impl Builder {
     /// Adds the schedule, which reads the buffers of the whole product's grouping, or a table of
     /// them.
     pub(super) fn schedule(&mut self, setup: &Setup, whole: Grouping, table: Option<GroupTable>) {
-        if setup.scheduling.schedule.has_params {
-            self.pass.parts.retain(|part| part.file != self.kit.params);
-        }
         self.part(setup.scheduling.schedule.file, None, Vec::new());
         if setup.scheduling.schedule.returns_early {
             self.constant(("RETURNS_EARLY", self.pass.coop.into()));
@@ -309,7 +278,7 @@ impl Builder {
                 self.pass.workgroup_bytes += lanes.shared_bytes;
             }
         }
-        for file in setup.scheduling.schedule.extents {
+        if let Some(file) = setup.scheduling.schedule.extents {
             self.part(file, None, Vec::new());
         }
         if let (true, Some(number)) =

@@ -6,8 +6,8 @@ use super::packing::{COPY_STEP, Packing};
 use super::side::Side;
 use crate::caps::Caps;
 use crate::cost;
-use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant, Words};
-use crate::problem::{DType, Format, Operand, Problem};
+use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Unit, Variant, Words};
+use crate::problem::{Copied, DType, Format, Operand, Problem};
 use crate::role::{Role, Roles};
 
 /// How a mainloop fetches an operand, packed or from where it lies.
@@ -49,10 +49,10 @@ impl Fetches {
         let a_step = if problem.a.transposed { row_step } else { k_step };
         let b_step = if problem.b.transposed { k_step } else { variant.bn.into() };
         let [a_side, b_side] = Side::both(problem);
-        let decoded = decoded(problem, caps);
-        let at = |start| Place { start, problem, splits, decoded };
-        let a = fetch(kit, caps, variant, &a_side, a_step, at(0))?;
-        let b = fetch(kit, caps, variant, &b_side, b_step, at(a.packed_end()))?;
+        let request = Request { kit, caps, variant, side: &a_side, step: a_step };
+        let a = request.fetch(problem, splits, 0)?;
+        let request = Request { side: &b_side, step: b_step, ..request };
+        let b = request.fetch(problem, splits, a.packed_end())?;
         Ok(Fetches { a: Some(a), b: Some(b) })
     }
 
@@ -154,17 +154,6 @@ fn of_copy(problem: &Problem) -> Problem {
     }
 }
 
-/// Where a packed operand lies, and whose it is.
-struct Place<'a> {
-    /// Bytes of other operands before it.
-    start: u64,
-    problem: &'a Problem,
-    /// Splits of K.
-    splits: u64,
-    /// Whether weights must be decoded by a pass of their own, unless a matrix unit takes them.
-    decoded: bool,
-}
-
 /// Whether the device binds too few storage buffers for a mainloop that reads weights as they lie,
 /// beside A, the sums and what the schedule reads.
 pub(super) fn decoded(problem: &Problem, caps: &Caps) -> bool {
@@ -173,165 +162,204 @@ pub(super) fn decoded(problem: &Problem, caps: &Caps) -> bool {
     problem.b.format.planes().len() + others > caps.max_storage_buffers as usize
 }
 
-/// Fetches an operand through the first loader that reads the format and provides what the variant
-/// wants. `step` is the distance of tiles along the storage.
-fn fetch(
-    kit: &'static Kit,
-    caps: &Caps,
-    variant: &Variant,
-    side: &Side,
-    step: u64,
-    Place { start, problem, splits, decoded }: Place<'_>,
-) -> Result<Fetch, Reject> {
-    let as_bytes = matches!(variant.access, Access::Bytes { .. });
-    // For B as bytes, only a loader of bytes will do.
-    let provides = |o: &OperandDef| match side.role {
-        Role::B if as_bytes => o.provides(variant.access),
-        _ => o.serves(side.operand.format, variant.access),
-    };
-    if as_bytes {
-        let format = side.operand.format;
-        find(kit, caps, &side.operand, provides).map_err(|own| match side.role {
-            Role::B => Reject(format!("no loader takes {format} as bytes")),
+/// An operand that a mainloop asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) kit: &'static Kit,
+    pub(super) caps: &'a Caps,
+    pub(super) variant: &'a Variant,
+    pub(super) side: &'a Side,
+    /// The distance of tiles along the storage.
+    pub(super) step: u64,
+}
+
+impl Request<'_> {
+    /// Fetches the operand of a problem whose K is cut into `splits`. If a pass packs it, the copy
+    /// lies behind `start` bytes of others.
+    fn fetch(&self, problem: &Problem, splits: u64, start: u64) -> Result<Fetch, Reject> {
+        match self.variant.access {
+            Access::Words(words) => self.for_unit(&words, problem, splits, start),
+            Access::Bytes { .. } => self.for_bytes(),
+            _ if self.side.role == Role::B && decoded(problem, self.caps) => self.decoded(start),
+            _ => self.unpacked(),
+        }
+    }
+
+    /// Fetches the operand from where it lies.
+    fn unpacked(&self) -> Result<Fetch, Reject> {
+        let fits =
+            |o: &OperandDef| self.serves(o) && self.aligned(o) && (self.side.along_k || !o.along_k);
+        Ok(Fetch { loader: self.find(fits)?, packing: None })
+    }
+
+    /// Fetches the operand for a mainloop that reads B as bytes, and A beside them.
+    fn for_bytes(&self) -> Result<Fetch, Reject> {
+        let Side { name, role, operand, along_k, .. } = *self.side;
+        self.find(|o| self.serves(o)).map_err(|own| match role {
+            Role::B => Reject(format!("no loader takes {} as bytes", operand.format)),
             _ => own,
         })?;
-        if !side.along_k {
-            return Err(Reject(format!("{} is not stored along K", side.name)));
+        if !along_k {
+            return Err(Reject(format!("{name} is not stored along K")));
         }
+        self.unpacked()
     }
-    let Access::Words(Words { unit, depth, .. }) = variant.access else {
-        if decoded && side.role == Role::B && !as_bytes {
-            return decode(kit, caps, variant, side, step, start);
-        }
-        let fits = |o: &OperandDef| {
-            provides(o) && aligned(side, step, o.vector) && (side.along_k || !o.along_k)
+
+    /// Fetches weights through a copy in f32, which takes one binding.
+    fn decoded(&self, start: u64) -> Result<Fetch, Reject> {
+        let copy = Operand { format: Format::Dense(DType::F32), ..self.side.operand };
+        let loader = find(self.kit, self.caps, &copy, |o| {
+            o.provides(self.variant.access)
+                && o.loads.contains(&Load::Words)
+                && self.step.is_multiple_of(o.vector)
+        })?;
+        let packer =
+            self.find(|o| o.loads.contains(&Load::Fours) && aligned(self.side, 0, o.vector))?;
+        let packing = Packing::new(self.side, packer, None, loader.vector, loader.vector, start)?;
+        Ok(Fetch { loader, packing: Some(packing) })
+    }
+
+    /// Fetches the operand for a matrix unit: from where it lies, from the copy that was made
+    /// beforehand, or from one that a pass packs, whichever is possible and takes less time.
+    fn for_unit(
+        &self,
+        words: &Words,
+        problem: &Problem,
+        splits: u64,
+        start: u64,
+    ) -> Result<Fetch, Reject> {
+        let Request { caps, variant, side, .. } = *self;
+        let unit = words.unit;
+        let loader = self.loader_for_unit(words)?;
+        let in_place = Fetch { loader, packing: None };
+        // A range of K ends anywhere, so only vectors must be whole.
+        let bk = match side.in_ranges {
+            true if side.along_k => loader.vector,
+            true => 1,
+            false => variant.bk.into(),
         };
-        let loader = find(kit, caps, &side.operand, fits)?;
-        return Ok(Fetch { loader, packing: None });
-    };
-    // Blocks are read whole, as bytes, if each invocation has as many of them as any other.
-    let as_bytes = |o: &OperandDef| {
+        let fits =
+            !unit.scales(side.operand.format) && self.aligned(loader) && side.k.is_multiple_of(bk);
+        let copy = side.copy.filter(|_| unit.matrix.operands == DType::F16);
+        if fits && loader.provides(variant.access) {
+            return Ok(copy.and_then(|copy| self.in_slabs(copy)).unwrap_or(in_place));
+        }
+        self.may_pack(unit, loader)?;
+        if let Some(copy) = copy {
+            let copied = self.copied(copy)?;
+            // Codes have fewer bytes, but must be decoded.
+            let seconds =
+                |problem: &Problem, decode| cost::seconds(problem, caps, variant, splits, decode);
+            let reads_codes =
+                fits && seconds(problem, loader.decode_to_panel) <= seconds(&of_copy(problem), 0.0);
+            return Ok(if reads_codes { in_place } else { copied });
+        }
+        let (loader_of_packed, packing) = match self.packing(bk, start) {
+            // An operand is not packed if its copy has more elements than can be addressed.
+            Err(_) if fits => return Ok(in_place),
+            packed => packed?,
+        };
+        // Each row of tiles decodes weights anew.
+        let decoding = cost::decoding(problem, caps, variant, loader.decode_to_panel);
+        if fits && (decoding <= packing.seconds(caps) || packing.bytes > binding_limit(caps).0) {
+            return Ok(in_place);
+        }
+        Ok(Fetch { loader: loader_of_packed, packing: Some(packing) })
+    }
+
+    /// The loader by which a matrix unit takes the operand from where it lies, if that fits.
+    fn loader_for_unit(&self, words: &Words) -> Result<&'static OperandDef, Reject> {
+        let Request { variant, side, .. } = *self;
         let tile = if side.role == Role::A { variant.bm } else { variant.bn };
-        let blocks = u64::from(tile * depth) / o.vector;
-        let divided = u64::from(depth).is_multiple_of(o.vector)
-            && blocks.is_multiple_of(variant.threads.into());
-        let fits = side.along_k && divided && aligned(side, step, o.vector);
-        fits && kit.byte_panels.is_some() && o.loads.contains(&Load::Bytes)
-    };
-    let bytes = find(kit, caps, &side.operand, as_bytes);
-    let loader = bytes.or_else(|_| find(kit, caps, &side.operand, provides))?;
-    // A range of K ends anywhere, so only vectors must be whole.
-    let bk = match side.in_ranges {
-        true if side.along_k => loader.vector,
-        true => 1,
-        false => variant.bk.into(),
-    };
-    let fits = !unit.scales(side.operand.format)
-        && aligned(side, step, loader.vector)
-        && side.k.is_multiple_of(bk);
-    let copied = |copy| {
-        let (words, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;
-        Ok((words, packing.made_before(side.role)))
-    };
-    let copy = side.copy.filter(|_| unit.matrix.operands == DType::F16);
-    if fits && loader.provides(variant.access) {
-        // The operand needs no copy, but one in slabs is read faster.
-        let found = copy.filter(|_| !side.listed && !side.gathered && !side.in_ranges);
-        return match found.map(copied) {
-            Some(Ok((words, packing))) if packing.slab().is_some() => {
-                Ok(Fetch { loader: words, packing: Some(packing) })
-            }
-            _ => Ok(Fetch { loader, packing: None }),
+        // Blocks are read whole, as bytes, if each invocation has as many of them as any other.
+        let as_bytes = |o: &OperandDef| {
+            let blocks = u64::from(tile * words.depth) / o.vector;
+            let divided = u64::from(words.depth).is_multiple_of(o.vector)
+                && blocks.is_multiple_of(variant.threads.into());
+            side.along_k && divided && self.aligned(o) && o.loads.contains(&Load::Bytes)
         };
+        self.find(as_bytes).or_else(|_| self.find(|o| self.serves(o)))
     }
-    if side.listed {
-        return Err(Reject(format!(
-            "{} is not aligned: its elements, and all places and row strides of the list in it, \
-             must be multiples of {}",
-            side.name, loader.vector
-        )));
-    }
-    if side.gathered {
-        return Err(Reject("rows by index are read from where they lie, and not packed".into()));
-    }
-    if unit.scales(side.operand.format) && side.along_k && side.in_ranges {
-        return Err(Reject(format!(
-            "ranges of K share vectors of {}, and are divided by powers of two",
-            side.name
-        )));
-    }
-    if let Some(copy) = copy {
-        let (words, packing) = copied(copy)?;
-        // Codes have fewer bytes, but must be decoded.
-        let seconds =
-            |problem: &Problem, decode| cost::seconds(problem, caps, variant, splits, decode);
-        if fits && seconds(problem, loader.decode_to_panel) <= seconds(&of_copy(problem), 0.0) {
-            return Ok(Fetch { loader, packing: None });
+
+    /// Refuses an operand that must be packed and cannot be.
+    fn may_pack(&self, unit: &Unit, loader: &OperandDef) -> Result<(), Reject> {
+        let Side { name, operand, along_k, gathered, in_ranges, listed, .. } = *self.side;
+        if listed {
+            return Err(Reject(format!(
+                "{name} is not aligned: its elements, and all places and row strides of the list \
+                 in it, must be multiples of {}",
+                loader.vector
+            )));
         }
-        return Ok(Fetch { loader: words, packing: Some(packing) });
+        if gathered {
+            let why = "rows by index are read from where they lie, and not packed";
+            return Err(Reject(why.into()));
+        }
+        if unit.scales(operand.format) && along_k && in_ranges {
+            return Err(Reject(format!(
+                "ranges of K share vectors of {name}, and are divided by powers of two"
+            )));
+        }
+        Ok(())
     }
-    let (words, packing) = match packing(kit, caps, variant, side, step, bk, start) {
-        // An operand is not packed if its copy has more elements than can be addressed.
-        Err(_) if fits => return Ok(Fetch { loader, packing: None }),
-        packed => packed?,
-    };
-    // Each row of tiles decodes weights anew.
-    let decoding = cost::decoding(problem, caps, variant, loader.decode_to_panel);
-    if fits && (decoding <= packing.seconds(caps) || packing.bytes > binding_limit(caps).0) {
-        return Ok(Fetch { loader, packing: None });
-    }
-    Ok(Fetch { loader: words, packing: Some(packing) })
-}
 
-/// Fetches weights through a copy in f32, which takes one binding.
-fn decode(
-    kit: &'static Kit,
-    caps: &Caps,
-    variant: &Variant,
-    side: &Side,
-    step: u64,
-    start: u64,
-) -> Result<Fetch, Reject> {
-    let copy = Operand { format: Format::Dense(DType::F32), ..side.operand };
-    let loader = find(kit, caps, &copy, |o| {
-        o.provides(variant.access)
-            && o.loads.contains(&Load::Words)
-            && step.is_multiple_of(o.vector)
-    })?;
-    let packer = find(kit, caps, &side.operand, |o| {
-        kit.floats.is_some() && o.loads.contains(&Load::Fours) && aligned(side, 0, o.vector)
-    })?;
-    let packing = Packing::new(side, packer, None, loader.vector, loader.vector, start)?;
-    Ok(Fetch { loader, packing: Some(packing) })
-}
-
-/// How an operand is packed for a matrix unit, in whole steps of `bk` along K, and the loader of
-/// the packed elements.
-pub(super) fn packing(
-    kit: &'static Kit,
-    caps: &Caps,
-    variant: &Variant,
-    side: &Side,
-    step: u64,
-    bk: u64,
-    start: u64,
-) -> Result<(&'static OperandDef, Packing), Reject> {
-    let Access::Words(Words { unit, .. }) = variant.access else {
-        return Err(Reject("it takes operands as they lie".into()));
-    };
-    let (own, format) = (unit.matrix.operands, side.operand.format);
-    // Packed elements have the unit's type.
-    let packed = Operand { format: Format::Dense(own), ..side.operand };
-    let words = find(kit, caps, &packed, |o| o.provides(variant.access))?;
-    if !step.is_multiple_of(words.vector) {
-        return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
+    /// Fetches the operand from the copy that was made beforehand.
+    fn copied(&self, copy: Copied) -> Result<Fetch, Reject> {
+        let whole = self.side.whole(copy);
+        let (loader, packing) = Request { side: &whole, ..*self }.packing(COPY_STEP, 0)?;
+        Ok(Fetch { loader, packing: Some(packing.made_before(self.side.role)) })
     }
-    let packs = |o: &OperandDef| match format {
-        Format::Dense(dtype) if dtype == own => o.loads.contains(&Load::Packing),
-        _ => o.serves(format, variant.access) && aligned(side, 0, o.vector),
-    };
-    let packer = find(kit, caps, &side.operand, packs)?;
-    Ok((words, Packing::new(side, packer, Some(unit), words.vector, bk, start)?))
+
+    /// The copy of an operand that needs none, if it is in slabs, which are read faster.
+    fn in_slabs(&self, copy: Copied) -> Option<Fetch> {
+        let Side { gathered, in_ranges, listed, .. } = *self.side;
+        let copied = self.copied(copy).ok().filter(|_| !(gathered || in_ranges || listed))?;
+        copied.packing?.slab().map(|_| copied)
+    }
+
+    /// How the operand is packed for a matrix unit, in whole steps of `bk` along K behind `start`
+    /// bytes of others, and the loader of the packed elements.
+    pub(super) fn packing(
+        &self,
+        bk: u64,
+        start: u64,
+    ) -> Result<(&'static OperandDef, Packing), Reject> {
+        let Request { kit, caps, variant, side, step } = *self;
+        let Access::Words(Words { unit, .. }) = variant.access else {
+            return Err(Reject("it takes operands as they lie".into()));
+        };
+        let (own, format) = (unit.matrix.operands, side.operand.format);
+        // Packed elements have the unit's type.
+        let packed = Operand { format: Format::Dense(own), ..side.operand };
+        let words = find(kit, caps, &packed, |o| o.provides(variant.access))?;
+        if !step.is_multiple_of(words.vector) {
+            return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
+        }
+        let packs = |o: &OperandDef| match format {
+            Format::Dense(dtype) if dtype == own => o.loads.contains(&Load::Packing),
+            _ => self.serves(o) && aligned(side, 0, o.vector),
+        };
+        let packer = self.find(packs)?;
+        Ok((words, Packing::new(side, packer, Some(unit), words.vector, bk, start)?))
+    }
+
+    /// Whether the mainloop can use a loader. For B as bytes, only a loader of bytes will do.
+    fn serves(&self, loader: &OperandDef) -> bool {
+        let access = self.variant.access;
+        match (self.side.role, access) {
+            (Role::B, Access::Bytes { .. }) => loader.provides(access),
+            _ => loader.serves(self.side.operand.format, access),
+        }
+    }
+
+    /// Whether a loader's vectors fit the operand.
+    fn aligned(&self, loader: &OperandDef) -> bool {
+        aligned(self.side, self.step, loader.vector)
+    }
+
+    fn find(&self, fits: impl Fn(&OperandDef) -> bool) -> Result<&'static OperandDef, Reject> {
+        find(self.kit, self.caps, &self.side.operand, fits)
+    }
 }
 
 /// A loader for single elements, as epilogues want them.

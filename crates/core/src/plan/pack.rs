@@ -17,7 +17,7 @@ use super::setup::Setup;
 use super::side::Side;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Constant, Kit, Load, Params, Role, SUBGROUP};
+use crate::kernel::{Constant, Pack, Params, Role, SUBGROUP};
 use crate::problem::Grouping;
 
 /// Bytes of a power of two, as two factors.
@@ -40,12 +40,15 @@ struct Work {
     workgroup_bytes: u32,
 }
 
+fn nothing_packs() -> Error {
+    Error::NoKernel("nothing packs operands".into())
+}
+
 impl Packing {
     /// The file that packs, and how its workgroups share the operand.
-    fn work(&self, side: &Side, kit: &Kit, caps: &Caps) -> Result<Work> {
-        let none = || Error::NoKernel("nothing packs operands".into());
+    fn work(&self, side: &Side, pack: &Pack, caps: &Caps) -> Result<Work> {
         if self.powers.is_some() {
-            let file = if self.splits { kit.split } else { kit.scale }.ok_or_else(none)?;
+            let file = if self.splits { pack.split } else { pack.scale };
             // For a number of invocations: the strip, how many stand side by side along the
             // storage, how many share a line, and the bytes of workgroup memory.
             let shared = |threads: u32| {
@@ -54,20 +57,20 @@ impl Packing {
                 let vectors = side.k.div_ceil(self.vector).next_power_of_two();
                 let filled = (side.extent / STRIPS).clamp(1, LOADS).next_power_of_two();
                 let lines = (u64::from(threads) * filled).div_ceil(vectors);
-                let lines = lines.min(kit.scale_strip.into()).min(threads.into()) as u32;
-                let strip = if side.along_k { lines } else { kit.scale_strip };
+                let lines = lines.min(pack.strip.into()).min(threads.into()) as u32;
+                let strip = if side.along_k { lines } else { pack.strip };
                 let abreast =
                     if side.along_k { threads / strip } else { strip / self.vector as u32 };
                 let shares = if side.along_k { abreast } else { threads / abreast };
                 (strip, abreast, shares, 4 * strip * (shares + 1))
             };
-            let most = kit.scale_threads[usize::from(!side.along_k)];
+            let most = pack.threads[usize::from(!side.along_k)];
             let fits = |threads: &u32| {
                 *threads <= caps.max_threads() && shared(*threads).3 <= caps.max_workgroup_bytes
             };
             let halves = std::iter::successors(Some(most), |threads| Some(threads / 2));
-            let threads =
-                halves.take_while(|threads| *threads >= SUBGROUP).find(fits).ok_or_else(none)?;
+            let threads = halves.take_while(|threads| *threads >= SUBGROUP).find(fits);
+            let threads = threads.ok_or_else(nothing_packs)?;
             let (strip, abreast, shares, workgroup_bytes) = shared(threads);
             // A has its low terms first, B its high terms: low terms never meet.
             let order = self.splits.then_some(("LOW_FIRST", u32::from(side.role == Role::A)));
@@ -79,7 +82,7 @@ impl Packing {
                 ("X_POWERS", side.role.powers().binding()),
             ];
             let tiles = [side.extent.next_multiple_of(QUAD).div_ceil(strip.into()), 1];
-            let powers = Some((kit.powers.ok_or_else(none)?, powers));
+            let powers = Some((pack.powers, powers));
             return Ok(Work {
                 file,
                 constants: order.into_iter().collect(),
@@ -89,8 +92,7 @@ impl Packing {
                 workgroup_bytes,
             });
         }
-        let file = kit.pack.ok_or_else(none)?;
-        let [lines, vectors] = caps.tile(kit.pack_tile, 1);
+        let [lines, vectors] = caps.tile(pack.tile, 1);
         let constants =
             vec![("LINES", lines), ("VECTORS", vectors), ("VECTOR", self.vector as u32)];
         let tiles = [
@@ -98,7 +100,7 @@ impl Packing {
             (self.width / self.vector).div_ceil(vectors.into()),
         ];
         Ok(Work {
-            file,
+            file: pack.file,
             constants,
             powers: None,
             tiles,
@@ -117,7 +119,8 @@ impl Packing {
         whole: Grouping,
     ) -> Result<Pass> {
         let kit = setup.kit;
-        let work = self.work(side, kit, caps)?;
+        let pack = kit.pack.as_ref().ok_or_else(nothing_packs)?;
+        let work = self.work(side, pack, caps)?;
         let [tiles_m, tiles_n] = work.tiles;
         let entries = if self.powers.is_some() { self.sharing } else { self.entries };
         let workgroups = entries * tiles_m * tiles_n;
@@ -140,19 +143,15 @@ impl Packing {
         let mut builder =
             Builder::new(label, params, work.threads, work.workgroup_bytes, (kit, setup.windows));
         builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
-        if self.powers.is_some() {
-            builder.eights(side.name, self.loader);
-        } else if self.decodes_to_f32() {
-            builder.part_if_any(kit.floats, Some(side.name));
-        } else if !self.loader.loads.contains(&Load::Packing) {
-            builder.eights(side.name, self.loader);
-            builder.part_if_any(kit.words, Some(side.name));
+        if self.powers.is_none() && self.decodes_to_f32() {
+            builder.part(pack.floats, Some(side.name), Vec::new());
         }
         builder.axes(side.name, side.along_k);
-        builder.slabs(side.name, Some(self));
+        builder.slabs(pack, side.name, Some(self));
         builder.bases(setup.problem.grouping);
-        let rows = self.wanted.map_or(kit.all_rows, |_| setup.scheduling.schedule.wanted);
-        builder.part_if_any(rows, None);
+        if let Some(rows) = setup.scheduling.schedule.wanted.filter(|_| self.wanted.is_some()) {
+            builder.part(rows, None, Vec::new());
+        }
         if self.wanted.is_some() || self.in_ranges {
             builder.groups(whole, None);
         }

@@ -1,6 +1,6 @@
 //! Preparing: an operand that serves many products is packed once.
 
-use super::fetch::{aligned, packing};
+use super::fetch::{Request, aligned};
 use super::forced::variants;
 use super::limits::binding_limit;
 use super::packing::COPY_STEP;
@@ -81,11 +81,8 @@ pub fn prepare(
     let [a, b] = Side::both(&setup.problem);
     let side = if is_a { a } else { b };
     // Loads of 16 bytes, and whole steps of every mainloop.
-    let Ok((words, packing)) =
-        packing(kernel.kit, caps, variant, &side.whole(copy), 0, COPY_STEP, 0)
-    else {
-        return Ok(None);
-    };
+    let request = Request { kit: kernel.kit, caps, variant, side: &side.whole(copy), step: 0 };
+    let Ok((words, packing)) = request.packing(COPY_STEP, 0) else { return Ok(None) };
     let own = operand.format == Format::Dense(unit.matrix.operands);
     let fits = own && aligned(&side, 0, words.vector) && k.is_multiple_of(COPY_STEP);
     if fits && packing.slab().is_none() {

@@ -181,7 +181,6 @@ fn pass(
     };
     let mut builder =
         Builder::new(format!("quantize {format}"), params, threads, 0, (tools.kit, windows));
-    builder.part(tools.float, None, Vec::new());
     source_bits(&mut builder, "a", Role::A, &operand, tools, caps)?;
     builder.axes("a", !operand.transposed);
     builder.bases(Grouping::Batched);

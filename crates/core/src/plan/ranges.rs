@@ -144,9 +144,8 @@ impl Cutter<'_> {
     fn shares_words(&self, problem: &Problem) -> bool {
         let mut kits = variants(self.library, self.forced).map(|(kernel, _)| kernel.kit);
         !nested::is_even(problem.grouping, &problem.c)
-            && kits.all(|kit| {
-                kit.finish_words.is_some() && tile_store(kit, self.caps, problem).is_none()
-            })
+            && kits
+                .all(|kit| kit.by_words.is_some() && tile_store(kit, self.caps, problem).is_none())
     }
 
     /// The first operand, or the scratch memory, that one binding does not hold.

@@ -235,7 +235,7 @@ impl Storing {
         let dtype = check::dense_type(c);
         let by_tile = tile_store(kit, caps, problem);
         let by_tiles = by_tile.is_some();
-        if !by_tiles && kit.finish_words.is_some() && !nested::is_even(*grouping, c) {
+        if !by_tiles && kit.by_words.is_some() && !nested::is_even(*grouping, c) {
             return Err(Reject("entries of C share words, and do not follow one another".into()));
         }
         let (binds, most) = (direct.count(), caps.max_storage_buffers);
@@ -259,7 +259,7 @@ impl Storing {
         let two_finishes = two_passes
             && bias.is_some()
             && residual.is_some()
-            && kit.keep.is_some()
+            && kit.residual_pass.is_some()
             && finish.count() > most;
         let scratch_bytes = if two_passes { scratch_bytes(problem, splits) } else { 0 };
         Ok(Storing { bias, residual, store, by_tiles, two_passes, two_finishes, scratch_bytes })

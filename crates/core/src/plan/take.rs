@@ -271,7 +271,6 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     let mut builder = Builder::new("take".into(), params, threads, 0, (tools.kit, windows));
     let c_bytes = [target.start, target.elements].map(|elements| elements * take.dtype.bytes());
     if block.is_none() {
-        builder.part(tools.float, None, Vec::new());
         source_bits(&mut builder, "b", Role::B, &operand, tools, caps)?;
         builder.axes("b", !operand.transposed);
     }
@@ -280,7 +279,6 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         [("row", Role::RowIndex, take.rows), ("column", Role::ColumnIndex, take.columns)]
     {
         let Some(Index { offset, step, count, .. }) = index else {
-            builder.part(tools.every, Some(name), Vec::new());
             continue;
         };
         builder.part(tools.index, Some(name), vec![("X_BINDING", role.binding())]);
