@@ -1,13 +1,14 @@
 //! Layers of experts: their cases, weights and f64 answers.
 
 use crate::Rng;
-use tilewise::moe::reference::{Choice, Ffn, Layer, Stack};
 use tilewise::moe::{Router, Scoring};
 use tilewise::{
     Activation, Context, DType, MoeLayer, Precision, QuantizedTensor, RightOperand, Shards, Tensor,
 };
 use tilewise_core::quant::{dequantize, quantize};
 use tilewise_core::{Format, convert};
+use tilewise_oracle::any_error;
+use tilewise_oracle::moe::{Choice, Ffn, Layer, Stack};
 
 /// Random numbers that a type can hold.
 pub fn numbers(rng: &mut Rng, dtype: DType, count: usize, spread: f32) -> Vec<f32> {
@@ -54,8 +55,7 @@ impl Held {
         let numbers = numbers(rng, DType::F32, count, 0.5);
         let all = quantize(&numbers, groups.unwrap_or(1) * n, k, format).unwrap();
         let types = if x == DType::F32 { vec![] } else { vec![x, DType::F16] };
-        let errors = all.rounded_error(&types).into_iter().zip(all.summed_error());
-        let errors = errors.map(|(rounded, summed)| rounded.max(summed)).collect();
+        let errors = any_error(&all, &types);
         let (wide, format) = (wide(&dequantize(&all)), Format::Quantized(format));
         Held { groups, size: [n, k], numbers, format, wide, errors: Some(errors) }
     }

@@ -14,10 +14,10 @@ use tilewise::{
 };
 use tilewise_core::plan::{Forced, plan};
 use tilewise_core::problem::{LISTED, ListSizes};
-use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{
     Bias, Caps, Epilogue, Format, Gathered, Grouping, Operand, Problem, convert, quant,
 };
+use tilewise_oracle::{Inputs, Reference, reference};
 use weights::{stored_shape, weight_error, weights, weights_shape};
 
 /// The outcome of a case.

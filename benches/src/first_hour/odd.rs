@@ -3,7 +3,7 @@
 use crate::random::Random;
 use tilewise::{Context, DType, Error, Gemm, Result, Tensor};
 use tilewise_core::convert;
-use tilewise_core::reference::{Inputs, reference};
+use tilewise_oracle::{Inputs, reference};
 
 /// Rows, columns and K: each has whole tiles and an edge.
 const SIZES: [usize; 3] = [77, 101, 83];

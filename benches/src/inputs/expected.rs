@@ -3,8 +3,8 @@
 use super::storage::Values;
 use crate::shapes::{Part, Shape, Sharing};
 use tilewise::DType;
-use tilewise_core::reference::silu;
 use tilewise_core::{Precision, Problem};
+use tilewise_oracle::silu;
 
 /// Elements of each timed product that are compared with an f64 sum.
 pub(super) const CHECKED: usize = 64;

@@ -4,6 +4,7 @@ use crate::random::Random;
 use tilewise::{Context, DType, Error, QuantFormat, Result, Tensor, wgpu};
 use tilewise_core::convert;
 use tilewise_core::quant::{Quantized, dequantize};
+use tilewise_oracle::{rounded_error, summed_error};
 
 /// Words of random data. The number is prime, so it does not divide the stride of a matrix, and no
 /// two rows are equal.
@@ -105,7 +106,8 @@ impl Weights {
             let planes = repeated.planes().iter().zip(format.sizes(n, k)?).map(plane).collect();
             Quantized::from_planes(format, n, k, planes)
         };
-        let errors = [repeated.summed_error(), repeated.rounded_error(&[activations, DType::F16])];
+        let errors =
+            [summed_error(&repeated), rounded_error(&repeated, &[activations, DType::F16])];
         let values = Values { numbers: dequantize(&repeated), errors: Some(errors) };
         Ok(Weights { entries: (0..entries).map(entry).collect::<Result<_>>()?, values })
     }

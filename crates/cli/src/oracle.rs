@@ -6,9 +6,9 @@ use crate::failure::{Failure, Result};
 use crate::product;
 use crate::progress;
 use std::ops::Range;
-use tilewise::moe::reference::Approx;
 use tilewise_core::problem::{DType, Grouping, Operand, Problem, Segment};
-use tilewise_core::reference::{Inputs, Mismatch, reference};
+use tilewise_oracle::moe::Approx;
+use tilewise_oracle::{Inputs, Mismatch, reference};
 
 /// Rows of C in a block: so many that gathering B once per block costs little beside the sums.
 const BLOCK_ROWS: u64 = 256;

@@ -12,7 +12,7 @@ use tilewise_core::kernel::{KernelDef, Language};
 use tilewise_core::plan::{Plan, UNUSED};
 use tilewise_core::problem::{DType, Format, Grouping, Operand, Precision, Problem};
 use tilewise_core::quant::Quantized;
-use tilewise_core::reference::Inputs;
+use tilewise_oracle::{Inputs, any_error};
 
 /// The library with which the CPU executor multiplies, whatever kernel is asked for.
 pub(crate) const CPU_KERNEL: &str = "matrixmultiply";
@@ -35,8 +35,7 @@ pub(crate) fn weight_error(context: &Context, weights: &Quantized, activations: 
         && context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
     let types = [msl.then_some(activations), units.then_some(DType::F16)];
     let types = types.into_iter().flatten().filter(|_| !context.is_cpu());
-    let errors = weights.rounded_error(&types.collect::<Vec<_>>()).into_iter();
-    errors.zip(weights.summed_error()).map(|(rounded, summed)| rounded.max(summed)).collect()
+    any_error(weights, &types.collect::<Vec<_>>())
 }
 
 /// Adapter, backend and driver, for people.

@@ -237,7 +237,7 @@ mod tests {
     use tilewise::{Gemm, GroupOffsets};
     use tilewise_core::QuantFormat;
     use tilewise_core::quant::quantize;
-    use tilewise_core::reference::Inputs;
+    use tilewise_oracle::Inputs;
 
     /// Checks that a stack which one buffer does not hold comes in shards, with the results of the
     /// whole.

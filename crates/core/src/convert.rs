@@ -61,7 +61,7 @@ pub fn round(dtype: DType, value: f32) -> f32 {
 
 /// Smallest positive normal number of `dtype`. A GPU may take or give zero for anything smaller.
 /// Integers have no such numbers: 0.
-pub(crate) const fn min_normal(dtype: DType) -> f64 {
+pub const fn min_normal(dtype: DType) -> f64 {
     match dtype {
         DType::F32 | DType::BF16 => f32::MIN_POSITIVE as f64,
         DType::F16 => 1.0 / (1u64 << 14) as f64,
@@ -70,7 +70,7 @@ pub(crate) const fn min_normal(dtype: DType) -> f64 {
 }
 
 /// Largest finite number of `dtype`.
-pub(crate) fn largest(dtype: DType) -> f64 {
+pub fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::F32 => f64::from(f32::MAX),
         DType::F16 => half::f16::MAX.to_f64(),
@@ -81,7 +81,7 @@ pub(crate) fn largest(dtype: DType) -> f64 {
 }
 
 /// By how much `value` changes when a GPU that reads it as `dtype` takes subnormals for zero.
-pub(crate) fn flushed(dtype: DType, value: f64) -> f64 {
+pub fn flushed(dtype: DType, value: f64) -> f64 {
     if value.abs() < min_normal(dtype) { value.abs() } else { 0.0 }
 }
 

@@ -23,7 +23,6 @@ pub mod plan;
 mod precision;
 pub mod problem;
 pub mod quant;
-pub mod reference;
 mod role;
 
 pub use caps::{Caps, CoopMatrix, DeviceClass, PackedProducts};

@@ -12,8 +12,6 @@
 
 mod gather;
 mod layer;
-#[doc(hidden)]
-pub mod reference;
 mod routes;
 mod routing;
 mod slots;

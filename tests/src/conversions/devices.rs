@@ -6,6 +6,7 @@ use std::error::Error;
 use tilewise::Error::InvalidValue;
 use tilewise::{Context, Quantized, QuantizedTensor, RightOperand, Take, Tensor};
 use tilewise_core::{Format, convert};
+use tilewise_oracle::rounded_error;
 
 /// A source on a device.
 enum Uploaded {
@@ -79,7 +80,7 @@ pub async fn take(context: &Context, case: &Taking) -> Result<(), Box<dyn Error>
     // An affine format adds a bias. A device may fuse that sum with the product before it.
     let same = match case.table.format {
         Format::Quantized(format) if format.def().family == "affine" && !context.is_cpu() => {
-            let errors = |weights: &Quantized| weights.rounded_error(&[case.dtype]);
+            let errors = |weights: &Quantized| rounded_error(weights, &[case.dtype]);
             let errors: Vec<f64> = stored.quantized.iter().flat_map(errors).collect();
             let errors: Vec<f64> = places(&stored.table).map(|at| errors[at]).collect();
             let errors = case.expected(&errors, f64::NAN);

@@ -4,6 +4,7 @@ use crate::generators::rescaled;
 use crate::{Case, Rng};
 use tilewise::{DType, QuantFormat, Quantized};
 use tilewise_core::{Caps, quant};
+use tilewise_oracle::{any_error, rounded_error};
 
 /// Quantized weights, one matrix for each entry of B. If the case is exact, they are integers.
 pub(super) fn weights(
@@ -81,13 +82,8 @@ pub(super) fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec
         ]
         .concat(),
     };
-    let errors = weights.rounded_error(&types);
-    if case.kernel.as_ref().is_some_and(|kernel| !kernel.starts_with("rows")) {
-        return errors;
+    match &case.kernel {
+        Some(kernel) if !kernel.starts_with("rows") => rounded_error(weights, &types),
+        _ => any_error(weights, &types),
     }
-    errors
-        .into_iter()
-        .zip(weights.summed_error())
-        .map(|(rounded, summed)| rounded.max(summed))
-        .collect()
 }

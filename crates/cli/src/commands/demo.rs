@@ -10,8 +10,8 @@ use tilewise::{Activation, Context, Gemm, GroupOffsets, QuantizedTensor, Tensor}
 use tilewise_core::convert::{decode, decode_f64};
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{QuantFormat, dequantize, quantize};
-use tilewise_core::reference::Inputs;
 use tilewise_files::Model;
+use tilewise_oracle::Inputs;
 
 const DATA: &[u8] = include_bytes!("../../demo/minilm.safetensors");
 

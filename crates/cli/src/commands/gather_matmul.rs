@@ -9,10 +9,10 @@ use crate::product;
 use crate::stack::{Stack, transposed};
 use std::io::Write;
 use std::slice::from_ref;
-use tilewise::moe::reference::{self, Approx, Types};
 use tilewise::{Context, Tensor, moe};
 use tilewise_core::Format;
 use tilewise_core::problem::DType;
+use tilewise_oracle::moe::{self as reference, Approx, Types};
 
 pub(super) fn run(args: &GatherMatmulArgs, out: &mut dyn Write) -> Result<()> {
     let inputs = [&args.x, &args.w].into_iter().chain(&args.lhs_indices).chain(&args.rhs_indices);

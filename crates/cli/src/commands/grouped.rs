@@ -8,7 +8,7 @@ use crate::product::{self, Job};
 use crate::stack::Stack;
 use std::io::Write;
 use tilewise::{Gemm, GroupOffsets, Tensor};
-use tilewise_core::reference::Inputs;
+use tilewise_oracle::Inputs;
 
 pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
     let inputs = [&args.a].into_iter().chain(&args.offsets).chain(&args.masked).chain(&args.b);

@@ -7,7 +7,7 @@ use crate::product::{self, Job};
 use std::io::Write;
 use tilewise::{Gemm, Tensor};
 use tilewise_core::problem::DType;
-use tilewise_core::reference::Inputs;
+use tilewise_oracle::Inputs;
 
 pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
     let operands =

@@ -9,12 +9,12 @@ use crate::product;
 use crate::stack::Stack;
 use std::io::Write;
 use std::slice::from_ref;
-use tilewise::moe::reference::{self, Choice, Ffn, Layer};
 use tilewise::moe::{Router, Scoring};
 use tilewise::{Activation, Context, MoeLayer, Tensor};
 use tilewise_core::Format;
 use tilewise_core::problem::DType;
 use tilewise_files::Expected;
+use tilewise_oracle::moe::{self as reference, Approx, Choice, Ffn, Layer};
 
 pub(super) fn run(args: &MoeArgs, out: &mut dyn Write) -> Result<()> {
     let weights = [&args.gate, &args.up, &args.down];
@@ -94,7 +94,7 @@ fn expected(
     [x, logits]: [&Array; 2],
     all: &[Stack; 3],
     y: &Array,
-) -> Result<reference::Approx> {
+) -> Result<Approx> {
     let [gate, up, down] = all.each_ref().map(|stack| stack.wide(context, x.dtype));
     let wide = [gate?, up?, down?];
     let stack = |at: usize| reference::Stack {

@@ -11,8 +11,8 @@ use tilewise::{Gemm, QuantizedTensor, Tensor};
 use tilewise_core::convert::decode_f64;
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{Quantized, dequantize};
-use tilewise_core::reference::Inputs;
 use tilewise_files::Kind;
+use tilewise_oracle::Inputs;
 
 /// The stored weights.
 enum Weights<'m> {

@@ -146,7 +146,7 @@ fn epilogues() {
         ("--bias vn.npy --activation relu", &|i, x| (x + wide(&along_n, i % n)).max(0.0)),
         ("--bias vm.npy --bias-along m", &|i, x| x + wide(&along_m, i / n)),
         ("--activation gelu", &|_, x| gelu(x)),
-        ("--activation gelu-erf", &|_, x| tilewise_core::reference::erf_gelu(x)),
+        ("--activation gelu-erf", &|_, x| tilewise_oracle::erf_gelu(x)),
         ("--activation silu --residual r.npy", &|i, x| x / (1.0 + (-x).exp()) + wide(&residual, i)),
         (
             "--alpha 2 --beta -1 --c c0.npy --bias vn.npy --activation relu --residual r.npy",

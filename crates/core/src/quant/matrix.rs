@@ -1,7 +1,6 @@
 //! A matrix in a quantized format, on the host.
 
 use super::{Encoder, Plane, QuantFormat};
-use crate::convert;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -159,35 +158,6 @@ impl Quantized {
             });
         }
         errors
-    }
-
-    /// Like [`weight_error`](Self::weight_error), for a kernel that may round weights to one of
-    /// these types, as kernels on matrix units do: WGSL's to f16, Apple's to
-    /// [`staged`](crate::cost::staged). A weight beyond a type's range has an infinite error:
-    /// nothing is promised of it.
-    pub fn rounded_error(&self, to: &[DType]) -> Vec<f64> {
-        let rounded = |to: DType, w: f32, error: f64| {
-            let smallest =
-                if to == DType::F16 { 2.0f64.powi(-25) } else { f64::from(f32::MIN_POSITIVE) };
-            match f64::from(w.abs()) + error {
-                most if most > convert::largest(to) && w.is_finite() => f64::INFINITY,
-                most => error + to.unit_roundoff() * most + smallest,
-            }
-        };
-        let rounding = |w, error| to.iter().map(|&to| rounded(to, w, error)).fold(error, f64::max);
-        dequantize(self)
-            .into_iter()
-            .zip(self.weight_error())
-            .map(|(w, error)| rounding(w, error))
-            .collect()
-    }
-
-    /// Like [`weight_error`](Self::weight_error), for a kernel that multiplies scale and bias with
-    /// sums of up to 32 elements of A, and of their products with codes. Each term of a sum is
-    /// rounded as often as the sum has terms, and twice more. [`weight_error`](Self::weight_error)
-    /// admits at least two roundings of each.
-    pub fn summed_error(&self) -> Vec<f64> {
-        self.weight_error().into_iter().map(|error| error * f64::from(32 + 2) / 2.0).collect()
     }
 
     /// How far [`quantize`] leaves a weight from its element, at most: a number per block. 0 for

@@ -10,6 +10,32 @@ use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
+/// An enum of functions. One line for each: its doc and name.
+macro_rules! functions {
+    ($(#[$about:meta])* $functions:ident;
+     $($(#[$doc:meta])* $name:ident $title:literal;)*) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $functions {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl $functions {
+            /// All functions.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The function's name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $title,)*
+                }
+            }
+        }
+    };
+}
+pub(super) use functions;
+
 /// An operation of [`unary`](super::unary()) or [`binary`](super::binary()).
 #[derive(Clone, Debug)]
 pub struct Elementwise {

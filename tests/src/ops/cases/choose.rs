@@ -2,8 +2,8 @@
 
 use super::{Case, DType, FLOATS, Given, Half, LIES, Lies, Rng, numbers};
 use tilewise::Tensor;
-use tilewise::moe::reference::Choice;
 use tilewise::moe::{Router, Scoring};
+use tilewise_oracle::moe::Choice;
 
 /// Tokens, experts, and the experts of a token: one and many of each. Some rows are shared by
 /// several invocations.

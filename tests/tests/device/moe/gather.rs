@@ -2,9 +2,9 @@
 
 use super::{Held, numbers, upload, wide};
 use tilewise::moe::gather_matmul;
-use tilewise::moe::reference::{Approx, Types, product};
 use tilewise::planner::Grouping;
 use tilewise::{Context, DType, Precision, Result, RightOperand, Tensor};
+use tilewise_oracle::moe::{Approx, Types, product};
 use tilewise_tests::{Rng, contexts};
 
 const M: usize = 9;

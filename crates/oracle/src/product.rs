@@ -1,9 +1,9 @@
 //! The sums over K: Σ a·b, and what its error bound is made of.
 
 use super::{at, flushed};
-use crate::convert;
-use crate::problem::{DType, Gathered, Operand, Problem};
 use std::ops::Range;
+use tilewise_core::convert;
+use tilewise_core::problem::{DType, Gathered, Operand, Problem};
 
 /// Numbers of one operand that are gathered at a time, so that a large one is not held twice.
 const PANEL: usize = 1 << 21;
@@ -72,7 +72,7 @@ pub(super) struct Side<'a> {
     /// The changes that a kernel may make to its lines.
     pub(super) admits: Admits,
     /// Signed bytes in which a kernel may multiply its elements as whole numbers
-    /// ([`Problem::activation_bytes`](crate::Problem::activation_bytes)).
+    /// ([`Problem::activation_bytes`]).
     pub(super) counted: Option<u32>,
 }
 

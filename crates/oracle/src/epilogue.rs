@@ -1,8 +1,8 @@
 //! From the sum over K to the number that is stored, with the error of every step.
 
 use super::product::Dot;
-use crate::convert;
-use crate::problem::{Activation, DType, Problem};
+use tilewise_core::convert;
+use tilewise_core::problem::{Activation, DType, Problem};
 
 /// Relative error of one f32 rounding.
 const U: f64 = DType::F32.unit_roundoff();
@@ -134,7 +134,7 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
     let undefined = match epilogue.activation {
         Activation::None => false,
         Activation::Relu => argument.is_nan(),
-        Activation::Gelu | Activation::GeluErf | Activation::Silu => argument.is_infinite(),
+        _ => argument.is_infinite(),
     };
     if overflow || undefined || undecided {
         (value, f64::INFINITY)
@@ -177,6 +177,7 @@ fn activate(activation: Activation, x: f64) -> (f64, f64, f64) {
             let vanishing = if x < -87.0 { y.abs() } else { 0.0 };
             (y, 1.1, exponential + 4.0 * ULP * y.abs() + vanishing + SMALLEST_NORMAL)
         }
+        other => panic!("the oracle does not know the activation {other:?}"),
     }
 }
 

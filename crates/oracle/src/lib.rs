@@ -56,16 +56,21 @@
 //!   for zero.
 
 mod epilogue;
+mod functions;
+pub mod moe;
 mod product;
 #[cfg(test)]
 mod tests;
+mod weights;
 
 pub use epilogue::{erf_gelu, silu, tanh_gelu};
+pub use functions::{binary, unary};
+pub use weights::{any_error, rounded_error, summed_error};
 
-use crate::convert;
-use crate::problem::{Axis, DType, Dimension, Format, Operand, Problem, Segment};
 use epilogue::Terms;
 use product::{Admits, Side};
+use tilewise_core::convert;
+use tilewise_core::problem::{Axis, DType, Dimension, Format, Operand, Problem, Segment};
 
 /// Contents of the operands of a [`Problem`], each indexed by storage index as [`Operand`]
 /// documents. A quantized operand is given dequantized: weights `[n, k]` are n·k numbers, and its
@@ -79,7 +84,7 @@ pub struct Inputs<'a> {
     /// B.
     pub b: &'a [f64],
     /// Absolute error admitted in each element of B, as from
-    /// [`Quantized::weight_error`](crate::quant::Quantized::weight_error).
+    /// [`Quantized::weight_error`](tilewise_core::quant::Quantized::weight_error).
     pub b_error: Option<&'a [f64]>,
     /// Old content of C's storage. What is missing at its end counts as zero.
     pub c: &'a [f64],
@@ -166,7 +171,7 @@ fn overflows(dtype: DType, got: f64, expected: f64, bound: f64) -> bool {
 ///
 /// # Panics
 ///
-/// When an input is missing, or shorter than its operand reaches. [`plan`](crate::plan()) checks
+/// When an input is missing, or shorter than its operand reaches. [`plan`](tilewise_core::plan()) checks
 /// what a problem says of its operands' lengths.
 pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
     let len = problem.c.len as usize;

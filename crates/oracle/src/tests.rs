@@ -3,8 +3,8 @@
 mod precisions;
 
 use super::*;
-use crate::Grouping;
-use crate::problem::{Activation, Bias, Epilogue, Gathered, Precision};
+use tilewise_core::Grouping;
+use tilewise_core::problem::{Activation, Bias, Epilogue, Gathered, Precision};
 
 /// Numbers in [-1, 1), the same in every run (the generator of Knuth's MMIX).
 struct Random(u64);

@@ -58,7 +58,7 @@ fn sums_in_f16() {
 /// no more: the loss that the problem states.
 #[test]
 fn activations_in_bytes() {
-    let format = Format::Quantized(crate::quant::QuantFormat::Q8_0);
+    let format = Format::Quantized(tilewise_core::quant::QuantFormat::Q8_0);
     let problem = Problem {
         b: Operand::packed(format, 1, 1, 32).t(),
         ..Problem::dense(DType::F32, 1, 1, 32)
@@ -97,11 +97,7 @@ fn activations_in_bytes() {
         for _ in 0..1000 {
             let line = random.vec(DType::F32, 32);
             let mut errors = [0.0; 32];
-            crate::reference::product::admit_counting(
-                problem.activation_bytes().unwrap(),
-                &line,
-                &mut errors,
-            );
+            crate::product::admit_counting(problem.activation_bytes().unwrap(), &line, &mut errors);
             let largest = line.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
             let most = errors.iter().fold(0.0, |most: f64, error| most.max(*error));
             assert!(

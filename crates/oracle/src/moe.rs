@@ -1,9 +1,8 @@
-//! The layer in f64, and how far a correct one may lie from it: for `tilewise moe --check` and for
-//! tests.
+//! A layer of experts in f64, and how far a correct one may lie from it.
 
-use super::Scoring;
-use crate::ops::{Binary, Unary};
-use tilewise_core::reference::{Inputs, Mismatch, Reference, reference};
+use crate::{Inputs, Mismatch, Reference, binary, reference, silu, unary};
+use tilewise::moe::Scoring;
+use tilewise::ops::{Binary, Unary};
 use tilewise_core::{Activation, DType, Format, Operand, Precision, Problem};
 
 /// Relative distance between neighbours of f32.
@@ -96,7 +95,7 @@ pub struct Ffn<'a> {
     pub down: Stack<'a>,
 }
 
-/// A [`Router`](super::Router).
+/// A [`Router`](tilewise::moe::Router).
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<'a> {
     /// Experts of a token.
@@ -124,7 +123,7 @@ pub struct Layer<'a> {
     pub choice: Choice<'a>,
     /// The function of gate's product.
     pub activation: Activation,
-    /// Precision of products, as for [`MoeLayer`](super::MoeLayer).
+    /// Precision of products, as for [`MoeLayer`](tilewise::MoeLayer).
     pub precision: Precision,
     /// The experts.
     pub own: Ffn<'a>,
@@ -165,7 +164,7 @@ pub struct Types {
     pub x: DType,
     /// Type of the output.
     pub out: DType,
-    /// Precision, as for [`Gemm`](crate::Gemm).
+    /// Precision, as for [`Gemm`](tilewise::Gemm).
     pub precision: Precision,
 }
 
@@ -240,7 +239,7 @@ impl Layer<'_> {
                 ((gate.value[at], gate.error[at]), (up.value[at], up.error[at]));
             let (value, off) = self.activated(g, g_off);
             let error = match self.activation {
-                Activation::Silu => MARGIN * Binary::SiluMul.error(g, u),
+                Activation::Silu => MARGIN * binary(Binary::SiluMul, g, u).1,
                 _ => ULP * (value.abs() + off) * (u.abs() + u_off),
             };
             let spread = value.abs() * u_off + u.abs() * off + off * u_off;
@@ -254,13 +253,13 @@ impl Layer<'_> {
     fn activated(&self, x: f64, off: f64) -> (f64, f64) {
         let function = match self.activation {
             Activation::None => return (x, off),
-            Activation::Silu => return (Unary::Silu.reference(x), SLOPE * off),
+            Activation::Silu => return (silu(x), SLOPE * off),
             Activation::Relu => Unary::Relu,
             Activation::Gelu => Unary::Gelu,
             _ => Unary::GeluErf,
         };
-        let value = function.reference(x);
-        let error = SLOPE * off + MARGIN * (function.error(x) + 1.05e-5 * off);
+        let (value, error) = unary(function, x);
+        let error = SLOPE * off + MARGIN * (error + 1.05e-5 * off);
         (value, error + rounding(self.dtype, value.abs() + error))
     }
 }
@@ -273,7 +272,8 @@ impl Choice<'_> {
             true => scores_of(logits),
             false => logits
                 .iter()
-                .map(|&x| (Unary::Sigmoid.reference(x), Unary::Sigmoid.error(x) + 2f64.powi(-126)))
+                .map(|&x| unary(Unary::Sigmoid, x))
+                .map(|(score, error)| (score, error + 2f64.powi(-126)))
                 .collect(),
         };
         let all = scores(logits);
