@@ -171,8 +171,8 @@ fn overflows(dtype: DType, got: f64, expected: f64, bound: f64) -> bool {
 ///
 /// # Panics
 ///
-/// When an input is missing, or shorter than its operand reaches. [`plan`](tilewise_core::plan()) checks
-/// what a problem says of its operands' lengths.
+/// When an input is missing, or shorter than its operand reaches.
+/// [`plan`](tilewise_core::plan()) checks what a problem says of its operands' lengths.
 pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
     let len = problem.c.len as usize;
     let mut value = inputs.c.to_vec();
