@@ -22,6 +22,7 @@ mod suite;
 mod test;
 mod tidy;
 mod toolchain;
+mod tools;
 mod tune;
 
 use std::env;
@@ -78,7 +79,7 @@ enum Task {
     },
     /// Compile every MSL text of the suite with Apple's compiler, in every version of the language.
     CompileMsl {
-        /// Fail where the compiler does not know one of the versions.
+        /// Fail if the compiler does not know one of the versions.
         #[arg(long)]
         every_version: bool,
     },
@@ -121,7 +122,7 @@ fn main() -> ExitCode {
         return exit(public_api::as_rustdoc(rustdoc));
     }
     let task = Cli::parse().command;
-    // A packed suite runs where there is no workspace.
+    // A packed suite runs without a workspace.
     let entered = if matches!(&task, Task::Suite(options) if options.is_packed()) {
         Ok(())
     } else {

@@ -39,7 +39,7 @@ const GL_DRIVERS: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Use software adapters too, and do not fail where there is no hardware
+    /// Use software adapters too, and do not fail without hardware
     #[arg(long)]
     software: bool,
     /// Require of some adapter, as in TILEWISE_REQUIRE: coop, f16, vulkan, ...

@@ -11,6 +11,7 @@ use crate::adapters::{self, Adapters};
 use crate::check_targets;
 use crate::process::{Result, TURN, build_program, capture, cargo, own_path, run, tee};
 use crate::public_api::{self, Outcome};
+use crate::tools::{State, THEIRS};
 use crate::{browser, budget, clang, compilers, opengl, packages, tidy};
 
 /// Arguments that select one build of the dependencies everywhere.
@@ -64,7 +65,15 @@ pub(crate) fn main(options: &Options) -> Result {
         report.step("packages", packages::main)?;
         report.step("tidy", tidy::main)?;
     }
-    let results = report.step("tests", || tests(&adapters, options))?;
+    let tools = State::read()?;
+    let part = !options.whole && options.args.is_empty() && has_nextest();
+    let tools_are_tested = part && tools.is_tested();
+    let results = report.step("tests", || tests(&adapters, options, tools_are_tested))?;
+    if tools_are_tested {
+        report.skip("sanitizer, puzzles", "their files and naga are those that passed before");
+    } else if options.args.is_empty() {
+        tools.record()?;
+    }
     if !options.quick {
         let part = (!options.whole).then(turn);
         if let Err(why) = report.step("OpenGL", || opengl::test(part, &[]))? {
@@ -141,8 +150,9 @@ fn docs() -> Result {
     run(cargo(["doc"]).args(EVERYTHING).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Unit tests, suite and doctests; returns the lines in which the runners sum up.
-fn tests(adapters: &Adapters, options: &Options) -> Result<Vec<String>> {
+/// Unit tests, suite and doctests; returns the lines in which the runners sum up. Those of the
+/// sanitizer and the puzzles may be left out, if nobody named tests.
+fn tests(adapters: &Adapters, options: &Options, tools_are_tested: bool) -> Result<Vec<String>> {
     let args = &options.args;
     let test = |command: &mut Command| {
         // A run of named tests has all of their cases.
@@ -155,7 +165,10 @@ fn tests(adapters: &Adapters, options: &Options) -> Result<Vec<String>> {
     if has_nextest() && args.is_empty() {
         let named = IN_ONE_PROCESS.iter().flat_map(|name| ["--test", name]);
         output += &test(cargo(["test"]).args(EVERYTHING).args(named))?;
-        let others = IN_ONE_PROCESS.map(|name| format!("not binary({name})")).join(" and ");
+        let mut others = IN_ONE_PROCESS.map(|name| format!("not binary({name})")).join(" and ");
+        if tools_are_tested {
+            others += &format!(" and not ({THEIRS})");
+        }
         output += &test(cargo(["nextest", "run"]).args(EVERYTHING).args(["-E", &others]))?;
         // nextest runs no doctests. Without this variable they would run on the CPU, and leave out
         // whatever needs a GPU.

@@ -64,7 +64,7 @@ pub(crate) fn main() -> Result {
 }
 
 /// Gathers files as paths with `/` from the root; hidden ones and build outputs are left out.
-fn collect(folder: &Path, files: &mut Vec<String>) -> Result {
+pub(crate) fn collect(folder: &Path, files: &mut Vec<String>) -> Result {
     let failed = |error| format!("cannot list {}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
