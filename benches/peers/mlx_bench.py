@@ -1,4 +1,4 @@
-"""Times MLX's product of f16 rows and square 4-bit weights: `cargo xtask bench --first-hour`.
+"""Times MLX's product of f16 rows and square 4-bit weights.
 
     python3 mlx_bench.py ROWS WIDTH
 

@@ -97,7 +97,7 @@ class Experts:
 
 
 def timed(launches, check):
-    """Milliseconds of a launch; infinite where this form does not compile or fit."""
+    """Milliseconds of a launch; infinite if this form does not compile or fit."""
     try:
         for launch in launches:
             launch()

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Kernels to force, separated by commas; without it the planner chooses
     #[arg(long, value_delimiter = ',')]
     pub(crate) kernel: Vec<String>,
-    /// Measures each shape by the best kernel in each of these languages: wgsl, msl. Where nothing
+    /// Measures each shape by the best kernel in each of these languages: wgsl, msl. If nothing
     /// says what to measure, both on Metal
     #[arg(
         long,
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// may name its own, f32 as f32-sums
     #[arg(long, default_value = "f32")]
     pub(crate) precision: Precision,
-    /// Timed runs of each shape; fewer, but three, where they take longer than a second
+    /// Timed runs of each shape; fewer, but three, if they take longer than a second
     #[arg(long, default_value = "9")]
     pub(crate) samples: std::num::NonZeroUsize,
     #[command(flatten)]

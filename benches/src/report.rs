@@ -68,7 +68,7 @@ pub struct Row {
     pub batch: usize,
     /// `NN`, `NT`, `TN` or `TT`.
     pub layout: String,
-    /// Type of all three matrices; of A and C where B is quantized.
+    /// Type of all three matrices; of A and C if B is quantized.
     pub dtype: String,
     /// Format of B if B is quantized; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]

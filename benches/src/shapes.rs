@@ -24,7 +24,7 @@ pub struct Shape {
     pub mnk: [usize; 3],
     /// `NN`, `NT`, `TN` or `TT`.
     pub layout: &'static str,
-    /// Type of all three matrices; of A and C where B is quantized.
+    /// Type of all three matrices; of A and C if B is quantized.
     pub dtype: DType,
     /// Format of B, if B is quantized.
     pub quantized: Option<QuantFormat>,

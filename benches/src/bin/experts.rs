@@ -15,7 +15,7 @@ use tilewise_benches::random::Random;
 /// Times layers like Mixtral's (8 experts of 4096×14336, 2 to a token) and Qwen's (64 of 2048×1408,
 /// 8 to a token), and prints medians: of the whole layer; of its three products, as the layer
 /// records them; of the steps around these: routing (scores, the largest, and the sort by expert,
-/// if rows are sorted), the copy of rows where a kernel of a product cannot take them by index, and
+/// if rows are sorted), the copy of rows if a kernel of a product cannot take them by index, and
 /// the weighted sum. All are measured, products and other steps both by themselves and one after
 /// the other.
 #[derive(Parser)]

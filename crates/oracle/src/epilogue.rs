@@ -21,7 +21,7 @@ pub(super) struct Terms {
 
 /// x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))): see [`Activation::Gelu`].
 pub fn tanh_gelu(x: f64) -> f64 {
-    // x·σ(2t) is the same function, and keeps its digits where 1 + tanh(t) cancels.
+    // x·σ(2t) is the same function, and keeps its digits if 1 + tanh(t) cancels.
     let t = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
     x * logistic(2.0 * t)
 }

@@ -411,7 +411,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Whether runs of both do the same: they differ at most in places of the source.
+    /// Whether runs of both do equal steps: they differ at most in places of the source.
     pub(crate) fn is_same(&self, other: &Program) -> bool {
         let callers = |program: &Program| {
             program.sites.iter().map(|site| (site.span.is_some(), site.caller)).collect::<Vec<_>>()

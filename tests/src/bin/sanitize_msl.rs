@@ -94,7 +94,7 @@ fn write_texts(cases: &[Case], folder: &Path) -> Result<usize, Box<dyn Error>> {
     Ok(known.len())
 }
 
-/// Whether a text uses bf16, except where it asks for the version of the language.
+/// Whether a text uses bf16, apart from its question for the version of the language.
 fn has_bf16(text: &str) -> bool {
     let mut asked = false;
     text.lines().any(|line| {

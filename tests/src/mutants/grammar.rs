@@ -54,7 +54,7 @@ pub(super) fn arguments(tokens: &[Token<'_>], open: usize) -> Vec<Range<usize>> 
     found
 }
 
-/// How tightly a binary operator binds in C++. (Where WGSL differs, it has parentheses.) `None` for
+/// How tightly a binary operator binds in C++. (If WGSL differs, it has parentheses.) `None` for
 /// tokens that end an operand.
 fn precedence(operator: &str) -> Option<u8> {
     Some(match operator {

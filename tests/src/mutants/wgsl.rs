@@ -84,7 +84,7 @@ impl Wgsl {
         let (three, by_threes) = cases::three_buffers(WGSL);
         let (software, sparse) = cases::sparse(WGSL);
         let (few, mut bound) = cases::few_buffers(WGSL);
-        // Only the kernel that shares nothing runs these cases; the others would do the same.
+        // Only the kernel that shares nothing runs these cases; the others would run them alike.
         bound.retain(|case| case.kernel == Some(WGSL.floor()));
         let mut chosen = Vec::new();
         for (list, caps, rounded) in [

@@ -22,7 +22,7 @@ pub fn lint(wgsl: &str) -> Vec<(usize, &'static str)> {
     for token in tokens {
         let mut complain = |why| found.push((token.line, why));
         match token.text {
-            "alias" => complain("naga's HLSL has helpers twice where a type has two names"),
+            "alias" => complain("naga's HLSL has helpers twice if a type has two names"),
             name if before == "fn" => returns = CONDITIONS.contains(&name).then_some(0),
             "RETURNS_EARLY" => in_units_alone = before == "if",
             "return" if std::mem::take(&mut in_units_alone) => {}

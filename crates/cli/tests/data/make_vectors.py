@@ -2,7 +2,7 @@
 
     pip install "mlx[cpu]==0.32.4" gguf==0.19.0 safetensors==0.8.0 numpy==2.4.6
     python make_vectors.py           writes the files
-    python make_vectors.py --check   fails where a file is not what it would write
+    python make_vectors.py --check   fails if a file is not what it would write
 
 mlx.safetensors, mlx_expected.safetensors: weights quantized and saved by MLX, and x·Wᵀ.
 mlx_gather.safetensors: operands and results of MLX's gather_mm and gather_qmm, in whole numbers, so
@@ -195,7 +195,7 @@ def save_mlx(path, tensors):
 
 
 def gguf_tensor(random, name, shape):
-    """Random weights in a type: quantized by the package, or random blocks where it does not."""
+    """Random weights in a type: quantized by the package, or random blocks if it does not."""
     kind = GGMLQuantizationType[name]
     try:
         return quants.quantize(normal(random, *shape), kind)

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Sums in f16, one rounding per product: within the bound where they are permitted, outside it
-/// elsewhere.
+/// Sums in f16, one rounding per product: within the bound if they are permitted, else
+/// outside it.
 #[test]
 fn sums_in_f16() {
     let precisions = [Precision::F32, Precision::F16Sums];
