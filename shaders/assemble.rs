@@ -13,6 +13,7 @@
 //! 6. Aliases are expanded: see `aliases.rs`.
 //!
 //! Extensions are enabled at the top when a part file needs them. Then comes the struct [`Params`].
+//! The comment at the top of a file stays out of the text: it is for readers, at any length.
 
 use crate::aliases::without_aliases;
 use crate::tables::SOURCES;
@@ -74,7 +75,7 @@ fn striding(text: &str) -> Option<String> {
 fn instantiate(pass: &Pass, part: &Part, file: &str) -> Result<String, String> {
     let mut used = 0;
     let mut text = String::with_capacity(file.len() + 64);
-    for line in file.lines() {
+    for line in file.lines().skip_while(|line| line.starts_with("//")) {
         if pass.beside_c && is_beside_c(pass, part, line) {
             text.push_str(&line.replace("<storage, read>", "<storage, read_write>"));
             text.push('\n');

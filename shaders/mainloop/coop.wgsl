@@ -1,14 +1,37 @@
 // Mainloop for matrix units. A workgroup computes a BM×BN tile of C, and each of its subgroups a
 // subtile of that, as matrices of sums that the whole subgroup holds in registers.
 //
-// Slices of A and B, BK deep, go from memory to registers, from there to a panel in workgroup
-// memory (panel.wgsl), and from there to matrices. While a slice is multiplied, the next ones are
-// on their way to registers. At the end the sums go through workgroup memory to C.
+//          BN
+//     +---------+    Here a tile has 2 × 2 subgroups, and a digit is a matrix of SIZE × SIZE sums
+//     | 0 0 1 1 |    with the number of its subgroup. Along N the matrices of a subgroup lie side
+//  BM | 2 2 3 3 |    by side. Along M those of all subgroups alternate, so that each subgroup has
+//     | 0 0 1 1 |    some in every part of the tile.
+//     | 2 2 3 3 |
+//     +---------+
 //
-// Each step along K is in one slice. A subgroup multiplies all steps of a slice; in small tiles
-// several subgroups share a subtile, each takes some of the steps, and their sums are added at the
-// end. Barriers before and after each product keep a panel from being changed while it is read.
-// Lines beyond an edge give sums that are not stored; steps beyond K are zeros.
+// Slices of A and B, BK deep, go from memory to registers (fetch), from there to a panel in
+// workgroup memory (put, panel.wgsl), and from there to matrices, which are multiplied. While a
+// slice is multiplied, the next ones are on their way to registers. At the end the sums go through
+// workgroup memory to C. With two slices on their way (AHEAD):
+//
+//     fetch 0, fetch 1
+//     put 0 | barrier | multiply 0, fetch 2 | barrier
+//     put 1 | barrier | multiply 1, fetch 3 | barrier
+//     put 2 | barrier | multiply 2, fetch 4 | barrier
+//     ...
+//     for each matrix: sums to workgroup memory | barrier | from there to C | barrier
+//
+// The sums are those of the product, for these reasons:
+// - Each step along K is in one slice, and each slice is multiplied once. A subgroup multiplies all
+//   steps of a slice; in small tiles several subgroups share a subtile, each takes DEPTH of the
+//   steps, and their sums are added at the end.
+// - Between two barriers a panel is either written or read. The first barrier ends the writing
+//   before anybody reads, the second ends the reading before the next slice is written.
+// - Steps beyond K are zeros and add nothing. Lines beyond an edge give sums that are not stored.
+//   Slices beyond the last are fetched, from its place, and never multiplied.
+// - CHAIN, LOOPS, RANGES and SHARED change how the loop runs, not what it adds: shorter chains of
+//   additions, no matrices without rows, zeros for elements of other ranges of K, and another order
+//   of the steps, in A and in B alike.
 //
 // SPIR-V does not promise, for the text that naga makes of this, that what other invocations stored
 // in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix units").

@@ -1,14 +1,26 @@
-// Mainloop for few rows against quantized weights, by products of bytes. 32 elements of a row of A
-// become whole numbers of 24 bits (by permission 16 or 8) times one power of two; each number is
-// three signed bytes. 32 weights are bytes times a scale, plus a bias. Their product is then scale
-// · power · Σ number · byte + bias · power · Σ number. The first sum takes one product of four
-// bytes by four for each byte of the numbers. It is exact with codes of 4 bits; others are rounded
-// once more. Elements of f16 within 2^12 of the largest of their 32 lose nothing, nor do those of
-// bf16 within 2^15.
+// Mainloop for few rows against quantized weights, by products of bytes. 32 elements of a row of A,
+// a group, become whole numbers of 24 bits (by permission 16 or 8) times one power of two; each
+// number is three signed bytes (two, one). 32 weights are bytes times a scale, plus a bias. The sum
+// of 32 products is then made of sums of bytes times bytes:
+//
+//     a = power · n            n = 65536·n2 + 256·n1 + n0         w = scale · code + bias
+//
+//     Σ a·w  =  scale · power · Σ n·code  +  bias · power · Σ n
+//                               |
+//                               +-- 65536 · Σ n2·code  +  256 · Σ n1·code  +  Σ n0·code
+//
+// Each of the three last sums takes eight products of four bytes by four (dot4I8Packed), in whole
+// numbers. Σ n·code is exact with codes of 4 bits; others are rounded once more. Only a = power · n
+// loses digits: elements of f16 within 2^12 of the largest of their 32 lose nothing, nor do those
+// of bf16 within 2^15.
 //
 // A workgroup turns CHUNK elements of each row into bytes in workgroup memory, then multiplies. An
 // invocation has COLS columns at a time, TURNS times, and SPAN elements of K, whose codes are one
 // load. STRIPES invocations share columns; their sums meet in a tree whose order is fixed.
+//
+//     A  CHUNK elements of a row  --stage-->  n0 n1 n2, Σ n, power      in workgroup memory
+//                                                |  one group at a time
+//     B  SPAN codes of a column   --raw---->  bytes, scale, bias  --->  sums  --tree-->  C
 //
 // A group with an infinity, a NaN, or only very small numbers has an infinite power. Sums that are
 // not finite in the end are therefore added anew, product by product (by_ones.wgsl).

@@ -6,6 +6,9 @@
 // Both operands go from memory straight to registers (strip.wgsl). Neighbouring invocations read
 // neighbouring memory of B, and the loop has no barrier, so many loads are under way at once.
 //
+//     K       | 8 | 8 | 8 | ... |      8      | 8 | 8 | ...
+//     stripe  | 0 | 1 | 2 | ... | STRIPES - 1 | 0 | 1 | ...
+//
 // Each step along K belongs to one stripe, so every product is summed once. The stripes' sums meet
 // in workgroup memory, in a tree whose order is fixed (stripes.wgsl): C has the same bits in every
 // run. Elements beyond K are zeros; sums beyond an edge are not stored.

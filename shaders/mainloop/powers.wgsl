@@ -1,13 +1,29 @@
 // Finds powers of two, for passes (scale.wgsl, split.wgsl) that copy an operand of a wider range
 // before a mainloop of matrix units of f16. Each row of A, or column of B, is divided by the power
-// of two that brings the exponent of its largest number to TOP. No finite number is then infinite
-// in f16. The powers are stored too: the mainloop multiplies its sums by those of both operands,
-// which gives the product of the operands as they were. All arithmetic is that of integers on the
-// bits of numbers: a power of two changes exponents, and digits of subnormal numbers only.
+// of two that brings the exponent of its largest number to TOP. The powers are stored too: the
+// mainloop multiplies its sums by those of both operands. With the powers p of a row and q of a
+// column this gives their product as it was:
+//
+//     Σ a·b = 2^p · 2^q · Σ (a / 2^p) · (b / 2^q)
+//
+// Division by a power of two changes the exponent alone and is exact, except for numbers that
+// become subnormal in f16. No finite number becomes infinite, because the largest does not:
+//
+//                  some 2^-29 of the largest           the largest
+//     a row    ........|.......................................|        exponents of f32
+//     divided  ........|.......................................|..      2^p less
+//             subnormal|              normal in f16         TOP| 65504
+//
+// All arithmetic is that of integers on the bits of numbers: a power of two changes exponents, and
+// digits of subnormal numbers only.
 //
 // A workgroup goes over a strip of rows or columns twice. First its invocations find the largest
 // numbers, which meet in workgroup memory. Then they divide and store. They keep their first
 // vectors in registers for the second time.
+//
+//     row 0  v v v v ...  ->  largest  -+                 +->  v / 2^power  ->  packed
+//     row 1  v v v v ...  ->  largest  -+->  powers  -----+->  v / 2^power  ->  packed
+//     ...                                                 +->  2^power      ->  x_powers
 //
 // Here params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the
 // strides of the copy, and tiles_m counts the strips of an entry.

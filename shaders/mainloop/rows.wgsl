@@ -4,6 +4,9 @@
 // invocations. An invocation keeps 32 elements of each row of A in registers while COLS columns
 // pass, with 32 codes of each; then it takes the 32 steps of K that lie STRIPES·32 further on.
 //
+//     K       |  32  |  32  |  32  | ... |     32      |  32  |  32  | ...
+//     stripe  |   0  |   1  |   2  | ... | STRIPES - 1 |   0  |   1  | ...
+//
 // Σ element · (scale · code + bias) is scale · Σ element · code + bias · Σ element. So scale and
 // bias are multiplied with sums, and the second sum serves all columns. If the result is not
 // finite, the 32 products are added one by one instead (by_ones.wgsl).

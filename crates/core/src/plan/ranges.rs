@@ -3,8 +3,25 @@
 //!
 //! An operand spans its strides times its extents. Only a cut along the dimension with the largest
 //! of these products makes it much shorter: rows for a row-major A, but K for a transposed one.
+//!
+//! ```text
+//!     A, row-major: cut along M            A, transposed: cut along K
+//!
+//!          K                                    K
+//!       +--------+                           +-----+-----+
+//!     M | piece  |  C, rows 0 to M/2       M |     |     |  range 0 leaves sums in scratch,
+//!       +--------+                           |  0  |  1  |  range 1 adds to them,
+//!       | piece  |  C, the other rows        |     |     |  then C = epilogue(sums)
+//!       +--------+                           +-----+-----+
+//! ```
+//!
 //! A piece along entries, rows or columns is a separate product. A range of K is a pass that adds
 //! to partial sums, like a split of K. So the epilogue and the rounding to C's type happen once.
+//!
+//! The pieces give the product: a cut halves one dimension in two parts that meet and do not
+//! overlap, so each element of C is in one piece, and each step along K in one of its ranges.
+//! Cutting ends: each cut makes an extent shorter, and an extent of one granule (an element, or a
+//! block of weights) is not cut. If an operand is too large even then, the product is refused.
 
 use super::check::{span, title};
 use super::fetch::{Fetches, decoded};
