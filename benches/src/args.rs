@@ -45,9 +45,9 @@ pub(crate) struct Args {
         conflicts_with_all = ["kernel", "choices"]
     )]
     languages: Vec<Language>,
-    /// Answers seven questions about kernels in MSL instead, in some ten minutes on a Mac, and
-    /// writes them to --json, target/bench/first-hour.json without it. CONTRIBUTING.md says where
-    /// to send that file
+    /// Asks Apple's compiler about every kernel in MSL, then measures a few shapes, in some ten
+    /// minutes on a Mac. Both are written to --json, target/bench/first-hour.json without it.
+    /// CONTRIBUTING.md says where to send that file
     #[arg(long, conflicts_with_all = NOT_ASKED)]
     pub(crate) first_hour: bool,
     /// Times every kernel that the planner estimates within this factor of its choice, and reports

@@ -102,14 +102,6 @@ impl Ceiling {
         Ok(ceiling)
     }
 
-    /// Like [`of`](Self::of), but always measured.
-    ///
-    /// # Errors
-    /// The errors of [`of`](Self::of), and `WrongContext` on the CPU executor.
-    pub fn measured(ctx: &Context) -> Result<Ceiling> {
-        measure(ctx)
-    }
-
     /// Whether the ceilings are known, so that there is a roofline.
     pub fn is_known(&self) -> bool {
         self.peak_tflops > 0.0 && self.peak_gbs > 0.0

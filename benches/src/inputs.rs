@@ -85,28 +85,14 @@ impl Inputs {
     /// `TooLarge` for the device's buffers, `Overflow`, `Device` when its memory is spent,
     /// `DeviceLost`.
     pub fn operands(&mut self, ctx: &Context, shape: &Shape, software: bool) -> Result<Operands> {
-        self.ragged(ctx, shape, &shape.numbers(), software)
+        let most = ctx.caps().max_buffer_bytes.min(ctx.caps().max_binding_bytes);
+        self.within(ctx, shape, &shape.numbers(), software, most)
     }
 
     /// Like [`operands`](Self::operands), with `numbers` in place of the shape's own. If the shape
     /// has no groups, `numbers` are ends: each group of A's rows ends there and has its own B, and
-    /// the last end is the last row.
-    ///
-    /// # Errors
-    /// The errors of [`operands`](Self::operands), and `GroupOffsets` for ends that decrease.
-    pub fn ragged(
-        &mut self,
-        ctx: &Context,
-        shape: &Shape,
-        numbers: &[u32],
-        software: bool,
-    ) -> Result<Operands> {
-        let most = ctx.caps().max_buffer_bytes.min(ctx.caps().max_binding_bytes);
-        self.within(ctx, shape, numbers, software, most)
-    }
-
-    /// Like [`ragged`](Self::ragged), but a stack of dense matrices of more than `most` bytes lies
-    /// in several buffers.
+    /// the last end is the last row. A stack of dense matrices of more than `most` bytes lies in
+    /// several buffers.
     fn within(
         &mut self,
         ctx: &Context,
@@ -294,19 +280,6 @@ impl Operands {
         plans.into_iter().next().ok_or_else(|| Error::Unsupported("nothing to multiply".into()))
     }
 
-    /// How many sets there are.
-    pub fn sets(&self) -> usize {
-        self.sets.len()
-    }
-
-    /// A and B of one of the sets; none if B is quantized.
-    pub fn dense(&self, set: usize) -> Option<[&Tensor; 2]> {
-        match &self.sets[set % self.sets.len()] {
-            (a, B::Dense(b), _) => Some([a.tensor(), b]),
-            _ => None,
-        }
-    }
-
     /// The output, which the products of all sets share.
     pub fn output(&self) -> &Tensor {
         &self.c
@@ -323,16 +296,6 @@ impl Operands {
         // The plan is made only now, after kernels that do not compile have been replaced.
         let plan = self.plan(kernel)?;
         self.compare(plan.passes.iter().any(|pass| pass.language == Language::Msl || pass.coop))
-    }
-
-    /// Has `run` compute the first set's product, and compares elements with sums in f64.
-    ///
-    /// # Errors
-    /// The errors of [`check`](Self::check), and those of `run`.
-    pub fn check_after(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.clear();
-        run()?;
-        self.compare(true)
     }
 
     /// Clears the output: a kernel that writes nothing must not pass with what another left.

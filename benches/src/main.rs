@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: times named shapes on a device; prints a table, and writes JSON, a page and
-//! pictures on request. With `--first-hour` it asks the questions of
+//! pictures on request. With `--first-hour` it writes the file of
 //! [`tilewise_benches::first_hour`] instead.
 
 mod args;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use tilewise::{Context, ContextOptions, Error, Precision, Switch};
 use tilewise_benches::ceiling::Ceiling;
-use tilewise_benches::first_hour::Hour;
+use tilewise_benches::first_hour::{Hour, SHAPES};
 use tilewise_benches::measure::{Bench, is_software};
 use tilewise_benches::report::{Report, Row, Skipped, language_name};
 use tilewise_benches::shapes::{self, Shape};
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 /// read or written.
 fn run(args: &Args) -> Result<bool, String> {
     if args.first_hour {
-        return first_hour(args).map(|()| true);
+        return first_hour(args);
     }
     if args.list_shapes {
         return list(args).map(|()| true);
@@ -194,25 +194,22 @@ fn opened(args: &Args, options: &ContextOptions) -> Result<Option<Context>, Stri
     }
 }
 
-/// Asks the questions of the first hour on a Mac. Writes all answers so far after each question.
-fn first_hour(args: &Args) -> Result<(), String> {
-    let options = args.options()?;
-    let Some(ctx) = opened(args, &options)? else { return Ok(()) };
-    let mut hour = Hour::new(&ctx, &args.commit, today());
+/// Asks Apple's compiler about every text, then measures some shapes. Writes the file after each.
+fn first_hour(args: &Args) -> Result<bool, String> {
+    let Some(ctx) = opened(args, &args.options()?)? else { return Ok(true) };
     let path = args.json.as_deref().unwrap_or(Path::new("target/bench/first-hour.json"));
     let save = |hour: &Hour| {
         let text = serde_json::to_string_pretty(hour).map_err(|error| error.to_string())?;
-        write(path, &(text + "\n"))
+        write_and_say(path, &(text + "\n"))
     };
-    let open = || Context::request_blocking(&options);
-    hour.ask(&ctx, open, args.samples.get(), &progress(args, 0)?, save)?;
-    eprintln!(
-        "written: {}; {} wrong, {} refused; CONTRIBUTING.md says where to send it",
-        path.display(),
-        hour.reasons("wrong: "),
-        hour.reasons("refused: ")
-    );
-    Ok(())
+    let mut hour = Hour::compiled(&ctx);
+    save(&hour)?;
+    let shapes = if is_software(&ctx) { Vec::new() } else { shapes::parse(SHAPES)? };
+    let Some((report, right)) = measured(args, shapes)? else { return Ok(true) };
+    hour.report = Some(report);
+    save(&hour)?;
+    eprintln!("CONTRIBUTING.md says where to send it");
+    Ok(right)
 }
 
 fn today() -> String {

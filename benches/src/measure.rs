@@ -86,19 +86,6 @@ impl Bench {
         Bench { ctx: ctx.clone(), inputs: Inputs::default(), busy: None, paused: false }
     }
 
-    /// The device that it measures on.
-    pub fn context(&self) -> &Context {
-        &self.ctx
-    }
-
-    /// Operands of a shape with these numbers of groups ([`Inputs::ragged`]).
-    ///
-    /// # Errors
-    /// The errors of [`Inputs::ragged`].
-    pub fn operands(&mut self, shape: &Shape, numbers: &[u32]) -> Result<Operands> {
-        self.inputs.ragged(&self.ctx, shape, numbers, is_software(&self.ctx))
-    }
-
     /// Times a shape by the kernel of this name, or by the planner's choice: a check against f64
     /// sums, warm-up, then `samples` compute passes of as many products as fill about five
     /// milliseconds. Long products are content with fewer samples, three at least.
@@ -112,7 +99,7 @@ impl Bench {
         kernel: Option<&str>,
         samples: usize,
     ) -> Result<Measured> {
-        let operands = self.operands(shape, &shape.numbers())?;
+        let operands = self.inputs.operands(&self.ctx, shape, is_software(&self.ctx))?;
         self.measured(&operands, kernel, samples)
     }
 
@@ -128,26 +115,13 @@ impl Bench {
         shape: &Shape,
         samples: usize,
     ) -> Result<Measured> {
-        let operands = self.operands(shape, &shape.numbers())?;
-        self.measured_in(language, &operands, samples)
-    }
-
-    /// Like [`measure_in`](Self::measure_in), with operands that exist already.
-    ///
-    /// # Errors
-    /// The errors of [`measure_in`](Self::measure_in).
-    pub fn measured_in(
-        &mut self,
-        language: Language,
-        operands: &Operands,
-        samples: usize,
-    ) -> Result<Measured> {
+        let operands = self.inputs.operands(&self.ctx, shape, is_software(&self.ctx))?;
         let planned = operands.product(0, None);
         if written_in(&operands.plan(None)?, language) {
             operands.check(None)?;
             // By now a kernel that does not compile has been replaced.
             if written_in(&operands.plan(None)?, language) {
-                return self.measured(operands, None, samples);
+                return self.measured(&operands, None, samples);
             }
         }
         let kernels =
@@ -157,7 +131,7 @@ impl Bench {
         for choice in planned.choices()?.iter().filter(|choice| names.contains(&choice.kernel)) {
             let kernel =
                 if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
-            match self.measured(operands, Some(&kernel), samples) {
+            match self.measured(&operands, Some(&kernel), samples) {
                 Err(Error::NoKernel(why)) => refused = refused.or(Some(why)),
                 measured => return measured,
             }
@@ -180,7 +154,7 @@ impl Bench {
         factor: f64,
         mut progress: impl FnMut(&str),
     ) -> Result<Measured> {
-        let operands = self.operands(shape, &shape.numbers())?;
+        let operands = self.inputs.operands(&self.ctx, shape, is_software(&self.ctx))?;
         let mut measured = self.measured(&operands, None, samples)?;
         let planned = operands.product(0, None);
         let (choices, plan) = (planned.choices()?, operands.plan(None)?);
@@ -231,7 +205,7 @@ impl Bench {
     ///
     /// # Errors
     /// The errors of [`measure`](Self::measure).
-    pub fn measured(
+    fn measured(
         &mut self,
         operands: &Operands,
         kernel: Option<&str>,
@@ -253,11 +227,7 @@ impl Bench {
     ///
     /// # Errors
     /// The errors of `record`; `Unsupported` when the product is too short for the host's clock.
-    pub fn timed(
-        &mut self,
-        record: &Record<'_>,
-        samples: usize,
-    ) -> Result<([f64; 3], timing::Method)> {
+    fn timed(&mut self, record: &Record<'_>, samples: usize) -> Result<([f64; 3], timing::Method)> {
         let once = self.series(record, 1, 1)?[0];
         let repetitions = repetitions(once.seconds);
         let most = (LONGEST / (once.seconds * repetitions as f64)) as usize;

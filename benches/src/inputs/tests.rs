@@ -130,9 +130,9 @@ fn groups_are_told_apart() {
     let mut inputs = Inputs::default();
     for name in ["12x6x32:nt:f16", "12x6x64:f16:affine-4bit-g64-f16"] {
         let shape: Shape = name.parse().unwrap();
-        let operands = inputs.ragged(&ctx, &shape, &[5, 5, 12], true).unwrap();
+        let operands = inputs.within(&ctx, &shape, &[5, 5, 12], true, u64::MAX).unwrap();
         operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let all_in_one = inputs.ragged(&ctx, &shape, &[12, 12, 12], true).unwrap();
+        let all_in_one = inputs.within(&ctx, &shape, &[12, 12, 12], true, u64::MAX).unwrap();
         let mixed = Operands { expected: all_in_one.expected, ..operands };
         assert!(matches!(mixed.compare(true), Err(Error::Malformed(_))), "{name}");
     }

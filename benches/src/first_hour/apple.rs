@@ -1,25 +1,25 @@
-//! Metal's own compiler, asked directly: wgpu drops its warnings, and does not tell a pipeline's
-//! threads.
+//! Metal's own compiler, asked directly: wgpu drops its warnings.
 
 use super::Verdict;
 use objc2::rc::{Retained, autoreleasepool};
 use objc2::runtime::ProtocolObject;
 use objc2::{available, msg_send};
 use objc2_foundation::{NSError, NSString};
-use objc2_metal::{
-    MTLCompileOptions, MTLComputePipelineState, MTLDevice, MTLLanguageVersion, MTLLibrary,
-};
+use objc2_metal::{MTLCompileOptions, MTLDevice, MTLLanguageVersion, MTLLibrary};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tilewise::{Context, wgpu};
+
+/// Seconds after which the compiler is given no further text.
+const PATIENCE: u64 = 75;
 
 type Device = ProtocolObject<dyn MTLDevice>;
 type Library = Retained<ProtocolObject<dyn MTLLibrary>>;
 
 /// A version of the language, 310 for 3.1. A version that the system does not know is an error,
 /// because asking for it may end the process.
-pub(super) fn language(version: u32) -> Result<MTLLanguageVersion, String> {
+fn language(version: u32) -> Result<MTLLanguageVersion, String> {
     let (language, known, system) = match version {
         240 => (MTLLanguageVersion::Version2_4, available!(macos = 12.0, ios = 15.0), "macOS 12"),
         310 => (MTLLanguageVersion::Version3_1, available!(macos = 14.0, ios = 17.0), "macOS 14"),
@@ -39,49 +39,23 @@ pub(super) fn verdicts(
     texts: &[&str],
 ) -> Result<Vec<Verdict>, String> {
     let (language, device) = (language(version)?, device(context)?);
-    Ok(each(texts, |text| compile(&device, text, Some(language)).map(|(_, warnings)| warnings)))
-}
-
-/// See [`super::threads`].
-pub(super) fn threads(
-    context: &Context,
-    texts: &[&str],
-) -> Result<Vec<Result<u64, String>>, String> {
-    let device = device(context)?;
-    Ok(each(texts, |text| {
-        let (library, _) = compile(&device, text, None)?;
-        let name = NSString::from_str(tilewise_msl::ENTRY);
-        let function =
-            library.newFunctionWithName(&name).ok_or("the library has no such function")?;
-        let state = device
-            .newComputePipelineStateWithFunction_error(&function)
-            .map_err(|error| said(&error))?;
-        Ok(state.maxTotalThreadsPerThreadgroup() as u64)
-    }))
-}
-
-/// See [`super::complaint`].
-pub(super) fn complaint(device: &wgpu::Device, text: &str) -> Option<String> {
-    compile(&*raw(device).ok()?, text, None).err()
+    Ok(each(texts, |text| compile(&device, text, language)))
 }
 
 fn device(context: &Context) -> Result<Retained<Device>, String> {
-    raw(context.device().ok_or("there is no GPU")?)
-}
-
-fn raw(device: &wgpu::Device) -> Result<Retained<Device>, String> {
+    let device = context.device().ok_or("there is no GPU")?;
     // SAFETY: the device is only asked for libraries and pipelines, and nothing of it is destroyed.
     let device =
         unsafe { device.as_hal::<wgpu::hal::api::Metal>() }.ok_or("the device is not Metal's")?;
     Ok(device.raw_device().clone())
 }
 
-/// Answers for the texts, in their order, found side by side, until [`super::PATIENCE`] is over.
-fn each<T: Send>(texts: &[&str], answer: impl Fn(&str) -> T + Sync) -> Vec<T> {
+/// Answers for the texts, in their order, found side by side, until [`PATIENCE`] is over.
+fn each(texts: &[&str], answer: impl Fn(&str) -> Verdict + Sync) -> Vec<Verdict> {
     let start = Instant::now();
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
-        while start.elapsed().as_secs() < super::PATIENCE {
+        while start.elapsed().as_secs() < PATIENCE {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(text) = texts.get(at) else { break };
             let answer = autoreleasepool(|_| answer(text));
@@ -95,34 +69,21 @@ fn each<T: Send>(texts: &[&str], answer: impl Fn(&str) -> T + Sync) -> Vec<T> {
     found.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// The library of a text with the compiler's warnings, or its error. Without a version the compiler
-/// gets the options that wgpu gives it.
-fn compile(
-    device: &Device,
-    text: &str,
-    version: Option<MTLLanguageVersion>,
-) -> Result<(Library, Option<String>), String> {
+/// Compiles a text.
+fn compile(device: &Device, text: &str, version: MTLLanguageVersion) -> Verdict {
     let text = NSString::from_str(text);
-    let options = version.map(|version| {
-        let options = MTLCompileOptions::new();
-        options.setLanguageVersion(version);
-        options
-    });
+    let options = MTLCompileOptions::new();
+    options.setLanguageVersion(version);
     let mut error: Option<Retained<NSError>> = None;
     // objc2-metal's own method drops the error where there is a library too: then it holds the
-    // warnings. SAFETY: the method takes a string, options or nil, and a place for an error, and
-    // gives a new library or nil.
+    // warnings. SAFETY: the method takes a string, options and a place for an error, and gives a
+    // new library or nil.
     let library: Option<Library> = unsafe {
-        msg_send![
-            device,
-            newLibraryWithSource: &*text,
-            options: options.as_deref(),
-            error: &mut error
-        ]
+        msg_send![device, newLibraryWithSource: &*text, options: &*options, error: &mut error]
     };
     let words = error.map(|error| said(&error));
     match library {
-        Some(library) => Ok((library, words)),
+        Some(_) => Ok(words),
         None => Err(words.unwrap_or_else(|| "refused without a word".into())),
     }
 }
