@@ -162,7 +162,7 @@ pub(crate) fn meant(
     if expected.is_empty() || model.tensors().any(may_be) {
         return Ok(expected);
     }
-    let text = "no tensor is that, and none leaves its format open";
+    let text = "no tensor has that format, and none leaves its format open";
     Err(Failure::Other(format!(
         "{}: the arguments say {expected}; {text}",
         source.path().display()

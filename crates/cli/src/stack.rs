@@ -80,7 +80,7 @@ impl Stack {
                 if tensor.order()?.is_some() {
                     return Err(Failure::Other(format!(
                         "{source}: the columns are stored in another order (act-order); \
-                         `tilewise convert` writes them in theirs"
+                         `tilewise convert` writes them in order"
                     )));
                 }
                 let [matrices, rows, _] = shape;

@@ -77,7 +77,7 @@ impl Target {
     /// The reason to copy a tensor; `None` if it is converted.
     pub(crate) fn refusal(self, tensor: &Tensor<'_>) -> Option<String> {
         if tensor.is_stray() {
-            return Some("a plane of quantized weights, without the others".to_owned());
+            return Some("a plane of quantized weights; the other planes are missing".to_owned());
         }
         let is_weights = match tensor.kind() {
             kind if self.is(kind) => return Some(format!("already {self}")),

@@ -105,7 +105,7 @@ impl Expected {
         }
         let (bits, modes) = (Vec::from_iter(bits), Vec::from_iter(modes));
         Err(Error::InvalidValue(format!(
-            "the arguments: no format has {self}; bits are {}, modes {}",
+            "the arguments: no format has {self}; bits may be {}, modes {}",
             bits.join(", "),
             modes.join(", ")
         )))

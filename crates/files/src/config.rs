@@ -108,7 +108,7 @@ impl Config {
             }
             Some(Value::Bool(false)) => Err(bad(
                 &self.file,
-                format!("quantization of {prefix:?} is false, the file has its planes"),
+                format!("it says that {prefix:?} is not quantized, but the file has its planes"),
             )),
             _ => Ok(Some(Claim { by, says: self.expected(mlx, "quantization")? })),
         }

@@ -41,12 +41,12 @@ pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
         return Err(bad("a NumPy array, not a model".into()));
     }
     let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX>() else {
-        return Err(bad(format!("truncated: {length} bytes are no safetensors file")));
+        return Err(bad(format!("truncated: {length} bytes are too few for a safetensors file")));
     };
     let declared = u64::from_le_bytes(*prefix);
     if declared > MOST {
         return Err(bad(format!(
-            "a header of {declared} bytes is declared; at most {MOST} are read"
+            "it declares a header of {declared} bytes; at most {MOST} are read"
         )));
     }
     let Some((header, data)) = rest.split_at_checked(declared as usize) else {
@@ -100,7 +100,7 @@ pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
         }
         if from > end {
             return Err(bad(format!(
-                "{shown}: nothing is said of the {} bytes before it",
+                "{shown}: the {} bytes before it belong to no tensor",
                 from - end
             )));
         }
@@ -274,7 +274,7 @@ mod tests {
         );
         assert!(
             refusal(&both(entry("a", 0, 3), entry("b", 4, 8)))
-                .contains("nothing is said of the 1 bytes before it")
+                .contains("the 1 bytes before it belong to no tensor")
         );
         assert!(
             refusal(&both(entry("a", 0, 4), entry("a", 4, 8)))

@@ -80,10 +80,14 @@ pub(crate) fn import(raws: Raws<'_>, said: &config::Import, expected: &Expected)
     // Codes of AWQ share words along N, those of GPTQ along K.
     let method = if columns == n { Method::Gptq } else { Method::Awq };
     if let Some(said) = said.method.filter(|&said| said != method) {
-        return Err(contradiction(format!("{file} says {said}, the shapes {method}")));
+        return Err(contradiction(format!(
+            "{file} says {said}, but the shapes are those of {method}"
+        )));
     }
     if let Some((expected, _)) = expected.method().filter(|&(expected, _)| expected != method) {
-        return Err(contradiction(format!("the arguments say {expected}, the shapes {method}")));
+        return Err(contradiction(format!(
+            "the arguments say {expected}, but the shapes are those of {method}"
+        )));
     }
     if method == Method::Awq && raws.g_idx.is_some() {
         return Err(refuse("g_idx belongs to GPTQ; the shapes are AWQ's".into()));
@@ -93,13 +97,14 @@ pub(crate) fn import(raws: Raws<'_>, said: &config::Import, expected: &Expected)
         Method::Awq => awq::shape(rows, columns, n, zero_columns).map_err(refuse)?,
     };
     if let Some(said) = said.bits.filter(|&said| said != u64::from(bits)) {
-        return Err(contradiction(format!("{file} says {said} bits, the shapes {bits}")));
+        return Err(contradiction(format!("{file} says {said} bits, but the shapes have {bits}")));
     }
     // A group larger than K is all of K.
     let within = |group: u64| usize::try_from(group).map_or(k, |group| group.min(k));
     let (group, by) = match (said.group.map(within), expected.group.map(u64::from).map(within)) {
         (Some(said), Some(expected)) if said != expected => {
-            let text = format!("the arguments say groups of {expected}, {file} groups of {said}");
+            let text =
+                format!("the arguments say groups of {expected}, but {file} says groups of {said}");
             return Err(contradiction(text));
         }
         (Some(said), _) => (said, format!("{file} says")),
@@ -113,8 +118,8 @@ pub(crate) fn import(raws: Raws<'_>, said: &config::Import, expected: &Expected)
     };
     let counted = if group == 0 { 0 } else { k.div_ceil(group) };
     if counted != groups {
-        let text = format!("{by} groups of {group}, K = {k} has {counted} of them");
-        return Err(contradiction(format!("{text}, the file {groups}")));
+        let text = format!("{by} groups of {group}: K = {k} has {counted} of them");
+        return Err(contradiction(format!("{text}, but the file has {groups}")));
     }
     if raws.g_idx.is_some_and(|raw| raw.shape != [k]) {
         return Err(refuse(format!("g_idx of [{k}] is expected")));
@@ -129,7 +134,7 @@ pub(crate) fn import(raws: Raws<'_>, said: &config::Import, expected: &Expected)
         .find_map(|block| QuantFormat::affine(bits, block, DType::F32).ok());
     let Some(format) = format else {
         return Err(refuse(format!(
-            "groups of {group} and K = {k} are no whole number of blocks of 32, 64 or 128"
+            "groups of {group} and K = {k} are not whole blocks of 32, 64 or 128"
         )));
     };
     let short = u32::from(method == Method::Gptq && !second_version(said, expected)?);
@@ -141,7 +146,7 @@ fn second_version(said: &config::Import, expected: &Expected) -> Result<bool> {
     let name = |second| if second { "gptq_v2" } else { "gptq" };
     match (said.method.map(|_| said.second_version), expected.method()) {
         (Some(said_so), Some((_, second))) if said_so != second => Err(Error::Contradiction(
-            format!("the arguments say {}, {} {}", name(second), said.file, name(said_so)),
+            format!("the arguments say {}, but {} says {}", name(second), said.file, name(said_so)),
         )),
         (Some(second), _) | (None, Some((_, second))) => Ok(second),
         (None, None) => Err(Error::Ambiguous(

@@ -438,7 +438,8 @@ fn admit(expected: &Expected, format: QuantFormat) -> Result<()> {
         return Ok(());
     }
     if format.gguf().is_some() && expected.format.is_none_or(|named| named == format) {
-        let text = format!("{format} is GGUF's; {expected} can be said of MLX's formats alone");
+        let text =
+            format!("{format} is a format of GGUF; {expected} applies to MLX's formats only");
         return Err(Error::Unsupported(text));
     }
     Err(Error::Contradiction(format!("the arguments: {expected}; the file: {format}")))

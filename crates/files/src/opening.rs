@@ -82,10 +82,9 @@ pub(crate) fn entry(files: &Store) -> Result<String> {
     // A part of a model must not pass for the whole.
     if let Some(part) = all.iter().find(|name| is_shard(name)) {
         let text = format!(
-            "{part} is one of several, and the index that says which, *.safetensors.index.json, is \
-             not"
+            "{part} is one of several files, and their index, *.safetensors.index.json, is missing"
         );
-        return Err(Error::NotFound(format!("{shown}: {text} there")));
+        return Err(Error::NotFound(format!("{shown}: {text}")));
     }
     match &all[..] {
         [only] => Ok(only.clone()),

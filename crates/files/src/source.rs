@@ -66,9 +66,9 @@ fn read(path: &Path, mut file: File, length: u64) -> Result<Bytes> {
     let too_large = |why: String| Error::OutOfMemory(format!("{}: {why}", path.display()));
     let room = usize::try_from(length).map_err(|why| too_large(why.to_string()))?;
     let mut bytes = Vec::new();
-    bytes
-        .try_reserve_exact(room)
-        .map_err(|why| too_large(format!("{length} bytes to be read, not mapped: {why}")))?;
+    bytes.try_reserve_exact(room).map_err(|why| {
+        too_large(format!("no memory for its {length} bytes, which are read and not mapped: {why}"))
+    })?;
     file.read_to_end(&mut bytes).map_err(|why| refused(path, why))?;
     Ok(Bytes::Held(bytes))
 }

@@ -37,7 +37,9 @@ pub(crate) fn blocks(format: QuantFormat, bytes: &[u8], sink: &mut Sink<'_>) -> 
     for part in format.planes() {
         let mut plane = Vec::new();
         let room = plane.try_reserve_exact(most * part.bytes as usize);
-        room.map_err(|why| Error::OutOfMemory(format!("{most} blocks of {format}: {why}")))?;
+        room.map_err(|why| {
+            Error::OutOfMemory(format!("no memory for {most} blocks of {format}: {why}"))
+        })?;
         planes.push(plane);
     }
     let mut done = vec![0; planes.len()];

@@ -257,7 +257,10 @@ impl<'m> Tensor<'m> {
         let &Kind::Quantized(format) = self.kind() else { return Err(self.not_quantized()) };
         let (n, k) = self.matrix()?;
         if rows.start > rows.end || rows.end > n {
-            return Err(Error::Shape(format!("{}: rows {rows:?} of {n}", self.name)));
+            return Err(Error::Shape(format!(
+                "{}: rows {rows:?} of a matrix of {n} rows",
+                self.name
+            )));
         }
         // Without rows, there may be any number of columns: the bytes of a row could overflow.
         let sizes: Vec<usize> =

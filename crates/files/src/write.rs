@@ -255,7 +255,7 @@ fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
             && !claim.says.admits(format)
         {
             let text = format!(
-                "{name:?} becomes {format}, but {} beside it says {}",
+                "{name:?} would be {format}, but {} beside it says {}",
                 claim.by, claim.says
             );
             let shown = path.display();
@@ -295,7 +295,9 @@ pub fn write_to<W: Write + Seek>(
         let Planned { name, size, done: own, .. } = planned;
         let length = bytes.len() as u64;
         if offset != *own || *size - *own < length {
-            let text = format!("{name}: {length} bytes at {offset} follow {own}, of {size}");
+            let text = format!(
+                "{name}: {length} bytes for offset {offset}, but {own} of {size} are written so far"
+            );
             return Err(Error::Malformed(text));
         }
         let to = planned.offset + offset;
@@ -384,7 +386,7 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
             "data_offsets": [tensor.offset, end],
         });
         if header.insert(tensor.name.clone(), entry).is_some() {
-            let text = format!("two tensors of the file to be are named {:?}", tensor.name);
+            let text = format!("two tensors to be written are named {:?}", tensor.name);
             return Err(Error::InvalidValue(text));
         }
     }
@@ -399,7 +401,7 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
     let bytes = [&(text.len() as u64).to_le_bytes(), &text[..]].concat();
     if end.checked_add(bytes.len() as u64).is_none() {
         return Err(Error::Overflow(format!(
-            "{end} bytes of tensors after {} of the header",
+            "{end} bytes of tensors and {} of the header are more than a file can have",
             bytes.len()
         )));
     }

@@ -49,7 +49,7 @@ impl Raw {
                 Ok(Array { dtype: DType::F32, shape, bytes: narrowed })
             }
             other => Err(Failure::other(format!(
-                "{name}: elements are {}; a matrix is f32, f16, bf16 or f64",
+                "{name}: elements are {}; those of a matrix may be f32, f16, bf16 or f64",
                 other
             ))),
         }
@@ -78,7 +78,7 @@ impl Raw {
             }
             other => {
                 return Err(Failure::other(format!(
-                    "{name}: elements are {}; {many} are u32, i32, u64 or i64",
+                    "{name}: elements are {}; {many} may be u32, i32, u64 or i64",
                     other
                 )));
             }

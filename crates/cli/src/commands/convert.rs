@@ -233,8 +233,8 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
     }
     if private > 0 {
         warn(&format!(
-            "{private} tensors are kept with an order of columns or a factor, in tensors that MLX \
-             does not read"
+            "{private} tensors have an order of columns or a factor. These are written, too, and \
+             MLX does not read them"
         ));
     }
     Ok(())

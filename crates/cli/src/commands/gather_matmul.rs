@@ -109,7 +109,7 @@ impl Indices {
     fn check_order(&self) -> Result<()> {
         match self.all.windows(2).position(|pair| pair[1] < pair[0]) {
             Some(at) => Err(Failure::Other(format!(
-                "{}, and index {} is {} after {}; --sorted says that they do not decrease",
+                "{}: index {} is {}, after {}; --sorted promises that none is less than the one before",
                 self.name,
                 at + 1,
                 self.all[at + 1],
@@ -126,7 +126,7 @@ impl Indices {
             (1, count) => Ok([self.all.repeat(count), other.all]),
             (count, 1) => Ok([self.all, other.all.repeat(count)]),
             _ => Err(Failure::Other(format!(
-                "{}, and {}; as many are wanted, or one",
+                "{}, and {}: give as many of both, or one of either",
                 self.name, other.name
             ))),
         }

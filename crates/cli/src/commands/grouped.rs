@@ -72,7 +72,7 @@ fn numbers(args: &GroupedArgs, a: &Array, b: &Stack) -> Result<Vec<u32>> {
     };
     if counts.len() != entries {
         return Err(Failure::Other(format!(
-            "{masked} has {}; {whose} {}, and there is one for each",
+            "{masked} has {}; {whose} {}, and each needs one count",
             counted(counts.len(), ["count", "counts"]),
             counted(entries, ["entry", "entries"])
         )));

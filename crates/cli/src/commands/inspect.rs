@@ -146,7 +146,8 @@ pub(super) fn warn_of_strays<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a T
         tensors.into_iter().filter(|tensor| tensor.is_stray()).map(Tensor::name).collect();
     let more = if strays.len() > SHOWN { ", ..." } else { "" };
     let shown = strays.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    let text = "tensors are named as planes of quantized weights whose other planes are not there";
+    let text =
+        "tensors have names of planes of quantized weights, and the other planes are missing";
     match strays.len() {
         0 => {}
         count => warn(&format!("{count} {text}: {shown}{more}")),

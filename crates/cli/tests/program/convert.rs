@@ -391,12 +391,12 @@ fn strays_are_kept() {
     ] {
         let report = bench.succeed(&format!("convert {line}"));
         assert!(
-            report.contains("1 of 3 converted") && report.contains("without the others"),
+            report.contains("1 of 3 converted") && report.contains("the other planes are missing"),
             "{report}"
         );
     }
-    let told = "2 tensors are named as planes of quantized weights whose other planes are not \
-                there: r.biases, r.scales\n";
+    let told = "2 tensors have names of planes of quantized weights, and the other planes are \
+                missing: r.biases, r.scales\n";
     for line in [
         "inspect float.safetensors",
         "inspect half.safetensors --json",

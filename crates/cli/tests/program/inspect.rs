@@ -166,7 +166,7 @@ fn unclear_tensors_are_shown_with_their_errors() {
         config.replace("\"group_size\": 32", "\"group_size\": 16"),
     )
     .unwrap();
-    let why = "config.json says groups of 16, K = 64 has 4 of them, the file 2";
+    let why = "config.json says groups of 16: K = 64 has 4 of them, but the file has 2";
     let shown = json_of(&bench, "gptq-4bit");
     let wrong = shown["tensors"]
         .as_array()
@@ -231,7 +231,7 @@ fn options_without_meaning_are_refused() {
         for (rest, said) in [
             (
                 "gguf/all.gguf --group 16",
-                "gguf/all.gguf: the arguments say groups of 16; no tensor is that, and none",
+                "gguf/all.gguf: the arguments say groups of 16; no tensor has that format, and none",
             ),
             ("gguf/all.gguf --bits 4", "say 4 bits;"),
             ("gguf/all.gguf --mode affine --bits 4", "say 4 bits, mode affine;"),

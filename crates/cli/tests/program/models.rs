@@ -219,7 +219,7 @@ fn dequantized_weights() {
         "dequantize gguf/all.gguf#blk.0.q4k -o v.npy",
         &["gguf/all.gguf", "are \"blk.0.q4_k\", "],
     );
-    let why = "q4_0 is GGUF's; 4 bits can be said of MLX's formats alone";
+    let why = "q4_0 is a format of GGUF; 4 bits applies to MLX's formats only";
     bench.refuses("dequantize gguf/all.gguf#blk.0.q4_0 -o v.npy --bits 4", &[why]);
     bench.gguf_with_type("iq2.gguf", "blk.0.q4_k.weight", 16);
     bench.npy("x.npy", &[1, 512], &[1.0; 512]);

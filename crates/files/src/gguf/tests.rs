@@ -138,10 +138,10 @@ fn lies_are_told_with_their_numbers() {
         ),
         (
             vec![("k", 9, [9u32.to_le_bytes(), 1u32.to_le_bytes(), [0; 4]].concat().repeat(6))],
-            "an array within 4 others",
+            "lies within 4 others",
         ),
         (vec![("k", 13, vec![])], "a value of type 13 at byte 33; types 0 to 12"),
-        (vec![("k", 7, vec![2])], "a boolean of 2 at byte 37"),
+        (vec![("k", 7, vec![2])], "the boolean at byte 37 is 2"),
         (
             vec![("k", 0, vec![1]), ("k", 0, vec![1])],
             "key \"k\" at byte 38 is there already, at byte 24",

@@ -166,7 +166,11 @@ impl Kind {
                 match cursor.array()? {
                     [0] => Value::Bool(false),
                     [1] => Value::Bool(true),
-                    [other] => return Err(format!("a boolean of {other} at byte {at}")),
+                    [other] => {
+                        return Err(format!(
+                            "the boolean at byte {at} is {other}, neither 0 nor 1"
+                        ));
+                    }
                 }
             }
             Kind(0) => Value::U8(u8::from_le_bytes(cursor.array()?)),
@@ -186,7 +190,9 @@ impl Kind {
 fn read_array<'a>(cursor: &mut Cursor<'a>, depth: u32) -> Result<Array<'a>, String> {
     let at = cursor.at();
     if depth >= DEEPEST {
-        return Err(format!("an array within {depth} others at byte {at}"));
+        return Err(format!(
+            "the array at byte {at} lies within {depth} others, which is deeper than any is read"
+        ));
     }
     let kind = Kind::read_number(cursor)?;
     let count = cursor.u64()?;

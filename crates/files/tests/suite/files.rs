@@ -122,7 +122,10 @@ fn a_shard_alone_is_a_shard() {
     for (name, bytes) in [(one, &first), (two, &second)] {
         put(name, bytes);
         let text = Model::open(folder.path()).err().unwrap().to_string();
-        assert!(text.contains(&format!("{one} is one of several, and the index")), "{text}");
+        assert!(
+            text.contains(&format!("{one} is one of several files, and their index")),
+            "{text}"
+        );
     }
     put(INDEX, &index(&[("w.weight", one), ("w.scales", two), ("w.biases", two)]));
     let whole = Model::open(folder.path()).unwrap();

@@ -184,7 +184,7 @@ fn contradictions_name_both() {
         &with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"w":false}}"#),
         "w",
     );
-    assert!(text.contains("quantization of \"w\" is false"), "{text}");
+    assert!(text.contains("\"w\" is not quantized, but the file"), "{text}");
     // Another program's entry under the same key is no claim if there are other claims.
     let other = [
         ("m.safetensors", file(&tensors, &[("quantization", "int4")])),

@@ -189,7 +189,8 @@ fn without_a_config_the_version_of_gptq_is_asked_for() {
         };
         assert!(weights(&config(&mode.to_lowercase())).unwrap() == matrix.weights(), "{mode}");
         let error = weights(&config(other)).unwrap_err();
-        let text = format!("the arguments say {}, config.json {other}", mode.to_lowercase());
+        let text =
+            format!("the arguments say {}, but config.json says {other}", mode.to_lowercase());
         assert!(matches!(error, Error::Contradiction(ref why) if why.contains(&text)), "{error}");
     }
 }
@@ -262,17 +263,21 @@ fn contradictions_are_told_with_their_numbers() {
     let matrix = Matrix::new(16, ascending(128, 64), 4, 1..16);
     let (gptq, awq) = (matrix.gptq(1, true), matrix.awq());
     for (tensors, config, expected) in [
-        (&gptq, r#"{"bits":8,"group_size":64}"#, "config.json says 8 bits, the shapes 4"),
+        (&gptq, r#"{"bits":8,"group_size":64}"#, "config.json says 8 bits, but the shapes have 4"),
         (
             &gptq,
             r#"{"bits":4,"group_size":32}"#,
-            "says groups of 32, K = 128 has 4 of them, the file 2",
+            "says groups of 32: K = 128 has 4 of them, but the file has 2",
         ),
-        (&awq, r#"{"bits":4,"group_size":64}"#, "config.json says GPTQ, the shapes AWQ"),
+        (
+            &awq,
+            r#"{"bits":4,"group_size":64}"#,
+            "config.json says GPTQ, but the shapes are those of AWQ",
+        ),
         (
             &gptq,
             r#"{"quantization_config":{"quant_method":"awq"}}"#,
-            "config.json says AWQ, the shapes GPTQ",
+            "config.json says AWQ, but the shapes are those of GPTQ",
         ),
     ] {
         let text = refusal(&with_config(tensors, config), "w");
@@ -283,7 +288,9 @@ fn contradictions_are_told_with_their_numbers() {
         ("quantize_config.json", r#"{"bits":8}"#.into()),
     ])
     .unwrap();
-    assert!(refusal(&older, "w").contains("quantize_config.json says 8 bits, the shapes 4"));
+    assert!(
+        refusal(&older, "w").contains("quantize_config.json says 8 bits, but the shapes have 4")
+    );
     let foreign = [&awq[..], &gptq[3..]].concat();
     assert!(
         refusal(&with_config(&foreign, "{}"), "w")
@@ -309,13 +316,16 @@ fn the_size_of_groups_may_be_expected() {
         assert!(dequantize(&read.quantized().unwrap()) == matrix.weights(), "K = {k}, {group}");
         for wrong in [0, 32] {
             let text = silent.get_as("w", &expected(wrong)).unwrap_err().to_string();
-            let part = format!("the arguments say groups of {wrong}, K = {k} has ");
+            let part = format!("the arguments say groups of {wrong}: K = {k} has ");
             assert!(text.contains(&part), "{text}");
         }
         let said = with_config(&tensors, &format!(r#"{{"bits":{bits},"group_size":{group}}}"#));
         assert!(said.get_as("w", &expected(group as u32)).is_ok());
         let text = said.get_as("w", &expected(32)).unwrap_err().to_string();
-        assert!(text.contains("the arguments say groups of 32, config.json groups of "), "{text}");
+        assert!(
+            text.contains("the arguments say groups of 32, but config.json says groups of "),
+            "{text}"
+        );
     }
 }
 
@@ -338,7 +348,7 @@ fn shapes_that_are_neither_are_refused() {
     with(&[64, 3], &[1, 3], &[1, 16], "N = 16 with 3 words of codes and 3 of zeros is neither");
     with(&[63, 2], &[1, 2], &[1, 16], "K = 63 is no multiple of 8");
     with(&[8, 16], &[3, 2], &[3, 16], "K = 64 is no multiple of the 3 groups");
-    with(&[2, 16], &[1, 2], &[1, 16], "groups of 16 and K = 16 are no whole number of blocks");
+    with(&[2, 16], &[1, 2], &[1, 16], "groups of 16 and K = 16 are not whole blocks");
     let wide = [
         tensor("w.qweight", I32, &[8, 8]),
         tensor("w.qzeros", F16, &[1, 2]),

@@ -146,7 +146,7 @@ fn a_config_that_says_otherwise_is_told_before_any_work() {
     let before = std::fs::read(&path).unwrap();
     for (name, format) in [("w", "mxfp8"), ("v", "affine-8bit-g32-f16")] {
         let text = put(name, format).unwrap_err().to_string();
-        let expected = format!("m.safetensors: {name:?} becomes {format}, but ");
+        let expected = format!("m.safetensors: {name:?} would be {format}, but ");
         assert!(
             text.contains(&expected)
                 && text.contains(" bits, groups of ")
@@ -247,10 +247,13 @@ fn failures_leave_what_was_there() {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     };
     fails(vec![stream(&[&[1, 2], &[3]])], "a: the stream ended after 3 of 4 bytes");
-    fails(vec![stream(&[&[1, 2], &[3, 4, 5]])], "a: 3 bytes at 2 follow 2, of 4");
+    fails(
+        vec![stream(&[&[1, 2], &[3, 4, 5]])],
+        "a: 3 bytes for offset 2, but 2 of 4 are written so far",
+    );
     fails(
         vec![stream(&[&[1; 4]]), Output::dense("a", DType::F32, &[], &[0; 4])],
-        "two tensors of the file to be are named \"a\"",
+        "two tensors to be written are named \"a\"",
     );
     let weights = sample(QuantFormat::all().next().unwrap());
     let bytes = [0; 4];
@@ -262,7 +265,7 @@ fn failures_leave_what_was_there() {
     let gap = Output::streamed("a", Kind::Dense(DType::F16), &[2], |sink| {
         sink(Chunk { plane: 0, offset: 2, bytes: &[0; 2] })
     });
-    fails(vec![gap], "a: 2 bytes at 2 follow 0, of 4");
+    fails(vec![gap], "a: 2 bytes for offset 2, but 0 of 4 are written so far");
     let other = Output::streamed("a", Kind::Dense(DType::F16), &[2], |sink| {
         sink(Chunk { plane: 1, offset: 0, bytes: &[0; 2] })
     });
@@ -291,7 +294,7 @@ fn failures_leave_what_was_there() {
     // Counts of 32 bits are no offsets that overflow.
     if usize::BITS == 64 {
         fails(vec![half("a"), half("b")], "overflow: b: ");
-        fails(vec![half("a")], "overflow: 18446744073709551614 bytes of tensors after");
+        fails(vec![half("a")], "overflow: 18446744073709551614 bytes of tensors and");
     }
     let nowhere =
         write(folder.path().join("no/m.safetensors"), vec![], &BTreeMap::new(), &mut |_, _| {});
