@@ -401,11 +401,11 @@ fn integers_in_products() {
             let vector = Tensor::zeros(&context, dtype, &[4]).unwrap();
             let plain = Gemm::new(&float, &float).activation(Activation::None);
             for (product, operand) in [
-                (Gemm::new(&integer, &float), "A in"),
-                (Gemm::new(&float, &integer), "B in"),
-                (plain.clone().bias(&vector), "bias in"),
-                (plain.clone().residual(&integer), "residual in"),
-                (plain.clone().out_dtype(dtype), "C in"),
+                (Gemm::new(&integer, &float), "A is"),
+                (Gemm::new(&float, &integer), "B is"),
+                (plain.clone().bias(&vector), "bias is"),
+                (plain.clone().residual(&integer), "residual is"),
+                (plain.clone().out_dtype(dtype), "C is"),
             ] {
                 for error in [product.run().unwrap_err(), product.explain().unwrap_err()] {
                     let words = [operand, dtype.name(), "f32, f16 and bf16"];

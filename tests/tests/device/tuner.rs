@@ -411,9 +411,9 @@ fn environment() {
         ("nonesuch", "nonesuch"),
         ("simt/1x1", "simt/1x1"),
         ("simt+k0", "+k wants"),
-        ("naive+k2", "K cannot be split"),
+        ("naive+k2", "it cannot split K"),
         ("simt/64x64x16+k1000", "1000 asked, 16 made"),
-        ("simt+pad8", "no lines to pad"),
+        ("simt+pad8", "have lines to pad"),
     ] {
         let (ok, _, log) = forced(kernel, None);
         let error = log.lines().find(|line| line.starts_with("error")).unwrap_or_default();

@@ -47,8 +47,8 @@ impl Unit {
             && let Some(format) = [a, b].into_iter().find(|format| self.scales(*format))
         {
             return Err(Reject(format!(
-                "products of a list are read from where they lie, and {format} is copied, divided \
-                 by powers of two"
+                "{format} is copied and divided by powers of two, and operands of a list are not \
+                 copied"
             )));
         }
         if sums == DType::F16 && problem.accumulation() != DType::F16 {

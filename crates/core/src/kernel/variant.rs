@@ -69,14 +69,14 @@ impl Variant {
     pub(crate) fn padded(self, pad: u32) -> Result<Self, Reject> {
         let Access::Words(words) = self.access else {
             return Err(Reject(format!(
-                "+pad{pad}: it has no lines to pad, as kernels for matrix units have"
+                "+pad{pad}: only kernels for matrix units have lines to pad"
             )));
         };
         // Matrices and vectors are aligned to 16 bytes.
         let vector = 16 / words.unit.matrix.operands.bytes() as u32;
         if !pad.is_multiple_of(vector) {
             return Err(Reject(format!(
-                "+pad{pad}: lines stay aligned for multiples of {vector} only ({} is its own)",
+                "+pad{pad}: only multiples of {vector} keep the lines aligned ({} is its own)",
                 words.pad
             )));
         }

@@ -219,7 +219,7 @@ fn serves(
         )));
     }
     if splits > 1 && !kernel.splits {
-        return Err(Reject(format!("K cannot be split ({splits} splits) under this kernel")));
+        return Err(Reject(format!("it cannot split K ({splits} splits)")));
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ fn dense(name: &str, operand: &Operand) -> Result<()> {
     match operand.format {
         Format::Dense(_) => Ok(()),
         Format::Quantized(format) => {
-            Err(Error::Unsupported(format!("{name} in {format}; only B may be quantized")))
+            Err(Error::Unsupported(format!("{name} is {format}; only B may be quantized")))
         }
     }
 }
@@ -121,7 +121,7 @@ pub(super) fn span(
 fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<()> {
     if operand.format.element().is_some_and(|dtype| !dtype.is_float()) {
         return Err(Error::Unsupported(format!(
-            "{name} in {}; products take f32, f16 and bf16",
+            "{name} is {}; products take f32, f16 and bf16",
             operand.format
         )));
     }
@@ -175,7 +175,7 @@ fn gathered(problem: &mut Problem) -> Result<()> {
     problem.copies[0] = None;
     if rows > MAX_DIMENSION {
         return Err(Error::Overflow(format!(
-            "A gathers its rows from {rows}, at most {MAX_DIMENSION}"
+            "A gathers rows from a matrix of {rows} rows, at most {MAX_DIMENSION} are possible"
         )));
     }
     if a.transposed && (k <= 1 || rows == 0) {
@@ -189,13 +189,13 @@ fn gathered(problem: &mut Problem) -> Result<()> {
     }
     if problem.entries() > 1 && !problem.grouping.traits().shares_rows && !a.is_shared() {
         return Err(Error::Strides(format!(
-            "rows by index come from one matrix; the entries of A are {:?} apart",
+            "rows by index come from one matrix for all entries; the strides of A's entries are {:?}",
             a.entry_strides()
         )));
     }
     match problem.indices().unwrap_or(0) {
         needed if needed > MAX_DIMENSION => {
-            Err(Error::Overflow(format!("row indices pass {MAX_DIMENSION}")))
+            Err(Error::Overflow(format!("there are more than {MAX_DIMENSION} row indices")))
         }
         needed if needed > len && problem.m > 0 => {
             Err(Error::BufferTooSmall { operand: "row indices", needed, len })
@@ -235,7 +235,7 @@ fn grouped(problem: &Problem) -> Result<()> {
     let groups = problem.entries();
     if indexed && (numbers < *m || groups == 0 && *m > 0) {
         return Err(Error::Shape(format!(
-            "{numbers} indices of {groups} entries of B for {m} rows"
+            "{m} rows have {numbers} indices, into {groups} entries of B"
         )));
     }
     if whole_k {
@@ -255,7 +255,7 @@ fn grouped(problem: &Problem) -> Result<()> {
     for (name, operand) in [("A", a), ("B", b)] {
         if !listed && !operand.is_shared() {
             return Err(Error::Strides(format!(
-                "groups along K share one {name}, its entries are {:?} apart",
+                "groups along K share one {name}; the strides of its entries are {:?}",
                 operand.entry_strides()
             )));
         }

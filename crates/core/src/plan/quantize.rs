@@ -59,15 +59,19 @@ impl Quantize {
             )));
         }
         if pitch < columns || !pitch.is_multiple_of(block) {
-            return Err(Error::Shape(format!("{pitch} weights from row to row of {columns}")));
+            return Err(Error::Shape(format!(
+                "rows of {columns} weights cannot begin {pitch} weights apart"
+            )));
         }
         if let Format::Quantized(other) = weights.operand.format {
-            return Err(Error::Unsupported(format!("weights in {other}, wanted f32, f16 or bf16")));
+            return Err(Error::Unsupported(format!(
+                "the weights are {other} already; f32, f16 or bf16 is wanted"
+            )));
         }
         if weights.operand.format.element().is_some_and(|dtype| !dtype.is_float()) {
             let format = weights.operand.format;
             return Err(Error::Unsupported(format!(
-                "the weights in {format}; this takes f32, f16 and bf16"
+                "the weights are {format}; f32, f16 or bf16 is wanted"
             )));
         }
         let weights = weights.checked("the weights")?;

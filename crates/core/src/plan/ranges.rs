@@ -100,7 +100,7 @@ impl Cutter<'_> {
     fn cut(&mut self, piece: Piece) -> Result<()> {
         if self.passes.saturating_add(piece.steps()) > MAX_PASSES {
             return Err(Error::Overflow(format!(
-                "more than {MAX_PASSES} passes, each over what the device can bind"
+                "it takes more than {MAX_PASSES} passes, because the device binds little at a time"
             )));
         }
         let excess = self.excess(&piece);

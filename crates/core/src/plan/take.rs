@@ -87,7 +87,7 @@ impl Take {
         let is_float = own.element().is_none_or(DType::is_float);
         if own.element() != Some(self.dtype) && !(is_float && self.dtype.is_float()) {
             return Err(Error::Unsupported(format!(
-                "a table in {own}, taken as {}: integers stay what they are",
+                "a table of {own} cannot be taken as {}: integers keep their type",
                 self.dtype
             )));
         }

@@ -219,7 +219,9 @@ impl QuantFormat {
             return Err(Error::Unsupported(format!("{self} has no factor for a whole matrix")));
         }
         if !factor.is_finite() {
-            return Err(Error::InvalidValue(format!("a matrix with the factor {factor}")));
+            return Err(Error::InvalidValue(format!(
+                "the factor of a matrix must be finite, it is {factor}"
+            )));
         }
         Ok(())
     }
@@ -315,7 +317,7 @@ fn encoded(
     format.sizes(n, k)?;
     let encoder = format.def().encoder.ok_or_else(|| {
         Error::Unsupported(format!(
-            "{format} is a format to read and multiply with; weights are not quantized to it"
+            "weights are not quantized to {format}; it is only read and multiplied with"
         ))
     })?;
     if weights.len() != n * k {

@@ -24,7 +24,7 @@ fn kernels_by_name() {
             refused(
                 gemm("simt/64x64x16+pad8"),
                 kind!(NoKernel),
-                &["simt/64x64x16", "no lines to pad"],
+                &["simt/64x64x16", "have lines to pad"],
             );
         }
         // The CPU executor has no kernels, and accepts every known name.

@@ -140,7 +140,7 @@ fn what_cannot_be_converted_is_not_written() {
         ),
         ("model.safetensors none/out.safetensors --format f16", &["no folder none"]),
         ("model.safetensors empty.safetensors/out.safetensors --format f16", &["no folder"]),
-        ("model.safetensors old.safetensors --format q4_k", &["q4_k", "not quantized to it"]),
+        ("model.safetensors old.safetensors --format q4_k", &["q4_k", "not quantized to q4_k"]),
         (
             "mlx.safetensors old.safetensors --format f16",
             &["mlx.safetensors", "bf16", "name the format", "--bits"],
