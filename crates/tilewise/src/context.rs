@@ -109,7 +109,7 @@ impl Context {
                  device_descriptor() asks for it"
             ),
             None => format!(
-                "the device was made without {name}: device_descriptor() asks for it, where the \
+                "the device was made without {name}: device_descriptor() asks for it if the \
                  adapter {adapter} has it"
             ),
         }

@@ -11,7 +11,7 @@ use tilewise_core::{DType, Error, Result};
 /// `Misuse`, `Shape`, `Strides`.
 pub(crate) fn vector_of_u32(name: &str, tensor: &Tensor) -> Result<()> {
     if tensor.dtype() != DType::U32 {
-        return Err(Error::Misuse(format!("{name} in {}, wanted u32", tensor.dtype())));
+        return Err(Error::Misuse(format!("{name} are {}, wanted u32", tensor.dtype())));
     }
     let [_] = tensor.shape() else {
         let shape = tensor.shape();

@@ -273,7 +273,9 @@ fn why_off(
     let trusted = adapter::trusts_matrix_units(info.backend, info.vendor);
     match (coop, wanted) {
         (Some([]), _) => None,
-        (None, _) => Some("a device does not tell of them; Context::from_wgpu asks its adapter"),
+        (None, _) => {
+            Some("only an adapter lists them; give it to Context::from_wgpu with the device")
+        }
         (_, Switch::Off) => Some("ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=off"),
         _ if !features.contains(adapter::MATRIX_UNITS) => Some(
             "the device was made without wgpu's features EXPERIMENTAL_COOPERATIVE_MATRIX, SUBGROUP \

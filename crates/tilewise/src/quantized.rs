@@ -112,7 +112,7 @@ impl QuantizedTensor {
         if let Some(other) = weights.iter().find(|w| w.factor() != first.factor()) {
             let [a, b] = [first.factor(), other.factor()];
             return Err(Error::Misuse(format!(
-                "matrices of one tensor with the factors {a} and {b}"
+                "the matrices of one tensor must have one factor; these have {a} and {b}"
             )));
         }
         let shape = [weights.len(), first.n(), first.k()];
@@ -355,7 +355,7 @@ impl QuantizedTensor {
             |range: &Range<usize>, size: u64| range.start <= range.end && range.end as u64 <= size;
         if !inside(&n, self.n) || !inside(&k, self.k) {
             return Err(Error::Shape(format!(
-                "{n:?} and {k:?} of quantized weights [{}, {}]",
+                "rows {n:?} and columns {k:?} of quantized weights [{}, {}]",
                 self.n, self.k
             )));
         }

@@ -183,7 +183,7 @@ impl Weight {
         match self {
             Weight::Dense(tensor) => Ok(tensor),
             Weight::Quantized(tensor) => Err(Error::Misuse(format!(
-                "quantized weights, {} {:?}, where a dense tensor is expected",
+                "a dense tensor is expected; these are quantized weights, {} {:?}",
                 tensor.format(),
                 tensor.shape()
             ))),
@@ -198,7 +198,7 @@ impl Weight {
         match self {
             Weight::Quantized(tensor) => Ok(tensor),
             Weight::Dense(tensor) => Err(Error::Misuse(format!(
-                "a dense tensor, {} {:?}, where quantized weights are expected",
+                "quantized weights are expected; this is a dense tensor, {} {:?}",
                 tensor.dtype(),
                 tensor.shape()
             ))),

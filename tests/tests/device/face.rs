@@ -143,7 +143,7 @@ fn matrix_units_that_are_off_are_explained() {
         let a = Tensor::zeros(&context, DType::F16, &[64, 64]).unwrap();
         let explained = Gemm::new(&a, &a).explain().unwrap();
         assert!(
-            explained.contains("matrix units are off: a device does not tell of them"),
+            explained.contains("matrix units are off: only an adapter lists them"),
             "{explained}"
         );
     }

@@ -246,8 +246,8 @@ impl Groups {
                     let (turned, groups) = (a.t(), b[1]);
                     let shape = if *along == Axis::M { a.shape() } else { turned.shape() };
                     return Err(Error::Shape(format!(
-                        "{form}, the {lines} of all groups one after the other, {groups} groups \
-                         here; {whose} shape {shape:?}, of which reshape() may make {lines}"
+                        "{form}, with the {lines} of all {groups} groups one after the other; \
+                         {whose} shape {shape:?}, which reshape() may turn into {lines}"
                     )));
                 }
                 if b[0] != 1 {
@@ -274,7 +274,7 @@ impl Groups {
                 }
                 if rows != m {
                     return Err(Error::Shape(format!(
-                        "{rows} indices of entries for {m} rows; there is one for each row"
+                        "{rows} indices of entries for {m} rows; each row needs one"
                     )));
                 }
                 if b[1] == 0 && m > 0 {
@@ -299,7 +299,7 @@ impl Groups {
                 match counts.elem_count() {
                     count if count == entries => Ok(batch),
                     count => Err(Error::Shape(format!(
-                        "{count} row counts for a batch of {entries}; there is one for each entry"
+                        "{count} row counts for a batch of {entries}; each entry needs one"
                     ))),
                 }
             }

@@ -45,7 +45,7 @@ impl Gemm {
             return Err(Error::Unsupported("row indices beside groups of columns".into()));
         }
         if indices.dtype() != DType::U32 {
-            return Err(Error::Misuse(format!("row indices in {}, wanted u32", indices.dtype())));
+            return Err(Error::Misuse(format!("row indices are {}, wanted u32", indices.dtype())));
         }
         if indices.shape().len() != 1 {
             let shape = indices.shape();

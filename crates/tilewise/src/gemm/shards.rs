@@ -63,7 +63,7 @@ impl Gemm {
         if batch.sizes() != [1, all] {
             let entries = if all == 1 { "entry" } else { "entries" };
             return Err(Error::Shape(format!(
-                "B in shards has {all} {entries}, the product a batch of {batch}"
+                "B in shards has {all} {entries}, but the product has a batch of {batch}"
             )));
         }
         let part = |(b, groups): (&RightOperand, Range<usize>)| {

@@ -258,7 +258,7 @@ impl Refusals {
         } else {
             log::warn!(
                 "{why}; products are computed by WGSL kernels instead, unless one in MSL is \
-                 forced; of further texts nothing is said"
+                 forced; further refusals are logged at the level debug"
             );
         }
         why

@@ -343,7 +343,7 @@ impl Call {
         };
         if range.is_some_and(|range| value.fract() != 0.0 || !range.contains(&value)) {
             return Err(Error::InvalidValue(format!(
-                "an initial value of {value} for an output of {dtype}"
+                "an output of {dtype} cannot hold the initial value {value}"
             )));
         }
         let element = match dtype {

@@ -160,7 +160,7 @@ pub(super) fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<(
     }
     if let Some(operator) = mixed_operators(&text.tokens).first() {
         return Err(Error::Kernel(format!(
-            "{}: WGSL wants parentheses where && meets ||",
+            "{}: WGSL wants parentheses around && or || if one is beside the other",
             at(operator)
         )));
     }

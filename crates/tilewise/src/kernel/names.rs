@@ -81,11 +81,11 @@ impl<'a> Names<'a> {
                 } else if RESERVED.contains(&name) {
                     "is a keyword of WGSL".to_owned()
                 } else if BUILTIN_IDENTIFIERS.contains(&name) {
-                    "is something of WGSL's own".to_owned()
+                    "is a built-in of WGSL".to_owned()
                 } else if name.starts_with(OWN) {
-                    "begins as the generated names do".to_owned()
+                    "begins with tilewise_, as generated names do".to_owned()
                 } else if derived.contains(name) {
-                    "is the name of another's shape, strides, number of dimensions or function"
+                    "is the name of the shape, strides, number of dimensions or function of another"
                         .to_owned()
                 } else if let Some(earlier) = taken.insert(name.to_owned(), what) {
                     format!("is taken: {earlier} has it already")
@@ -106,10 +106,8 @@ impl<'a> Names<'a> {
         for Token { text: name, line, column, .. } in text.declared() {
             let meaning = match self.taken.get(name) {
                 Some(&meaning) => meaning,
-                None if USED.contains(&name) => {
-                    "something of WGSL's own, which the generated text uses"
-                }
-                None if name.starts_with(OWN) => "for the generated text, as all that begins so",
+                None if USED.contains(&name) => "a built-in of WGSL that the generated text uses",
+                None if name.starts_with(OWN) => "reserved, as all names that begin with tilewise_",
                 None => continue,
             };
             return Err(Error::Kernel(format!(
@@ -146,7 +144,7 @@ mod tests {
             (vec![], vec!["__a"], vec![], "identifier"),
             (vec!["a;"], vec![], vec![], "identifier"),
             (vec!["var"], vec![], vec![], "keyword"),
-            (vec!["a"], vec![], vec!["atomic"], "WGSL's own"),
+            (vec!["a"], vec![], vec!["atomic"], "a built-in of WGSL"),
             (vec!["a", "a"], vec![], vec![], "\"a\" of an input is taken: an input"),
             (vec!["a"], vec!["a"], vec![], "\"a\" of an output is taken: an input"),
             (vec![], vec!["a"], vec!["a"], "\"a\" of a template is taken: an output"),

@@ -199,8 +199,8 @@ impl Text {
         if out.context().caps().fxc && BEYOND_FXC.contains(&self.name) {
             return Err(Error::MissingFeature(format!(
                 "{operation}: FXC, which compiles shaders here, does not take its text; DXC does: \
-                 wgpu uses it where dxcompiler.dll lies on the PATH, and a device shows it by \
-                 wgpu's feature SUBGROUP"
+                 wgpu uses DXC if dxcompiler.dll is on the PATH, and its devices then have wgpu's \
+                 feature SUBGROUP"
             )));
         }
         let mut call = Call::new(out.context()).edge(Edge::Whole);

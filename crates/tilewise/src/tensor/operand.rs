@@ -182,7 +182,7 @@ impl Tensor {
         let Some(shared) = self.shares_bytes(tensor)? else { return Ok(true) };
         let also = match operand {
             "residual" => {
-                "; where there is no activation, beta(1.0) adds to the output without a residual"
+                "; without an activation, beta(1.0) adds to the output, and needs no residual"
             }
             _ => "",
         };

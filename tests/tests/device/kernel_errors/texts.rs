@@ -225,7 +225,7 @@ fn features_that_the_device_lacks() {
         let features = found.features();
         for (context, is_known) in [(adapter.with_limits(|_| ()), false), (asked, true)] {
             let told = |has: bool| match (is_known, has) {
-                (false, _) => "device_descriptor() asks for it, where the adapter",
+                (false, _) => "device_descriptor() asks for it if the adapter",
                 (true, true) => "the device was made without",
                 (true, false) => "the adapter ",
             };
