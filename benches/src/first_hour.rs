@@ -1,5 +1,5 @@
-//! `cargo xtask bench --first-hour`: what only a Mac can tell about the kernels in MSL, in one file.
-//! Apple's compiler takes or refuses every text, and the products of [`SHAPES`] are timed and
+//! `cargo xtask bench --first-hour`: what only a Mac can tell about the kernels in MSL, in one
+//! file. Apple's compiler takes or refuses every text, and the products of [`SHAPES`] are timed and
 //! checked, in WGSL and in MSL.
 
 #[cfg(target_vendor = "apple")]
@@ -40,7 +40,7 @@ pub struct Hour {
     pub system: Vec<String>,
     /// Version of Metal's language that wgpu compiles for, 310 for 3.1.
     pub metal_language: Option<u32>,
-    /// What the compiler says, for each version of the language.
+    /// The compiler's words, for each version of the language.
     pub texts: Vec<Compiled>,
     /// The products; none if the run stopped before.
     pub report: Option<Report>,

@@ -75,7 +75,7 @@ fn compile(device: &Device, text: &str, version: MTLLanguageVersion) -> Verdict 
     let options = MTLCompileOptions::new();
     options.setLanguageVersion(version);
     let mut error: Option<Retained<NSError>> = None;
-    // objc2-metal's own method drops the error where there is a library too: then it holds the
+    // objc2-metal's own method drops the error if there is a library, too: then it holds the
     // warnings. SAFETY: the method takes a string, options and a place for an error, and gives a
     // new library or nil.
     let library: Option<Library> = unsafe {

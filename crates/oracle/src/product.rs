@@ -177,8 +177,8 @@ fn admit(admits: Admits, line: &[f64], errors: &mut [f64]) -> bool {
 /// Admits the errors of taking a line's elements for whole numbers of three signed bytes or fewer
 /// times a power of two, 32 elements at a time. Returns whether there are any.
 pub(super) fn admit_counting(bytes: u32, line: &[f64], errors: &mut [f64]) -> bool {
-    // Kernels round so, too. Added to the bits of the largest number, this carries into the exponent
-    // if the fraction would be rounded beyond 127, 127·257 or 127·65793.
+    // Kernels round so, too. Added to the bits of the largest number, this carries into the
+    // exponent if the fraction would be rounded beyond 127, 127·257 or 127·65793.
     let beyond = [0x10000, 0x10100, 0x10101][bytes as usize - 1];
     let mut erroneous = false;
     for (group, errors) in line.chunks(32).zip(errors.chunks_mut(32)) {

@@ -256,8 +256,8 @@ fn packed_products(backend: wgpu::Backend, fxc: bool) -> PackedProducts {
     let known = wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct;
     match backend {
         _ if fxc => PackedProducts::Absent(
-            "FXC takes too long to compile them; DXC does not: wgpu uses DXC if dxcompiler.dll is on the \
-             PATH, and its devices then have wgpu's feature SUBGROUP",
+            "FXC takes too long to compile them; DXC does not: wgpu uses DXC if dxcompiler.dll is \
+             on the PATH, and its devices then have wgpu's feature SUBGROUP",
         ),
         wgpu::Backend::Vulkan | wgpu::Backend::Dx12 => PackedProducts::Instruction,
         wgpu::Backend::BrowserWebGpu => {

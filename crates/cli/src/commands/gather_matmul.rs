@@ -109,7 +109,7 @@ impl Indices {
     fn check_order(&self) -> Result<()> {
         match self.all.windows(2).position(|pair| pair[1] < pair[0]) {
             Some(at) => Err(Failure::Other(format!(
-                "{}: index {} is {}, after {}; --sorted promises that none is less than the one before",
+                "{}: index {} is {}, after {}; --sorted promises that indices do not decrease",
                 self.name,
                 at + 1,
                 self.all[at + 1],

@@ -231,7 +231,7 @@ fn options_without_meaning_are_refused() {
         for (rest, said) in [
             (
                 "gguf/all.gguf --group 16",
-                "gguf/all.gguf: the arguments say groups of 16; no tensor has that format, and none",
+                "gguf/all.gguf: the arguments say groups of 16; no tensor has that format,",
             ),
             ("gguf/all.gguf --bits 4", "say 4 bits;"),
             ("gguf/all.gguf --mode affine --bits 4", "say 4 bits, mode affine;"),

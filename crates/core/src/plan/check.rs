@@ -189,7 +189,7 @@ fn gathered(problem: &mut Problem) -> Result<()> {
     }
     if problem.entries() > 1 && !problem.grouping.traits().shares_rows && !a.is_shared() {
         return Err(Error::Strides(format!(
-            "rows by index come from one matrix for all entries; the strides of A's entries are {:?}",
+            "rows by index come from one matrix; the strides of A's entries are {:?}",
             a.entry_strides()
         )));
     }
