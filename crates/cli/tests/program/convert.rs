@@ -237,7 +237,7 @@ fn one_shard_of_several() {
     std::fs::remove_file(bench.path("mlx-sharded/model.safetensors.index.json")).unwrap();
     bench.refuses(
         "convert mlx-sharded p.safetensors --format f16",
-        &["model-00001-of-00002.safetensors", "the index"],
+        &["model-00001-of-00002.safetensors", "their index"],
     );
 }
 

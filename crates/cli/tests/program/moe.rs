@@ -396,7 +396,7 @@ fn indices_that_do_not_fit() {
         ("x.npy w.npy --rhs-indices minus.npy", ["minus.npy: index 1 is -1", "0..=4294967295"]),
         (
             "x.npy w.npy --rhs-indices r.npy --lhs-indices r.npy --sorted",
-            ["2 is 1 after 2", "r.npy"],
+            ["2 is 1, after 2", "r.npy"],
         ),
         ("x.npy w.npy --rhs-indices five.npy", ["five.npy: index 3 is 3", "3 matrices"]),
         ("x.npy w.npy --lhs-indices five.npy", ["5 indices", "W has 3 matrices"]),

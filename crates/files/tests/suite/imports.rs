@@ -202,7 +202,8 @@ fn modes_that_no_file_or_this_file_has_not() {
     let any = Expected::default;
     for impossible in [any().bits(7), any().mode("nf4"), any().mode("awq").bits(8)] {
         let error = error(impossible.clone());
-        let text = format!("no format has {impossible}; bits are 2, 3, 4, 5, 6, 8, modes affine, ");
+        let text =
+            format!("no format has {impossible}; bits may be 2, 3, 4, 5, 6, 8, modes affine, ");
         assert!(matches!(error, Error::InvalidValue(ref why) if why.contains(&text)), "{error}");
     }
     for other in [any().mode("awq"), any().mode("mxfp4"), any().bits(8)] {

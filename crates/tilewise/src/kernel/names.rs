@@ -192,8 +192,8 @@ mod tests {
         for (text, what) in [
             (
                 "const any = 1;",
-                "(header):1:7: `any` cannot be declared here, because it is something of WGSL's \
-                 own",
+                "(header):1:7: `any` cannot be declared here, because it is a built-in of \
+                 WGSL",
             ),
             ("\nalias u32 = i32;", ":2:7: `u32`"),
             ("fn vec3() {}", "`vec3`"),
@@ -204,7 +204,7 @@ mod tests {
             ("const out_strides = 1;", "the strides"),
             ("const grid = 1;", "a built-in"),
             ("fn main() {}", "the entry point"),
-            ("struct tilewise_Call { a: u32 }", "generated"),
+            ("struct tilewise_Call { a: u32 }", "reserved"),
         ] {
             let error = names.allow("header", &Text::new(text)).unwrap_err().to_string();
             assert!(error.contains(what), "{text}: {error}");
