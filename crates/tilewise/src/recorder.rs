@@ -49,7 +49,7 @@ enum To<'a> {
 /// Products, each with the plans of its parts.
 pub(crate) type Planned = Vec<(Parts, Vec<Plan>)>;
 
-/// What a recorder does with an operation.
+/// The way that a recorder goes with an operation.
 pub(crate) enum Way<'s> {
     Record(&'s Gpu, &'s mut (dyn Target + 's)),
     Run,
@@ -125,7 +125,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// What the recorder does with an operation of a context.
+    /// The way of an operation of a context.
     ///
     /// # Errors
     /// `WrongContext` for an operation of another context than the recorder's.

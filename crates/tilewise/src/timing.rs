@@ -121,8 +121,8 @@ pub async fn time(
 }
 
 /// Like [`time`], for work with these plans. If the work takes longer than a submission may
-/// ([`ContextOptions::max_submission_time`](crate::ContextOptions::max_submission_time)), it goes to
-/// the GPU in several submissions, which are timed by the host's clock.
+/// ([`ContextOptions::max_submission_time`](crate::ContextOptions::max_submission_time)), it goes
+/// to the GPU in several submissions, which are timed by the host's clock.
 ///
 /// # Errors
 /// The errors of [`time`].
