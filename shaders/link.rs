@@ -121,26 +121,25 @@ impl Linker<'_> {
         }
         let part = self.parts[index].clone();
         for name in self.sources.names(&part, "needs")? {
-            let provider = match self.providers.get(&name) {
-                Some(provider) => *provider,
-                None => {
-                    let mut found = self.glue(&name, &BTreeSet::new())?;
-                    let (one, others) = (found.pop(), found.pop());
-                    let one = one.ok_or_else(|| {
-                        format!("{name} is provided by no file, and {} needs it", part.file)
-                    })?;
-                    if let Some(other) = others {
-                        let files = [one.file, other.file].join(" and by ");
-                        return Err(format!("{name} is provided twice: by {files}"));
-                    }
-                    self.add(one)?
-                }
-            };
+            let known = self.providers.get(&name).copied();
+            let provider = known.map_or_else(|| self.join(&name, &part), Ok)?;
             self.place(provider)?;
         }
         let is_first = self.sources.first == Some(part.file);
         self.linked.insert(if is_first { 0 } else { self.linked.len() }, part);
         Ok(())
+    }
+
+    /// Adds the glue that provides a name, which `user` needs.
+    fn join(&mut self, name: &str, user: &Part) -> Result<usize, String> {
+        match &self.glue(name, &BTreeSet::new())?[..] {
+            [part] => self.add(part.clone()),
+            [] => Err(format!("{name} is provided by no file, and {} needs it", user.file)),
+            [one, other, ..] => {
+                let files = [one.file, other.file].join(" and by ");
+                Err(format!("{name} is provided twice: by {files}"))
+            }
+        }
     }
 
     /// The glue that provides a name, but none that is provided or `taken`, and whose own needs can
@@ -217,7 +216,7 @@ mod tests {
         let [a, b] = [part("one", Some("a")), part("one", Some("b"))];
         let main = part("main", None);
         let nobody = error(&[a.clone(), main.clone()], &SOURCES);
-        assert_eq!(nobody, "b_pair is provided by no file, and main needs it");
+        assert_eq!(nobody, "B_N is provided by no file, and main needs it");
         let twice = error(&[a.clone(), part("ones of fours", Some("a"))], &SOURCES);
         assert_eq!(twice, "a_one is provided twice: by one and by ones of fours");
         let glue = &["entry", "fours of ones", "ones of fours", "pair", "pair"];

@@ -180,7 +180,9 @@ impl Request<'_> {
         match self.variant.access {
             Access::Words(words) => self.for_unit(&words, problem, splits, start),
             Access::Bytes { .. } => self.for_bytes(),
-            _ if self.side.role == Role::B && decoded(problem, self.caps) => self.decoded(start),
+            _ if self.side.role == Role::B && decoded(problem, self.caps) => {
+                self.through_f32(start)
+            }
             _ => self.unpacked(),
         }
     }
@@ -206,7 +208,7 @@ impl Request<'_> {
     }
 
     /// Fetches weights through a copy in f32, which takes one binding.
-    fn decoded(&self, start: u64) -> Result<Fetch, Reject> {
+    fn through_f32(&self, start: u64) -> Result<Fetch, Reject> {
         let copy = Operand { format: Format::Dense(DType::F32), ..self.side.operand };
         let loader = find(self.kit, self.caps, &copy, |o| {
             o.provides(self.variant.access)
