@@ -5,8 +5,6 @@ mod bind;
 mod browser;
 mod callers;
 mod compiled;
-#[cfg(feature = "custom-kernels")]
-mod custom;
 mod device;
 #[cfg(all(feature = "gles", not(any(target_vendor = "apple", target_family = "wasm"))))]
 mod opengl;
@@ -15,13 +13,14 @@ pub(crate) mod pipeline;
 mod readback;
 mod record;
 mod recorder;
+mod uniforms;
 #[cfg(not(target_family = "wasm"))]
 mod waiting;
 
-pub(crate) use bind::{Factors, Places, ROLES, SharedBuffer};
-pub(crate) use compiled::{Asked, Compiled, Conversion};
 #[cfg(feature = "custom-kernels")]
-pub(crate) use custom::{Custom, Place};
+pub(crate) use bind::Place;
+pub(crate) use bind::{Places, ROLES, SharedBuffer};
+pub(crate) use compiled::{Asked, Compiled, Conversion, Factors};
 pub(crate) use device::Device;
 pub(crate) use record::Written;
 pub(crate) use recorder::{Passes, Target};
@@ -35,6 +34,7 @@ use pipeline::Pipelines;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tilewise_core::{Caps, Error, Result};
+use uniforms::Uniforms;
 
 /// The most plans that are kept, of several kilobytes each. Then all are forgotten at once.
 const MAX_PLANS: usize = 1024;
@@ -45,12 +45,11 @@ type Kept = Mutex<Option<Arc<SharedBuffer>>>;
 pub(crate) struct Gpu {
     pub(crate) device: Device,
     pub(crate) pipelines: Pipelines,
-    #[cfg(feature = "custom-kernels")]
-    customs: custom::Customs,
     /// Plans of products. Cleared when the context prefers other kernels than before.
     pub(crate) plans: Cache<Asked, Arc<Compiled>>,
     conversions: Cache<Conversion, Arc<Compiled>>,
     groups: Arc<BindGroups>,
+    uniforms: Uniforms,
     /// Memory for partial sums, shared by all products: dispatches in one queue that write the same
     /// buffer run one after the other.
     scratch: Kept,
@@ -65,19 +64,8 @@ impl Gpu {
         let pipelines = Pipelines::new(&device, folder);
         let (plans, conversions, groups) =
             (Cache::new(MAX_PLANS), Cache::new(MAX_PLANS), Arc::default());
-        let (scratch, packed, callers) = Default::default();
-        Gpu {
-            device,
-            pipelines,
-            #[cfg(feature = "custom-kernels")]
-            customs: custom::Customs::default(),
-            plans,
-            conversions,
-            groups,
-            scratch,
-            packed,
-            callers,
-        }
+        let (uniforms, scratch, packed, callers) = Default::default();
+        Gpu { device, pipelines, plans, conversions, groups, uniforms, scratch, packed, callers }
     }
 
     /// A buffer of zeros for at least `bytes`, rounded up so that vector loads find whole vectors.
@@ -141,25 +129,6 @@ impl Gpu {
                 mapped_at_creation: mapped,
             })
         })
-    }
-
-    /// A new uniform buffer. The host never writes it again, so any number of submissions may use
-    /// it. The device may write it, if `also` has a usage for that.
-    fn new_uniform(&self, contents: &[u8], also: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
-        let buffer = self.device.catch(|| {
-            self.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("tilewise params"),
-                size: contents.len() as u64,
-                usage: wgpu::BufferUsages::UNIFORM | also,
-                mapped_at_creation: true,
-            })
-        })?;
-        let mut view =
-            buffer.get_mapped_range_mut(..).map_err(|error| self.device.failed(error))?;
-        view.slice(..).copy_from_slice(contents);
-        drop(view);
-        buffer.unmap();
-        Ok(buffer)
     }
 
     /// The kept buffer, replaced by a larger one if it has fewer than `bytes` bytes; none for 0

@@ -191,7 +191,7 @@ fn copy<'a>(
         buffers[role as usize] = Some(bound);
     }
     buffers[role.copy() as usize] = Some(Bound::whole(&storage));
-    let prepared = gpu.compiled(vec![pass], 0, 0)?;
+    let prepared = gpu.compiled(vec![pass])?;
     gpu.submit("tilewise prepare", context.caps(), |target| {
         gpu.record(target, &prepared, Factors::of(&Epilogue::default()), on_device(&buffers))
     })?;

@@ -35,9 +35,17 @@ fn the_same_bits_as_from_the_host() {
                 }
                 c
             };
-            for (alpha, beta) in
-                [(0.5, 2.0), (-3.0, 2.0), (-3.0, 0.0), (1.0, 1.0), (0.0, -0.0), (7.0, f32::NAN)]
-            {
+            // A plan shows 1 in place of a factor on the device: beside (-3, 1), (1, 2) would show
+            // if the two shared a uniform.
+            for (alpha, beta) in [
+                (0.5, 2.0),
+                (-3.0, 2.0),
+                (-3.0, 0.0),
+                (-3.0, 1.0),
+                (1.0, 2.0),
+                (0.0, -0.0),
+                (7.0, f32::NAN),
+            ] {
                 let result = |gemm: Gemm| {
                     let c = old(beta);
                     gemm.run_into(&c).unwrap();

@@ -34,7 +34,8 @@ fn encoder(context: &Context) -> wgpu::CommandEncoder {
     context.device().unwrap().create_command_encoder(&Default::default())
 }
 
-/// The pipelines and bind groups of this many passes, as any program may have them.
+/// The pipelines and bind groups of this many passes, as any program may have them whose uniforms
+/// lie in one buffer.
 struct Raw(Vec<(wgpu::ComputePipeline, wgpu::BindGroup)>);
 
 impl Raw {
@@ -43,20 +44,42 @@ impl Raw {
         let source = wgpu::ShaderSource::Wgsl("@compute @workgroup_size(1) fn main() {}".into());
         let module =
             device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+        let entry = wgpu::BindGroupLayoutEntry {
+            binding: 0,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer {
+                ty: wgpu::BufferBindingType::Uniform,
+                has_dynamic_offset: true,
+                min_binding_size: None,
+            },
+            count: None,
+        };
         let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: None,
-            entries: &[],
+            entries: &[entry],
         });
+        let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            bind_group_layouts: &[Some(&layout)],
+            ..Default::default()
+        });
+        let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: 16,
+            usage: wgpu::BufferUsages::UNIFORM,
+            mapped_at_creation: false,
+        });
+        let uniform = wgpu::BindGroupEntry { binding: 0, resource: buffer.as_entire_binding() };
         let pass = |_| {
             let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                 label: None,
-                layout: None,
+                layout: Some(&pipeline_layout),
                 module: &module,
                 entry_point: None,
                 compilation_options: Default::default(),
                 cache: None,
             });
-            let group = wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &[] };
+            let entries = std::slice::from_ref(&uniform);
+            let group = wgpu::BindGroupDescriptor { label: None, layout: &layout, entries };
             (pipeline, device.create_bind_group(&group))
         };
         Raw((0..passes).map(pass).collect())
@@ -65,7 +88,7 @@ impl Raw {
     fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
         for (pipeline, group) in &self.0 {
             pass.set_pipeline(pipeline);
-            pass.set_bind_group(0, group, &[]);
+            pass.set_bind_group(0, group, &[0]);
             pass.dispatch_workgroups(1, 1, 1);
         }
     }
@@ -390,7 +413,7 @@ fn factors_share_a_plan() {
             });
             assert!(read(&all).into_iter().eq(wanted), "{}", adapter.name());
         }
-        // More alphas than are kept for one output, then some of the first again.
+        // Each of many alphas for one output, then some of the first again.
         let c = zeros(context, &[1, N]);
         let planned = counted(&PLANNED, || {
             for alpha in (0..200).chain([0, 50, 150]) {

@@ -1,107 +1,21 @@
 //! Plans with their compiled pipelines, and the keys by which they are found.
 
-use super::bind::{Factors, Identity, SharedBuffer};
 use super::pipeline::Pipeline;
-use crate::cache::lock;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tilewise_core::plan::{Index, Pass, Quantize, Table, Take};
 use tilewise_core::problem::{Copied, Precision};
-use tilewise_core::{
-    Activation, Bias, Epilogue, Gathered, Grouping, Operand, Params, Problem, Result,
-};
+use tilewise_core::{Activation, Bias, Epilogue, Gathered, Grouping, Operand, Params, Problem};
 
 /// A plan whose pipelines are compiled.
 pub(crate) struct Compiled {
-    pub(super) identity: Identity,
     pub(super) steps: Vec<Step>,
     pub(super) scratch_bytes: u64,
     pub(super) packed_bytes: u64,
     /// Whether the rows of A must be copied by their indices before.
     pub(crate) copies_rows: bool,
-    /// Uniforms of the last call, with its factors.
-    uniforms: Mutex<Option<(Factors, Uniforms)>>,
-    /// Parameters of the last call with factors on the device. The device writes the factors into
-    /// them before each call.
-    written: Mutex<Option<(Factors, Arc<SharedBuffer>)>>,
 }
 
-/// One uniform buffer per pass.
-type Uniforms = Arc<[wgpu::Buffer]>;
-
 impl Compiled {
-    pub(super) fn new(
-        identity: Identity,
-        steps: Vec<Step>,
-        scratch_bytes: u64,
-        packed_bytes: u64,
-    ) -> Self {
-        Compiled {
-            identity,
-            steps,
-            scratch_bytes,
-            packed_bytes,
-            copies_rows: false,
-            uniforms: Mutex::default(),
-            written: Mutex::default(),
-        }
-    }
-
-    /// The plan with `copies_rows`: whether the rows of A must be copied before.
-    pub(super) fn copying_rows(self, copies_rows: bool) -> Self {
-        Compiled { copies_rows, ..self }
-    }
-
-    /// The parameters of the passes with these factors, in uniform buffers that `make` makes.
-    pub(super) fn uniforms(
-        &self,
-        factors: Factors,
-        make: impl Fn(&Params) -> Result<wgpu::Buffer>,
-    ) -> Result<Uniforms> {
-        if let Some((last, uniforms)) = &*lock(&self.uniforms)
-            && *last == factors
-        {
-            return Ok(uniforms.clone());
-        }
-        let Factors { alpha, beta, .. } = factors;
-        let made = self.steps.iter().map(|step| make(&Params { alpha, beta, ..step.pass.params }));
-        let uniforms: Uniforms = made.collect::<Result<_>>()?;
-        let replaced = lock(&self.uniforms).replace((factors, uniforms.clone()));
-        // Without the lock, whatever a driver does when its objects go.
-        drop(replaced);
-        Ok(uniforms)
-    }
-
-    /// Like `uniforms`, in one buffer that `make` makes, for the device to write factors into. Each
-    /// pass has its parameters at a multiple of `stride` bytes.
-    pub(super) fn written(
-        &self,
-        factors: Factors,
-        stride: usize,
-        make: impl FnOnce(&[u8]) -> Result<Arc<SharedBuffer>>,
-    ) -> Result<Arc<SharedBuffer>> {
-        if let Some((last, written)) = &*lock(&self.written)
-            && *last == factors
-        {
-            return Ok(written.clone());
-        }
-        let written = make(&self.params(factors, stride))?;
-        let replaced = lock(&self.written).replace((factors, written.clone()));
-        // Without the lock, whatever a driver does when its objects go.
-        drop(replaced);
-        Ok(written)
-    }
-
-    /// The parameters of the passes with these factors, each at a multiple of `stride` bytes.
-    pub(super) fn params(&self, factors: Factors, stride: usize) -> Vec<u8> {
-        let Factors { alpha, beta, .. } = factors;
-        let mut bytes = vec![0; stride * self.steps.len()];
-        for (slot, step) in bytes.chunks_exact_mut(stride).zip(&self.steps) {
-            let params = Params { alpha, beta, ..step.pass.params };
-            slot[..size_of::<Params>()].copy_from_slice(bytemuck::bytes_of(&params));
-        }
-        bytes
-    }
-
     /// Estimated seconds of all passes.
     pub(crate) fn seconds(&self) -> f64 {
         self.steps.iter().filter_map(|step| step.pass.piece_seconds).sum()
@@ -111,7 +25,34 @@ impl Compiled {
 /// A pass and its pipeline.
 pub(super) struct Step {
     pub(super) pass: Pass,
-    pub(super) pipeline: Pipeline,
+    pub(super) pipeline: Arc<Pipeline>,
+}
+
+impl Step {
+    /// The parameters of the pass with these factors.
+    pub(super) fn params(&self, factors: Factors) -> Params {
+        let Factors { alpha, beta } = factors;
+        Params { alpha, beta, ..self.pass.params }
+    }
+}
+
+/// Alpha and beta by their bits. A plan depends only on whether beta is 0.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Factors {
+    alpha: u32,
+    beta: u32,
+}
+
+impl Factors {
+    pub(crate) fn of(epilogue: &Epilogue) -> Self {
+        let [alpha, beta] = [epilogue.alpha, epilogue.beta].map(f32::to_bits);
+        Factors { alpha, beta }
+    }
+
+    /// Whether a product with these factors reads the C that it writes.
+    pub(super) fn reads_c(self) -> bool {
+        f32::from_bits(self.beta) != 0.0
+    }
 }
 
 /// The parts of a problem, and the kernel asked for, that a plan depends on. [`Factors`] are the

@@ -1,5 +1,6 @@
 //! Pipelines, compiled once per context, and kept between runs if the backend can keep them.
 
+use super::bind::number;
 use super::device::Device;
 use super::outcome::Outcome;
 use crate::adapter::backend_name;
@@ -16,14 +17,29 @@ use tilewise_core::plan::{Binding, Part, Pass};
 use tilewise_core::{Error, Params, Result};
 use web_time::Instant;
 
-#[derive(Clone)]
 pub(crate) struct Pipeline {
-    pub(crate) pipeline: wgpu::ComputePipeline,
-    pub(crate) layout: wgpu::BindGroupLayout,
+    /// The number by which bind groups mention it.
+    pub(super) number: u64,
+    pipeline: wgpu::ComputePipeline,
+    pub(super) layout: wgpu::BindGroupLayout,
     /// The time that compiling took, if it is known.
     seconds: Option<f64>,
     /// The outcome of the call that compiled it.
     pub(crate) made: Outcome,
+}
+
+impl Pipeline {
+    /// Sets the pipeline and its bind group in a pass; `uniform` is the offset of the uniform, if
+    /// there is one.
+    pub(crate) fn set(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        group: &wgpu::BindGroup,
+        uniform: Option<u32>,
+    ) {
+        pass.set_pipeline(&self.pipeline);
+        pass.set_bind_group(0, group, uniform.as_slice());
+    }
 }
 
 /// The parts of a shader, and whether the shader is for operands that lie beside C.
@@ -35,7 +51,9 @@ pub(super) fn text_of(pass: &Pass) -> Text {
 
 /// Pipelines by the text of their shader.
 pub(crate) struct Pipelines {
-    compiled: Cache<Text, Pipeline>,
+    compiled: Cache<Text, Arc<Pipeline>>,
+    #[cfg(feature = "custom-kernels")]
+    custom: Cache<String, Arc<Pipeline>>,
     refused: Refusals,
     kept: Option<Kept>,
 }
@@ -43,14 +61,20 @@ pub(crate) struct Pipelines {
 impl Pipelines {
     pub(crate) fn new(device: &wgpu::Device, folder: Option<&Path>) -> Self {
         let kept = folder.and_then(|folder| Kept::open(device, folder));
-        Pipelines { compiled: Cache::new(usize::MAX), refused: Refusals::default(), kept }
+        Pipelines {
+            compiled: Cache::new(usize::MAX),
+            #[cfg(feature = "custom-kernels")]
+            custom: Cache::new(usize::MAX),
+            refused: Refusals::default(),
+            kept,
+        }
     }
 
     /// The pipeline of a pass, compiled when it is met for the first time.
     ///
     /// # Errors
     /// `NoKernel` for MSL that is refused, now or before; `Device`, `DeviceLost`.
-    pub(crate) fn get(&self, device: &Device, pass: &Pass) -> Result<Pipeline> {
+    pub(crate) fn get(&self, device: &Device, pass: &Pass) -> Result<Arc<Pipeline>> {
         if let Some(why) = self.refusal(std::slice::from_ref(pass)) {
             return Err(Error::NoKernel(why.to_string()));
         }
@@ -79,9 +103,9 @@ impl Pipelines {
 
     /// Whether the pipeline of a pass is compiled, in words.
     pub(crate) fn state(&self, pass: &Pass) -> String {
-        match self.compiled.get(&text_of(pass)) {
-            Some(Pipeline { seconds: Some(seconds), .. }) => format!("compiled in {seconds:.3} s"),
-            Some(_) => "compiled".into(),
+        match self.compiled.get(&text_of(pass)).map(|pipeline| pipeline.seconds) {
+            Some(Some(seconds)) => format!("compiled in {seconds:.3} s"),
+            Some(None) => "compiled".into(),
             None => "not compiled yet".into(),
         }
     }
@@ -92,7 +116,7 @@ impl Pipelines {
         device: &Device,
         label: &str,
         compile: impl FnOnce() -> Result<Pipeline>,
-    ) -> Result<Pipeline> {
+    ) -> Result<Arc<Pipeline>> {
         let start = Instant::now();
         let call = device.calls.begin();
         let pipeline = compile()?;
@@ -104,7 +128,7 @@ impl Pipelines {
         let took =
             seconds.map_or_else(String::new, |seconds| format!(" in {:.1} ms", seconds * 1e3));
         log::info!("compiled {label}{took} for {}", device.adapter_info().name);
-        Ok(Pipeline { seconds, made: call.outcome(), ..pipeline })
+        Ok(Arc::new(Pipeline { seconds, made: call.outcome(), ..pipeline }))
     }
 
     fn compile(&self, device: &wgpu::Device, pass: &Pass) -> Pipeline {
@@ -194,13 +218,23 @@ impl Pipelines {
             },
             cache: self.kept.as_ref().map(|kept| &kept.cache),
         });
-        Pipeline { pipeline, layout, seconds: None, made: Outcome::default() }
+        let (number, seconds, made) = (number(), None, Outcome::default());
+        Pipeline { number, pipeline, layout, seconds, made }
     }
 }
 
 /// Pipelines of custom kernels.
 #[cfg(feature = "custom-kernels")]
 impl Pipelines {
+    /// The pipeline of a text; `compile` makes it when it is met for the first time.
+    pub(crate) fn custom(
+        &self,
+        text: &str,
+        compile: impl FnOnce() -> Result<Arc<Pipeline>>,
+    ) -> Result<Arc<Pipeline>> {
+        self.custom.get_or_make(text, compile)
+    }
+
     /// Compiles a custom kernel with all of wgpu's checks, because its text is not the library's.
     /// If it is (`ours`: an operation), loops get no bound, and workgroup memory is not zeroed: FXC
     /// would repeat the loop, and the zeros, until it gives up. Aliases are expanded, as in the
@@ -212,7 +246,7 @@ impl Pipelines {
         text: &str,
         ours: bool,
         entries: &[wgpu::BindGroupLayoutEntry],
-    ) -> Result<Pipeline> {
+    ) -> Result<Arc<Pipeline>> {
         let source = wgpu::ShaderSource::Wgsl(tilewise_shaders::without_aliases(text).into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
         let compile = || {
@@ -267,21 +301,16 @@ impl Refusals {
 
 /// The layout of a pass: its parameters and its buffers, in ascending order.
 fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
-    let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64, false);
+    let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64);
     let storage = |binding: &Binding| {
         storage_entry(binding.role.binding(), pass.read_only(binding), binding.element_bytes)
     };
     std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect()
 }
 
-/// The entry of a uniform buffer of `bytes`; `moves` if its offset is given when the bind group is
-/// set.
-pub(crate) fn uniform_entry(binding: u32, bytes: u64, moves: bool) -> wgpu::BindGroupLayoutEntry {
-    let mut entry = entry(binding, wgpu::BufferBindingType::Uniform, bytes);
-    if let wgpu::BindingType::Buffer { has_dynamic_offset, .. } = &mut entry.ty {
-        *has_dynamic_offset = moves;
-    }
-    entry
+/// The entry of a uniform of `bytes`, whose offset is given when the bind group is set.
+pub(crate) fn uniform_entry(binding: u32, bytes: u64) -> wgpu::BindGroupLayoutEntry {
+    entry(binding, wgpu::BufferBindingType::Uniform, bytes)
 }
 
 /// The entry of a storage buffer whose elements have `element_bytes`.
@@ -294,11 +323,12 @@ pub(crate) fn storage_entry(
 }
 
 fn entry(binding: u32, ty: wgpu::BufferBindingType, bytes: u64) -> wgpu::BindGroupLayoutEntry {
+    let has_dynamic_offset = ty == wgpu::BufferBindingType::Uniform;
     let min_binding_size = NonZeroU64::new(bytes);
     wgpu::BindGroupLayoutEntry {
         binding,
         visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size },
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size },
         count: None,
     }
 }

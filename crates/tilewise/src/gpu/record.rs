@@ -1,12 +1,13 @@
 //! Making plans ready to run, and recording them.
 
 use super::Gpu;
-use super::bind::{Factors, Key, Places, SharedBuffer};
-use super::compiled::{Compiled, Conversion, Step};
-use super::outcome::{Call, Outcome};
+use super::bind::{Place, Places, ROLES, SharedBuffer};
+use super::compiled::{Compiled, Conversion, Factors, Step};
+use super::outcome::Call;
 use super::recorder::{Target, Whole};
+use super::uniforms::Slot;
+use smallvec::SmallVec;
 use std::mem::offset_of;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Pass, Plan, Table};
@@ -24,8 +25,7 @@ impl Gpu {
     /// `DeviceLost`.
     pub(crate) fn ready(&self, plan: Plan) -> Result<Compiled> {
         let Plan { passes, scratch_bytes, packed_bytes, copies_rows, .. } = plan;
-        let compiled = self.compiled(passes, scratch_bytes, packed_bytes)?;
-        Ok(compiled.copying_rows(copies_rows))
+        Ok(Compiled { scratch_bytes, packed_bytes, copies_rows, ..self.compiled(passes)? })
     }
 
     /// The passes and pipelines of a conversion, planned and compiled if nothing like it was met
@@ -36,23 +36,19 @@ impl Gpu {
                 Conversion::Take(take) => plan::take(take, caps, &CONVERSIONS)?,
                 Conversion::Quantize(quantize) => plan::quantize(quantize, caps, &CONVERSIONS)?,
             };
-            Ok(Arc::new(self.compiled(passes, 0, 0)?))
+            Ok(Arc::new(self.compiled(passes)?))
         })
     }
 
-    /// Passes with their pipelines, compiled if they are new.
-    pub(crate) fn compiled(
-        &self,
-        passes: Vec<Pass>,
-        scratch_bytes: u64,
-        packed_bytes: u64,
-    ) -> Result<Compiled> {
+    /// Passes that need no memory besides their operands, with their pipelines, compiled if they
+    /// are new.
+    pub(crate) fn compiled(&self, passes: Vec<Pass>) -> Result<Compiled> {
         #[cfg(not(target_family = "wasm"))]
         self.compile_together(&passes);
         let step =
             |pass: Pass| Ok(Step { pipeline: self.pipelines.get(&self.device, &pass)?, pass });
         let steps = passes.into_iter().map(step).collect::<Result<_>>()?;
-        Ok(Compiled::new(self.groups.identity(), steps, scratch_bytes, packed_bytes))
+        Ok(Compiled { steps, scratch_bytes: 0, packed_bytes: 0, copies_rows: false })
     }
 
     /// Compiles the new pipelines of the passes, each on a thread of its own: a driver was seen to
@@ -91,6 +87,19 @@ impl Gpu {
         factors: Factors,
         places: Places<'_>,
     ) -> Result<()> {
+        let uniform = |_, step: &Step| self.uniform(bytemuck::bytes_of(&step.params(factors)));
+        self.record_steps(to, compiled, factors, places, uniform)
+    }
+
+    /// Records a plan's passes; `uniform` gives the parameters of a pass, from its number.
+    fn record_steps(
+        &self,
+        to: &mut dyn Target,
+        compiled: &Compiled,
+        factors: Factors,
+        places: Places<'_>,
+        uniform: impl Fn(usize, &Step) -> Result<Slot>,
+    ) -> Result<()> {
         self.device.alive()?;
         let call = self.device.call();
         let scratch = self.at_least(&self.scratch, "tilewise scratch", compiled.scratch_bytes)?;
@@ -100,43 +109,22 @@ impl Gpu {
         places[Role::Scratch as usize] = scratch.as_deref().map(|buffer| (buffer, 0));
         places[Role::Packed as usize] = packed.as_deref().map(|buffer| (buffer, 0));
         self.account(&call, compiled, factors, &places)?;
-        let key = Key::new(&compiled.identity, &places);
-        let groups = match self.groups.get(&key, factors) {
-            Some(groups) => groups,
-            None => {
-                let bind = |(step, uniform)| self.bind(step, uniform, &places);
-                let groups: Arc<[_]> = match places[Role::Params as usize] {
-                    Some((written, _)) => {
-                        let slots =
-                            (0..).step_by(self.params_slot()).map(|offset| wgpu::BufferBinding {
-                                buffer: written,
-                                offset,
-                                size: NonZeroU64::new(size_of::<Params>() as u64),
-                            });
-                        compiled.steps.iter().zip(slots).map(bind).collect::<Result<_>>()?
-                    }
-                    None => {
-                        let usage = wgpu::BufferUsages::empty();
-                        let uniforms = compiled.uniforms(factors, |params| {
-                            self.new_uniform(bytemuck::bytes_of(params), usage)
-                        })?;
-                        let whole = uniforms.iter().map(wgpu::Buffer::as_entire_buffer_binding);
-                        compiled.steps.iter().zip(whole).map(bind).collect::<Result<_>>()?
-                    }
-                };
-                self.groups.insert(key, factors, groups.clone());
-                groups
-            }
+        let bind = |(at, step)| {
+            let (buffer, start) = uniform(at, step)?;
+            Ok((self.bind_step(step, &buffer, &places)?, start))
         };
-        for (step, group) in compiled.steps.iter().zip(&*groups) {
-            if let Some(seconds) = step.pass.piece_seconds {
+        // All are bound before the first is recorded: after an error nothing is recorded.
+        let bound = compiled.steps.iter().enumerate().map(bind);
+        let bound: SmallVec<[_; 4]> = bound.collect::<Result<_>>()?;
+        for (Step { pass: planned, pipeline }, (group, start)) in compiled.steps.iter().zip(&bound)
+        {
+            if let Some(seconds) = planned.piece_seconds {
                 to.begin(seconds)?;
             }
             to.record(&mut |pass| {
-                let [x, y] = step.pass.grid;
-                pass.set_pipeline(&step.pipeline.pipeline);
-                pass.set_bind_group(0, group, &[]);
-                match (step.pass.indirect, &packed) {
+                pipeline.set(pass, group, Some(*start));
+                let [x, y] = planned.grid;
+                match (planned.indirect, &packed) {
                     (Some(start), Some(packed)) => pass.dispatch_workgroups_indirect(packed, start),
                     _ => pass.dispatch_workgroups(x, y, 1),
                 }
@@ -193,30 +181,27 @@ impl Gpu {
             return self.record(to, compiled, factors, places);
         }
         self.device.alive()?;
-        let factors = Factors { written: written.map(|factor| factor.is_some()), ..factors };
-        let make = |bytes: &[u8]| {
-            let buffer = self.new_uniform(bytes, wgpu::BufferUsages::STORAGE)?;
-            Ok(self.groups.share(buffer, Outcome::default()))
-        };
+        let contents = self.params(compiled, factors);
         if to.has_room(compiled.seconds()) {
             to.begin(compiled.seconds())?;
-            let params = compiled.written(factors, self.params_slot(), make)?;
+            let params = self.written(contents, written.map(|factor| factor.is_some()))?;
             let to = &mut Whole(to);
-            return self.record_written(to, compiled, (factors, params), written, places, caps);
+            return self.record_written(to, compiled, factors, (written, params), places, caps);
         }
-        let params = make(&compiled.params(factors, self.params_slot()))?;
-        self.record_written(to, compiled, (factors, params), written, places, caps)
+        let params = self.own_written(&contents)?;
+        self.record_written(to, compiled, factors, (written, params), places, caps)
     }
 
     fn record_written(
         &self,
         to: &mut dyn Target,
         compiled: &Compiled,
-        (factors, params): (Factors, Arc<SharedBuffer>),
-        written: [Option<Written<'_>>; 2],
+        factors: Factors,
+        (written, params): ([Option<Written<'_>>; 2], Arc<SharedBuffer>),
         places: Places<'_>,
         caps: &Caps,
     ) -> Result<()> {
+        let stride = self.params_stride();
         let fields = [offset_of!(Params, alpha), offset_of!(Params, beta)];
         for slot in 0..compiled.steps.len() {
             for (field, factor) in fields.into_iter().zip(written) {
@@ -227,7 +212,7 @@ impl Gpu {
                     columns: None,
                     zeros: false,
                     dtype: DType::F32,
-                    offset: ((slot * self.params_slot() + field) / 4) as u64,
+                    offset: ((slot * stride + field) / 4) as u64,
                     len: params.size() / 4,
                     beside_c: false,
                 };
@@ -238,29 +223,37 @@ impl Gpu {
                 self.record(to, &take, Factors::of(&Epilogue::default()), places)?;
             }
         }
-        let mut places = places;
-        places[Role::Params as usize] = Some((&params, 0));
-        self.record(to, compiled, factors, places)
+        let uniform = |at, _: &Step| Ok((params.clone(), (at * stride) as u32));
+        self.record_steps(to, compiled, factors, places, uniform)
+    }
+
+    /// The parameters of the passes with these factors, each at a multiple of the stride.
+    fn params(&self, compiled: &Compiled, factors: Factors) -> Vec<u8> {
+        let stride = self.params_stride();
+        let mut bytes = vec![0; stride * compiled.steps.len()];
+        for (slot, step) in bytes.chunks_exact_mut(stride).zip(&compiled.steps) {
+            slot[..size_of::<Params>()].copy_from_slice(bytemuck::bytes_of(&step.params(factors)));
+        }
+        bytes
     }
 
     /// Bytes from the parameters of one pass to those of the next, in a buffer that the device
     /// writes.
-    fn params_slot(&self) -> usize {
+    fn params_stride(&self) -> usize {
         let alignment = self.device.limits().min_uniform_buffer_offset_alignment;
         size_of::<Params>().next_multiple_of(alignment as usize)
     }
 
-    fn bind(
+    /// The bind group of a step, with its parameters in `uniform`.
+    fn bind_step(
         &self,
         step: &Step,
-        uniform: wgpu::BufferBinding<'_>,
+        uniform: &SharedBuffer,
         places: &Places<'_>,
     ) -> Result<wgpu::BindGroup> {
         let Step { pass, pipeline } = step;
-        let mut entries = vec![wgpu::BindGroupEntry {
-            binding: Role::Params.binding(),
-            resource: wgpu::BindingResource::Buffer(uniform),
-        }];
+        let mut bound: SmallVec<[(u32, Place<'_>); ROLES + 1]> = SmallVec::new();
+        bound.push((Role::Params.binding(), (uniform, 0, size_of::<Params>() as u64)));
         for binding in &pass.bindings {
             let operand = binding.role.name();
             let (buffer, offset) = places[binding.from as usize]
@@ -271,18 +264,8 @@ impl Gpu {
                 let needed = binding.bytes / binding.element_bytes;
                 return Err(Error::BufferTooSmall { operand, needed, len });
             }
-            let resource =
-                wgpu::BufferBinding { buffer, offset, size: NonZeroU64::new(binding.bytes) };
-            let resource = wgpu::BindingResource::Buffer(resource);
-            entries.push(wgpu::BindGroupEntry { binding: binding.role.binding(), resource });
+            bound.push((binding.role.binding(), (buffer, offset, binding.bytes)));
         }
-        let (label, layout) = (Some(pass.label.as_str()), &pipeline.layout);
-        self.device.catch_invalid(|| {
-            self.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label,
-                layout,
-                entries: &entries,
-            })
-        })
+        self.bind(pipeline, &pass.label, &bound)
     }
 }

@@ -10,6 +10,7 @@ use crate::gpu::pipeline::{Pipeline, storage_entry, uniform_entry};
 use crate::gpu::{Gpu, Place, Target};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::deep;
 
@@ -25,10 +26,10 @@ pub(super) fn record(
     gpu.device.alive()?;
     let running = gpu.device.call();
     let generated = fitted.generated();
-    let custom = fitted
-        .ready
-        .compiled(gpu, || gpu.custom_of(&generated.text, || compile(kernel, call, fitted, gpu)))?;
-    running.uses(&custom.pipeline.made)?;
+    let pipeline = fitted.ready.compiled(|| {
+        gpu.pipelines.custom(&generated.text, || compile(kernel, call, fitted, gpu))
+    })?;
+    running.uses(&pipeline.made)?;
     limits::written(kernel, call, generated)?;
     let outputs = call.tensors()?;
     if call.is_idle() {
@@ -58,19 +59,6 @@ pub(super) fn record(
         (None, Slot::Output(i)) => &outputs[i],
     };
 
-    let mut places: SmallVec<[Place<'_>; 8]> = SmallVec::new();
-    for binding in &generated.storage {
-        let (buffer, first, bytes) = place(tensor(binding.slot))?;
-        if !matches!(binding.slot, Slot::Output(output) if !call.is_filled(output)) {
-            running.reads(buffer, first..first + bytes)?;
-        }
-        places.push((buffer, first, bytes));
-    }
-    for (binding, (buffer, first, bytes)) in generated.storage.iter().zip(&places) {
-        if let Slot::Output(_) = binding.slot {
-            running.writes(buffer, *first..*first + *bytes)?;
-        }
-    }
     let uniform = match generated.has_uniform {
         true => {
             let layout = |slot| {
@@ -82,12 +70,26 @@ pub(super) fn record(
         }
         false => None,
     };
-    let bound = uniform.as_ref().map(|(buffer, _)| (&**buffer, generated.uniform_len()));
-    let group = gpu.bind_custom(&custom, &kernel.name, bound, &places)?;
-    drop(places);
+    let mut bound: SmallVec<[(u32, Place<'_>); 8]> = SmallVec::new();
+    for (number, binding) in (UNIFORM + 1..).zip(&generated.storage) {
+        let (buffer, first, bytes) = place(tensor(binding.slot))?;
+        if !matches!(binding.slot, Slot::Output(output) if !call.is_filled(output)) {
+            running.reads(buffer, first..first + bytes)?;
+        }
+        bound.push((number, (buffer, first, bytes)));
+    }
+    for (binding, (_, (buffer, first, bytes))) in generated.storage.iter().zip(&bound) {
+        if let Slot::Output(_) = binding.slot {
+            running.writes(buffer, *first..*first + *bytes)?;
+        }
+    }
+    if let Some((buffer, _)) = &uniform {
+        bound.push((UNIFORM, (buffer, 0, generated.uniform_len())));
+    }
+    let group = gpu.bind(&pipeline, &kernel.name, &bound)?;
+    drop(bound);
     target.record(&mut |pass| {
-        pass.set_pipeline(&custom.pipeline.pipeline);
-        pass.set_bind_group(0, &group, uniform.as_ref().map(|(_, start)| *start).as_slice());
+        pipeline.set(pass, &group, uniform.as_ref().map(|(_, start)| *start));
         let [x, y, z] = fitted.workgroups;
         pass.dispatch_workgroups(x, y, z);
     });
@@ -110,13 +112,13 @@ fn copy(view: &Tensor, target: &mut dyn Target) -> Result<Tensor> {
 }
 
 /// Compiles the pipeline, after the checks that give the same messages everywhere.
-fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<Pipeline> {
+fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<Arc<Pipeline>> {
     fitted.parse(kernel, call)?;
     let generated = fitted.generated();
     limits::f16(kernel, call, generated)?;
     limits::subgroups(kernel, call, generated)?;
     let uniform = generated.has_uniform;
-    let uniform = uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len(), true));
+    let uniform = uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len()));
     let numbered = (UNIFORM + 1..).zip(&generated.storage);
     let storage = numbered
         .map(|(number, binding)| storage_entry(number, binding.read_only, binding.element_bytes));

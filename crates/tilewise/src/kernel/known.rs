@@ -4,11 +4,10 @@
 use super::call::{Call, Edge, Template};
 use super::generate::Generated;
 use super::output::beside_output;
-use crate::cache::Cache;
-use crate::gpu::{Custom, Gpu};
+use crate::cache::{Cache, lock};
+use crate::gpu::pipeline::Pipeline;
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use tilewise_core::Result;
 use tilewise_sanitizer::Shader;
 
@@ -45,12 +44,12 @@ impl Known {
     }
 }
 
-/// A module, with the shader that the CPU executor has parsed, or the number of the kernel that a
-/// device has compiled.
+/// A module, with the shader that the CPU executor has parsed, or the pipeline that a device has
+/// compiled. The device's context holds the pipeline: a kernel may outlive the context.
 pub(super) struct Ready {
     pub(super) generated: Generated,
     parsed: OnceLock<Shader>,
-    compiled: AtomicU64,
+    compiled: Mutex<Weak<Pipeline>>,
 }
 
 impl Ready {
@@ -65,18 +64,17 @@ impl Ready {
         }
     }
 
-    /// The compiled kernel; `compile` makes it if the device has none of this text.
+    /// The compiled pipeline; `compile` makes it if the device has none of this text.
     pub(super) fn compiled(
         &self,
-        gpu: &Gpu,
-        compile: impl FnOnce() -> Result<Arc<Custom>>,
-    ) -> Result<Arc<Custom>> {
-        if let Some(custom) = gpu.custom(self.compiled.load(Ordering::Relaxed)) {
-            return Ok(custom);
+        compile: impl FnOnce() -> Result<Arc<Pipeline>>,
+    ) -> Result<Arc<Pipeline>> {
+        if let Some(pipeline) = lock(&self.compiled).upgrade() {
+            return Ok(pipeline);
         }
-        let custom = compile()?;
-        self.compiled.store(custom.number(), Ordering::Relaxed);
-        Ok(custom)
+        let pipeline = compile()?;
+        *lock(&self.compiled) = Arc::downgrade(&pipeline);
+        Ok(pipeline)
     }
 }
 
