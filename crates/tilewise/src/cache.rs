@@ -1,10 +1,14 @@
 //! Things made once and used again.
 
+use foldhash::fast::RandomState;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tilewise_core::Result;
+
+/// A map that warm calls look into. With std's hasher they take a third more time.
+pub(crate) type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// Values by what they were made from. When there are `most`, all are forgotten at once.
 pub(crate) struct Cache<K, V> {
@@ -15,12 +19,12 @@ pub(crate) struct Cache<K, V> {
 struct Table<K, V> {
     /// How often all was forgotten.
     clears: u64,
-    made: HashMap<K, V>,
+    made: Map<K, V>,
 }
 
 impl<K: Hash + Eq, V: Clone> Cache<K, V> {
     pub(crate) fn new(most: usize) -> Self {
-        Cache { most, table: Mutex::new(Table { clears: 0, made: HashMap::new() }) }
+        Cache { most, table: Mutex::new(Table { clears: 0, made: Map::default() }) }
     }
 
     pub(crate) fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<V>

@@ -3,9 +3,9 @@
 use super::Gpu;
 use super::outcome::{Outcome, Writers};
 use super::pipeline::Pipeline;
-use crate::cache::lock;
+use crate::cache::{Map, lock};
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -76,14 +76,14 @@ fn mentioned(key: &Key) -> impl Iterator<Item = u64> {
 pub(crate) struct BindGroups(Mutex<Table<wgpu::BindGroup>>);
 
 struct Table<V> {
-    values: HashMap<Arc<Key>, V>,
+    values: Map<Arc<Key>, V>,
     /// The number of each buffer with each key that mentions it.
     uses: BTreeSet<(u64, Arc<Key>)>,
 }
 
 impl<V> Default for Table<V> {
     fn default() -> Self {
-        Table { values: HashMap::new(), uses: BTreeSet::new() }
+        Table { values: Map::default(), uses: BTreeSet::new() }
     }
 }
 

@@ -182,14 +182,14 @@ impl Gpu {
         }
         self.device.alive()?;
         let contents = self.params(compiled, factors);
-        if to.has_room(compiled.seconds()) {
-            to.begin(compiled.seconds())?;
-            let params = self.written(contents, written.map(|factor| factor.is_some()))?;
-            let to = &mut Whole(to);
-            return self.record_written(to, compiled, factors, (written, params), places, caps);
+        let record = |to: &mut dyn Target, params| {
+            self.record_written(to, compiled, factors, (written, params), places, caps)
+        };
+        if !to.has_room(compiled.seconds()) {
+            return record(to, self.own_written(&contents)?);
         }
-        let params = self.own_written(&contents)?;
-        self.record_written(to, compiled, factors, (written, params), places, caps)
+        to.begin(compiled.seconds())?;
+        record(&mut Whole(to), self.written(contents, written.map(|factor| factor.is_some()))?)
     }
 
     fn record_written(

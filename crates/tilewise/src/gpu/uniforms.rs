@@ -11,7 +11,7 @@ use tilewise_core::Result;
 const MAX_UNIFORMS: usize = 4096;
 
 /// The most buffers that are kept for the device to write.
-const MAX_WRITTEN: usize = 64;
+const MAX_WRITTEN: usize = 1024;
 
 /// Bytes of a buffer that calls share by slots.
 const BUFFER_BYTES: u64 = 1 << 16;
