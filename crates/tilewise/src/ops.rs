@@ -20,8 +20,8 @@
 //! | operation | shapes | output | relative error, with ε = 2⁻²³ |
 //! |---|---|---|---|
 //! | [`softmax`] | \[…, n\], a mask broadcast to it | the same | (20 + 5·range + n/2)·ε |
-//! | [`unary`], such as [`exp`], [`gelu`] | any | the same | [`Unary::error`] |
-//! | [`binary`], such as [`add`] | two, broadcast | their joint one | [`Binary::error`] |
+//! | [`unary`], such as [`exp`], [`gelu`] | any | the same | `tilewise_oracle::unary` |
+//! | [`binary`], such as [`add`] | two, broadcast | their joint one | `tilewise_oracle::binary` |
 //! | [`layer_norm`], [`rms_norm`] | \[…, n\], vectors \[n\] | the same | (n/4 + 20)·ε about 0 |
 //! | [`sum`] | any, along an axis | without the axis | (n/8 + 8)·ε of Σ\|x\| |
 //! | [`mean`] | any, along an axis | without the axis | (n/8 + 9)·ε of Σ\|x\|/n |

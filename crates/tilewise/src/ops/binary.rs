@@ -32,8 +32,9 @@ functions! {
 
 /// Applies a function to the elements of two tensors, which are broadcast as numpy does: axes are
 /// aligned from the last one on, and a size of 1 serves any other. The output has the type of both,
-/// or f32 if they differ. The errors are those that WGSL
-/// [permits](https://www.w3.org/TR/WGSL/#floating-point-accuracy).
+/// or f32 if they differ. The crate `tilewise-oracle` computes the
+/// largest errors, which follow from WGSL's
+/// [accuracies](https://www.w3.org/TR/WGSL/#floating-point-accuracy).
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};

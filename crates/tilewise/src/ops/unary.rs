@@ -44,8 +44,9 @@ functions! {
 }
 
 /// Applies a function to each element. Some functions have a shorter form in this module, such as
-/// [`exp`]. The errors are those that WGSL
-/// [permits](https://www.w3.org/TR/WGSL/#floating-point-accuracy).
+/// [`exp`]. The crate `tilewise-oracle` computes the
+/// largest errors, which follow from WGSL's
+/// [accuracies](https://www.w3.org/TR/WGSL/#floating-point-accuracy).
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
