@@ -27,7 +27,7 @@ impl Activation {
             // Written so that NaN stays NaN.
             Activation::Relu if x < 0.0 => 0.0,
             Activation::Relu => x,
-            // Kernels do the same: far below zero both functions vanish, and the formulas would
+            // Kernels give zero, too: far below zero both functions vanish, and the formulas would
             // meet infinity times zero.
             Activation::Gelu if x < -10.0 => 0.0,
             Activation::Silu if x < -87.0 => 0.0,

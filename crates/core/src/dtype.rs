@@ -1,7 +1,7 @@
 //! Types of elements.
 
 /// Type of a stored dense element. Products take the floating-point types. Their sums are f32, or
-/// f16 where [`Precision::F16Sums`](crate::problem::Precision::F16Sums) permits it. Integers are
+/// f16 if [`Precision::F16Sums`](crate::problem::Precision::F16Sums) permits it. Integers are
 /// for indices and custom kernels.
 ///
 /// The enum is closed, so that your `match` on a type covers all of them; a new type is a breaking

@@ -2,8 +2,8 @@
 
     pip install "mlx[cpu]==0.32.4" gguf==0.19.0 numpy==2.4.6
     python make_vectors.py           writes the files
-    python make_vectors.py --check   fails where a file is not what it would write; exits with 77
-                                     where the packages are missing, or of other versions
+    python make_vectors.py --check   fails if a file is not what it would write; exits with 77
+                                     if the packages are missing, or of other versions
 
 All numbers are little-endian, without padding. weights-NAME.bin holds weights that several formats
 quantize:

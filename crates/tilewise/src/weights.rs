@@ -67,7 +67,7 @@ impl Weights {
     /// # Errors
     /// The errors of [`Model::open`].
     pub unsafe fn map(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller promises what `Model::map` wants.
         Ok(Self::new(context, unsafe { Model::map(path)? }))
     }
 

@@ -212,7 +212,7 @@ fn weight_error_covers_scales_read_as_zero() {
     }
 }
 
-/// A product that overflows may be finite where it is fused with the sum: nothing is promised.
+/// A product that overflows may be finite if it is fused with the sum: nothing is promised.
 /// Infinities and NaN of the file have no error.
 #[test]
 fn weight_error_of_what_overflows() {
