@@ -3,6 +3,7 @@
 mod columns;
 mod openers;
 mod references;
+mod wordings;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -48,6 +49,7 @@ pub(crate) fn main() -> Result {
         complaints.extend(examine(path, text));
         let further = columns::too_long(path, text)
             .chain(openers::fragments(path, text))
+            .chain(wordings::doubtful(path, text))
             .chain(checkout.complaints(path, text));
         complaints.extend(further.map(|(line, what)| format!("{path}:{}: {what}", line + 1)));
         folders.add(path, text);

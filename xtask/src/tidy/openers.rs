@@ -11,7 +11,7 @@ pub(super) fn fragments<'a>(
     path: &'a str,
     text: &'a str,
 ) -> impl Iterator<Item = (usize, String)> + 'a {
-    let is_read = READ.contains(&path.rsplit('.').next().unwrap_or_default());
+    let is_read = is_code(path);
     let mut goes_on = false;
     text.lines().enumerate().filter(move |_| is_read).filter_map(move |(number, line)| {
         let words = comment(line).unwrap_or_default();
@@ -24,8 +24,13 @@ pub(super) fn fragments<'a>(
     })
 }
 
+/// Whether the file's comments are read.
+pub(super) fn is_code(path: &str) -> bool {
+    READ.contains(&path.rsplit('.').next().unwrap_or_default())
+}
+
 /// The words of a line that is a comment.
-fn comment(line: &str) -> Option<&str> {
+pub(super) fn comment(line: &str) -> Option<&str> {
     let words = line.trim_start().strip_prefix("//")?;
     Some(words.strip_prefix(['/', '!']).unwrap_or(words).trim())
 }
