@@ -1,6 +1,7 @@
 //! Random numbers, the same for the same seed.
 
-/// A generator by xorshift (G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8, 2003).
+/// A generator by xorshift (G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8(14),
+/// 2003).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

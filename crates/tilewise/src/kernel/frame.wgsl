@@ -4,8 +4,8 @@
 @compute @workgroup_size(SIZE)
 fn main(ARGUMENTS) {
 
-    let grid = tilewise_call.grid;
+let grid = tilewise_call.grid;
 
-    if any(global_id >= grid) { return; }
+if any(global_id >= grid) { return; }
 
 }

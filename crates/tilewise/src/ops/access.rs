@@ -37,7 +37,7 @@ impl Access {
 
     /// The text of `x_get` for the tensor `name`.
     pub(super) fn get(self, name: &str) -> String {
-        let [fours, integers, floats] = blocks(include_str!("access/get.wgsl"));
+        let [fours, integers, floats] = blocks(include_str!("parts/get.wgsl"));
         let text = match self {
             Access::Fours => fours,
             Access::Integers => integers,
@@ -48,7 +48,7 @@ impl Access {
 
     /// The text of `y_put`.
     pub(super) fn put(self) -> &'static str {
-        let [fours, integers, words, f32, halves] = blocks(include_str!("access/put.wgsl"));
+        let [fours, integers, words, f32, halves] = blocks(include_str!("parts/put.wgsl"));
         match self {
             Access::Fours => fours,
             Access::Integers => integers,
@@ -62,7 +62,7 @@ impl Access {
 /// The types E of an element and V of four, during the computation: integers if all tensors are
 /// integers, otherwise floats.
 pub(super) fn types(integers: bool) -> String {
-    let [types] = blocks(include_str!("access/types.wgsl"));
+    let [types] = blocks(include_str!("parts/types.wgsl"));
     types.replace("TYPE", if integers { "u32" } else { "f32" })
 }
 

@@ -127,7 +127,7 @@ impl Reduce {
 }
 
 impl Kind {
-    /// What combines elements, and the function that stores a row's result.
+    /// The header that combines elements, and the function that stores a row's result.
     fn function(self) -> Function {
         let (header, name) = match self {
             Kind::Sum | Kind::Mean => (SUM, "sum"),

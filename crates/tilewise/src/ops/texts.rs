@@ -109,7 +109,6 @@ const SCORES: File = file!("scores.wgsl");
 const BLOCKS: File = file!("blocks.wgsl");
 const ROW: File = file!("row.wgsl");
 const ROUTER: File = file!("router.wgsl");
-const CHOICES: File = file!("choices.wgsl");
 /// Headers by which reductions differ.
 pub(super) const SUM: File = file!("sum.wgsl");
 pub(super) const LARGEST: File = file!("largest.wgsl");
@@ -118,13 +117,13 @@ pub(super) const LARGEST: File = file!("largest.wgsl");
 /// the body's file, which keeps the numbers of lines.
 const GROUP: &str = "let group = workgroup_id.y * num_workgroups.x + workgroup_id.x; ";
 
-/// All files.
+/// All files that kernels take as a whole. Of those in `parts/` they take some functions.
 pub(super) fn files() -> impl Iterator<Item = File> {
-    let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, ROUTER, CHOICES, SUM, LARGEST];
+    let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
     TEXTS.iter().map(|text| text.body).chain(headers)
 }
 
-/// The addition of an operation to a text: a header, and a function of choices.wgsl. The kernel
+/// The addition of an operation to a text: a header, and a function of parts/choices.wgsl. The kernel
 /// calls the function by its role; the file has `role_name`. An empty role stands for no function.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Function {
@@ -142,13 +141,13 @@ impl Function {
     }
 
     /// The function's text.
-    fn text(self, choices: &str) -> String {
+    fn text(self) -> String {
         let Function { role, name, .. } = self;
         let rest = |text: &str| {
             let rest = text.strip_prefix(role)?.strip_prefix('_')?.strip_prefix(name)?;
             rest.starts_with('(').then(|| format!("fn {role}{rest}"))
         };
-        choices.split("fn ").find_map(rest).unwrap_or_default()
+        include_str!("parts/choices.wgsl").split("fn ").find_map(rest).unwrap_or_default()
     }
 }
 
@@ -244,7 +243,7 @@ impl Text {
     fn made_of(&self, form: &Form, text: impl Fn(File) -> String) -> Kernel {
         let Form { function, inputs, output, integers } = form;
         let own = function.header.iter().chain(self.headers).map(|&file| text(file));
-        let mut header = own.collect::<String>() + &function.text(&text(CHOICES));
+        let mut header = own.collect::<String>() + &function.text();
         let mut body = format!("{GROUP}{}", text(self.body));
         let mut bound: SmallVec<[(&str, Access); 5]> = SmallVec::new();
         let mut named = |from: &str, to: &str| {
