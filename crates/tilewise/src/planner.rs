@@ -1,11 +1,11 @@
 //! The planner, and the vocabulary that it shares with kernels: **unstable**. This module changes
 //! with the kernels, in any release, and so do texts of plans and names of kernels.
 //!
-//! It is for inspecting plans ([`Gemm::plan`](crate::Gemm::plan),
+//! It is for inspecting plans ([`Gemm::plans`](crate::Gemm::plans),
 //! [`Gemm::choices`](crate::Gemm::choices)), for planning without a device ([`plan::plan`],
 //! [`RECORDED`](caps::RECORDED)), and for tools around kernels.
 //! [`Context::caps`](crate::Context::caps), [`Context::library`](crate::Context::library),
-//! [`Gemm::problem`](crate::Gemm::problem) and [`Context::warm_up`](crate::Context::warm_up) use
+//! [`Gemm::problems`](crate::Gemm::problems) and [`Context::warm_up`](crate::Context::warm_up) use
 //! its types.
 
 pub use tilewise_core::caps::{self, Caps, CoopMatrix, DeviceClass, PackedProducts};

@@ -22,7 +22,7 @@ impl Context {
     ///
     /// A class holds problems for which the same kernels should be fast: their formats, layout,
     /// alignment and kind of grouping are equal, their sizes differ by less than a quarter, and
-    /// they may have any epilogue. [`Gemm::problem`](crate::Gemm::problem) gives a product's
+    /// they may have any epilogue. [`Gemm::problems`](crate::Gemm::problems) gives a product's
     /// problem.
     ///
     /// The CPU executor has one kernel: nothing is timed or kept there, and [`Tuned::times`] is
