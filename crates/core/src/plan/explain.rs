@@ -51,34 +51,7 @@ pub fn explain(
         let _ = writeln!(out, "edge    {edge}  ~{}", time(edge.cost));
     }
     for (index, pass) in plan.passes.iter().enumerate() {
-        let [x, y] = pass.grid;
-        let counted = match pass {
-            Pass { indirect: Some(_), .. } => "as counted, at most ",
-            Pass { strides: true, .. } => "striding over the tiles, ",
-            _ => "",
-        };
-        let _ = writeln!(
-            out,
-            "pass {}  {}  grid {counted}{x}×{y}, {} invocations, {} bytes of workgroup memory",
-            index + 1,
-            pass.label,
-            pass.threads,
-            pass.workgroup_bytes
-        );
-        let files = pass.parts.iter().map(|part| {
-            let name = part.file.rsplit_once('.').map_or(part.file, |(name, _)| name);
-            part.operand.map_or_else(|| name.to_owned(), |operand| format!("{operand}:{name}"))
-        });
-        let _ = writeln!(out, "  files     {}", files.collect::<Vec<_>>().join(" "));
-        let bindings = pass.bindings.iter().map(|b| {
-            let start = if b.start > 0 { format!(" from {}", b.start) } else { String::new() };
-            let name = match b.role.plane() {
-                0 => b.role.name().to_owned(),
-                plane => format!("b {}", plan.problem.b.format.planes()[plane].name),
-            };
-            format!("{}:{name} {}B{start}", b.role.binding(), b.bytes)
-        });
-        let _ = writeln!(out, "  bindings  {}", bindings.collect::<Vec<_>>().join(", "));
+        let _ = writeln!(out, "pass {}  {}", index + 1, described(pass, &plan));
     }
     if plan.scratch_bytes > 0 {
         let _ = writeln!(out, "scratch {} bytes", plan.scratch_bytes);
@@ -96,6 +69,35 @@ pub fn explain(
         let _ = writeln!(out, "  no: {reason}\n      {names}");
     }
     Ok(out)
+}
+
+/// The grid of a pass, its files and its bindings, a line each.
+fn described(pass: &Pass, plan: &Plan) -> String {
+    let [x, y] = pass.grid;
+    let counted = match pass {
+        Pass { indirect: Some(_), .. } => "as counted, at most ",
+        Pass { strides: true, .. } => "striding over the tiles, ",
+        _ => "",
+    };
+    let files = pass.parts.iter().map(|part| {
+        let name = part.file.rsplit_once('.').map_or(part.file, |(name, _)| name);
+        part.operand.map_or_else(|| name.to_owned(), |operand| format!("{operand}:{name}"))
+    });
+    let bindings = pass.bindings.iter().map(|b| {
+        let start = if b.start > 0 { format!(" from {}", b.start) } else { String::new() };
+        let name = match b.role.plane() {
+            0 => b.role.name().to_owned(),
+            plane => format!("b {}", plan.problem.b.format.planes()[plane].name),
+        };
+        format!("{}:{name} {}B{start}", b.role.binding(), b.bytes)
+    });
+    let Pass { label, threads, workgroup_bytes, .. } = pass;
+    format!(
+        "{label}  grid {counted}{x}×{y}, {threads} invocations, {workgroup_bytes} bytes of \
+         workgroup memory\n  files     {}\n  bindings  {}",
+        files.collect::<Vec<_>>().join(" "),
+        bindings.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// The problem, its epilogue and the device, a line each.

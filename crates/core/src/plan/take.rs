@@ -275,31 +275,9 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         builder.axes("b", !operand.transposed);
     }
     builder.bases(Grouping::Batched);
-    for (name, role, index) in
-        [("row", Role::RowIndex, take.rows), ("column", Role::ColumnIndex, take.columns)]
-    {
-        let Some(Index { offset, step, count, .. }) = index else {
-            continue;
-        };
-        builder.part(tools.index, Some(name), vec![("X_BINDING", role.binding())]);
-        let words = offset + count.saturating_sub(1) * step + 1;
-        builder.bind(role, false, [0, words * DType::U32.bytes()], DType::U32.bytes());
-    }
+    indices(&mut builder, take, tools);
     if block.is_some() {
-        let window = builder.window(Role::B, operand.format, &operand.format.planes()[0]);
-        builder.bind(Role::B, false, window, BLOCK_BYTES);
-        builder.bind(Role::C, true, c_bytes, BLOCK_BYTES);
-        let beyond = match take.dtype {
-            _ if take.zeros => 0,
-            DType::F16 => 0x7e00_7e00,
-            DType::BF16 => 0x7fc0_7fc0,
-            DType::F32 | DType::I32 | DType::U32 => take.beyond(),
-        };
-        let binding = Role::B.binding();
-        let sizes = [("THREADS", threads), ("EACH", EACH)];
-        let constants = sizes.into_iter().chain([("B_BINDING", binding), ("BEYOND", beyond)]);
-        let constants = constants.collect();
-        builder.part(tools.take_rows, None, constants);
+        copied(&mut builder, take, &operand, c_bytes, tools);
         return Ok(builder.finish(None, workgroups, caps));
     }
     builder.part(tools.put, None, vec![("C_TYPE", take.dtype.number())]);
@@ -312,6 +290,45 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         vec![("THREADS", threads), ("FOURS", u32::from(fours)), ("BEYOND", take.beyond())],
     );
     Ok(builder.finish(None, workgroups, caps))
+}
+
+/// Adds the rows and columns to take: all of them, or by index.
+fn indices(builder: &mut Builder, take: Take, tools: &Conversions) {
+    for (name, role, index) in
+        [("row", Role::RowIndex, take.rows), ("column", Role::ColumnIndex, take.columns)]
+    {
+        let Some(Index { offset, step, count, .. }) = index else {
+            builder.part(tools.every, Some(name), Vec::new());
+            continue;
+        };
+        builder.part(tools.index, Some(name), vec![("X_BINDING", role.binding())]);
+        let words = offset + count.saturating_sub(1) * step + 1;
+        builder.bind(role, false, [0, words * DType::U32.bytes()], DType::U32.bytes());
+    }
+}
+
+/// Adds the copy of whole blocks of the table.
+fn copied(
+    builder: &mut Builder,
+    take: Take,
+    operand: &Operand,
+    c_bytes: [u64; 2],
+    tools: &Conversions,
+) {
+    let window = builder.window(Role::B, operand.format, &operand.format.planes()[0]);
+    builder.bind(Role::B, false, window, BLOCK_BYTES);
+    builder.bind(Role::C, true, c_bytes, BLOCK_BYTES);
+    let beyond = match take.dtype {
+        _ if take.zeros => 0,
+        DType::F16 => 0x7e00_7e00,
+        DType::BF16 => 0x7fc0_7fc0,
+        DType::F32 | DType::I32 | DType::U32 => take.beyond(),
+    };
+    let binding = Role::B.binding();
+    let sizes = [("THREADS", builder.pass.threads), ("EACH", EACH)];
+    let constants = sizes.into_iter().chain([("B_BINDING", binding), ("BEYOND", beyond)]);
+    let constants = constants.collect();
+    builder.part(tools.take_rows, None, constants);
 }
 
 /// Bytes of a block, which is copied if nothing is converted.
