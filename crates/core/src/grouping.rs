@@ -217,10 +217,8 @@ impl Grouping {
 
     /// How many entries the batch must have; none if it may have any.
     pub const fn batch(self) -> Option<u64> {
-        match self.traits() {
-            Traits { shares_rows: true, .. } => Some(1),
-            Traits { groups, .. } => groups,
-        }
+        let Traits { shares_rows, groups, .. } = self.traits();
+        if shares_rows { Some(1) } else { groups }
     }
 
     /// The dimensions of a nested batch, outermost first.
@@ -241,10 +239,8 @@ impl Grouping {
 
     /// The rows that are expected to count in an entry of A with `m` rows.
     pub fn expected_m(self, m: u64) -> u64 {
-        match self.traits() {
-            Traits { masked: true, expected: Some(rows), .. } => rows.min(m),
-            _ => m,
-        }
+        let Traits { masked, expected, .. } = self.traits();
+        expected.filter(|_| masked).map_or(m, |rows| rows.min(m))
     }
 
     /// The elements of K over which an entry is expected to be summed.
@@ -437,12 +433,8 @@ mod tests {
     #[test]
     fn segments_cover_rows_once_whatever_the_ends() {
         let rows = |ends: &[u32]| {
-            let grouping = Grouping::RaggedM {
-                groups: ends.len() as u64,
-                first: 0,
-                offset: 0,
-                expected: None,
-            };
+            let groups = ends.len() as u64;
+            let grouping = Grouping::RaggedM { groups, first: 0, offset: 0, expected: None };
             let segments = grouping.segments([9, 7], 1, ends);
             assert!(segments.iter().enumerate().all(|(i, s)| s.group == i as u64 && s.entry == 0));
             segments.into_iter().map(|segment| segment.rows).collect::<Vec<_>>()

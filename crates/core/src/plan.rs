@@ -2,7 +2,8 @@
 //!
 //! The planner knows no kernel by name. It checks the problem, walks the table, keeps the
 //! candidates that the adapter's limits and the kernel's `admit` allow, and takes the cheapest by
-//! [`cost::seconds`](crate::cost::seconds). It is a pure function, so every decision is tested without a GPU.
+//! [`cost::seconds`](crate::cost::seconds). It is a pure function, so every decision is tested
+//! without a GPU.
 
 mod build;
 mod builder;
@@ -154,7 +155,7 @@ pub fn plan(
     Ok(considered(problem, caps, library, forced)?.plan)
 }
 
-/// What was considered for a product.
+/// A plan with the candidates that it was chosen from.
 struct Considered {
     plan: Plan,
     /// The estimate by which plans are compared.

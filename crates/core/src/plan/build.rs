@@ -1,11 +1,11 @@
 //! From a chosen candidate to passes: files, bindings, parameters, grids.
 
-use super::builder::{Builder, Ends};
+use super::builder::Builder;
 use super::fetch::Fetch;
 use super::group_table::GroupTable;
 use super::params::params;
 use super::piece::{Piece, Step};
-use super::setup::Setup;
+use super::setup::{Ends, Setup};
 use super::side::Side;
 use super::{Candidate, Part, Pass, Plan};
 use crate::caps::{Caps, DeviceClass};

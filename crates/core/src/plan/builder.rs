@@ -3,7 +3,7 @@
 use super::group_table::GroupTable;
 use super::packing::Packing;
 use super::piece::Window;
-use super::setup::Setup;
+use super::setup::{Ends, Setup};
 use super::side::Side;
 use super::{Binding, Part, Pass, check};
 use crate::caps::Caps;
@@ -23,14 +23,6 @@ const WORD: u64 = 4;
 
 /// Mainloops read powers of two four at a time.
 const FOUR_POWERS: u64 = 4 * WORD;
-
-/// The steps of the epilogue that a pass takes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ends {
-    All,
-    ButResidual,
-    Residual,
-}
 
 /// A pass under construction.
 pub(super) struct Builder {

@@ -70,7 +70,7 @@ impl Candidate {
         Ok(Candidate { piece: *piece, kernel, variant, pad: None, splits, cost, compiling, setups })
     }
 
-    /// The same kernel for another piece.
+    /// This kernel for another piece.
     pub(super) fn on(&self, piece: &Piece, caps: &Caps) -> Option<Self> {
         let Candidate { kernel, variant, splits, pad, .. } = *self;
         let other =

@@ -82,7 +82,7 @@ impl Fetches {
         self.copies().map(|(_, packing)| packing.seconds(caps)).sum()
     }
 
-    /// What a mainloop binds of A and B.
+    /// The roles that a mainloop binds of A and B.
     pub(super) fn roles(&self, problem: &Problem) -> Roles {
         let indices = problem.gathered.map(|_| Role::RowIndex);
         let powers = self.copies().filter(|(_, packing)| packing.powers.is_some());

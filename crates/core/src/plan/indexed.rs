@@ -12,9 +12,9 @@ use crate::role::Role;
 /// with four 1.4 (benches/record/NOTES.md).
 const FEW: f64 = 2.0;
 
-/// Whether rows with an index each ([`Grouping::Indexed`](crate::Grouping::Indexed)) are multiplied as they stand: each entry
-/// of B is expected to have few of them, and the device binds all of B at once. Otherwise they must
-/// be sorted, and multiplied as groups.
+/// Whether rows with an index each ([`Grouping::Indexed`](crate::Grouping::Indexed)) are multiplied
+/// as they stand: each entry of B is expected to have few of them, and the device binds all of B at
+/// once. Otherwise they must be sorted, and multiplied as groups.
 pub fn by_index(problem: &Problem, caps: &Caps) -> bool {
     let Traits { indexed, numbers: rows, groups, .. } = problem.grouping.traits();
     let met = problem.grouping.expected_entries(rows, 1);

@@ -138,7 +138,7 @@ impl Packing {
         self.vector == 4 && !self.loader.loads.contains(&Load::Packing)
     }
 
-    /// What the pass binds that packs an operand in a format.
+    /// The roles that the pass binds that packs an operand in a format.
     pub(super) fn roles(&self, role: Role, format: Format) -> Roles {
         let planes = role.planes().take(format.planes().len());
         let powers = self.powers.map(|_| role.powers());

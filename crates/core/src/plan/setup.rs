@@ -1,7 +1,6 @@
 //! The layout of a candidate for one pass over K, in the order in which it is decided: tiles,
 //! loaders, schedule, store. The verdict on the candidate and its passes follow from it.
 
-use super::builder::Ends;
 use super::check;
 use super::fetch::{Fetches, scalar_loader};
 use super::piece::{Piece, Step, Window, scratch_bytes, split_length, splits_of};
@@ -71,7 +70,15 @@ pub(super) struct Storing {
     pub(super) scratch_bytes: u64,
 }
 
-/// What a setup is made for.
+/// The steps of the epilogue that a pass takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    All,
+    ButResidual,
+    Residual,
+}
+
+/// The piece, device and kernel that a setup is made for.
 #[derive(Clone, Copy)]
 struct Basis<'a> {
     piece: &'a Piece,
@@ -105,7 +112,7 @@ impl Setup {
         Ok(Setup { problem, kit, windows, step: index, tiling, fetches, scheduling, storing })
     }
 
-    /// What the mainloop binds.
+    /// The roles that the mainloop binds.
     pub(super) fn mainloop_roles(&self) -> Roles {
         let out = match self.storing.two_passes {
             true => Roles::of(Role::Scratch),
@@ -114,7 +121,7 @@ impl Setup {
         self.fetches.roles(&self.problem) | self.scheduling.roles | out
     }
 
-    /// What a finishing pass binds that takes these steps of the epilogue.
+    /// The roles that a finishing pass binds if it takes these steps of the epilogue.
     pub(super) fn finish_roles(&self, own: Ends) -> Roles {
         Roles::of(Role::Scratch) | self.scheduling.roles | ends(&self.problem, own)
     }
@@ -270,8 +277,8 @@ fn no_schedule(problem: &Problem) -> Reject {
     Reject(format!("no schedule for {:?}", problem.grouping))
 }
 
-/// What a pass binds for its schedule: the numbers of the grouping, or the table made of them. A
-/// list is bound beside its table.
+/// The roles that a schedule reads: the numbers of the grouping, or the table made of them. A list
+/// is bound beside its table.
 fn roles(problem: &Problem, kit: &Kit, schedule: &ScheduleDef) -> Roles {
     let numbers = numbers(problem);
     match schedule.table.and(kit.table) {
@@ -281,7 +288,7 @@ fn roles(problem: &Problem, kit: &Kit, schedule: &ScheduleDef) -> Roles {
     }
 }
 
-/// What these steps of the epilogue bind, C among it.
+/// The roles that these steps of the epilogue bind, C among them.
 fn ends(problem: &Problem, own: Ends) -> Roles {
     let bias = problem.epilogue.bias.filter(|_| own != Ends::Residual);
     let residual = problem.epilogue.residual.filter(|_| own != Ends::ButResidual);
@@ -293,7 +300,7 @@ fn numbers(problem: &Problem) -> Roles {
     problem.grouping.operands().map(|(role, _)| role).collect()
 }
 
-/// What a mainloop binds that stores C itself, without a table.
+/// The roles that a mainloop binds if it stores C itself and reads no table.
 pub(super) fn direct_roles(fetches: &Fetches, problem: &Problem) -> Roles {
     fetches.roles(problem) | ends(problem, Ends::All) | numbers(problem)
 }
