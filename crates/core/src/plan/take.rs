@@ -298,7 +298,6 @@ fn indices(builder: &mut Builder, take: Take, tools: &Conversions) {
         [("row", Role::RowIndex, take.rows), ("column", Role::ColumnIndex, take.columns)]
     {
         let Some(Index { offset, step, count, .. }) = index else {
-            builder.part(tools.every, Some(name), Vec::new());
             continue;
         };
         builder.part(tools.index, Some(name), vec![("X_BINDING", role.binding())]);
