@@ -17,6 +17,6 @@ pub use aliases::without_aliases;
 pub use assemble::{assemble, assemble_with};
 pub use conversions::CONVERSIONS;
 pub use files::FILES;
-pub use link::{Sources, listed};
+pub use link::{DECLARED, Sources, listed};
 pub use tables::{KIT, LIBRARY, SOURCES};
 pub use unroll::unroll;

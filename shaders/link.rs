@@ -1,10 +1,10 @@
 //! The linker: which files a text has, and in which order.
 //!
 //! Each file lists at its top the names that it needs from other files, and the names that it
-//! provides. The planner chooses the files that have alternatives or constants
-//! ([`Kit`](tilewise_core::kernel::Kit)). All others are glue: such a file joins a text that needs
-//! a name which it provides and no file there does. If its names have the prefix `x_`, it joins
-//! for the operand whose name is needed.
+//! declares. A file that *provides* its names is in a text if the planner chooses it
+//! ([`Kit`](tilewise_core::kernel::Kit)): it has alternatives or constants. A file that *offers*
+//! its names is glue: it joins a text that needs one of them which no file there declares. If the
+//! names have the prefix `x_`, it joins for the operand whose name is needed.
 
 use std::collections::{BTreeSet, HashMap};
 use tilewise_core::plan::Part;
@@ -19,8 +19,6 @@ pub struct Sources {
     pub files: &'static [(&'static str, &'static str)],
     /// The file that stands first in every text, if one must.
     pub first: Option<&'static str>,
-    /// The files that join a text when their names are needed.
-    pub glue: &'static [&'static str],
 }
 
 impl Sources {
@@ -37,10 +35,13 @@ impl Sources {
     /// unless they need it too.
     ///
     /// # Errors
-    /// Two files provide a name, or none provides a name that a file needs.
+    /// Two files declare a name, or none declares a name that a file needs.
     pub fn link(&self, chosen: &[Part]) -> Result<Vec<Part>, String> {
+        let offers = |(file, text): &(_, &'static str)| Some((*file, listed(text, "offers")?));
+        let glue = self.files.iter().filter_map(offers);
         let mut linker = Linker {
             sources: self,
+            glue: glue.map(|(file, names)| (file, names.collect())).collect(),
             parts: Vec::new(),
             providers: HashMap::new(),
             met: BTreeSet::new(),
@@ -56,25 +57,22 @@ impl Sources {
         Ok(linker.linked)
     }
 
-    /// The part of a file that provides a name: for no operand, or for the one in the name.
-    fn instance(&self, file: &'static str, name: &str) -> Result<Option<Part>, String> {
-        let (prefix, rest) = name.split_once('_').unwrap_or_default();
-        let operand = OPERANDS.into_iter().find(|own| own.eq_ignore_ascii_case(prefix));
-        let x = if prefix.starts_with(char::is_uppercase) { "X" } else { "x" };
-        let of_operand = operand.map(|_| format!("{x}_{rest}"));
-        let mut provides = listed(self.text(file)?, "provides").into_iter().flatten();
-        let found = provides.find(|own| *own == name || of_operand.as_deref() == Some(*own));
-        let operand = found.and_then(|own| operand.filter(|_| own != name));
-        Ok(found.map(|_| Part { file, operand, constants: Vec::new() }))
-    }
-
-    /// The names in one of a part's lists. `Params` stands before all files.
-    fn names(&self, part: &Part, list: &str) -> Result<BTreeSet<String>, String> {
-        let names = listed(self.text(part.file)?, list);
-        let names = names.ok_or_else(|| format!("{} lacks the list `{list}`", part.file))?;
+    /// The names that a part's file needs. `Params` stands before all files.
+    fn needs(&self, part: &Part) -> Result<BTreeSet<String>, String> {
+        let names = listed(self.text(part.file)?, "needs").into_iter().flatten();
         Ok(names.filter(|name| *name != "Params").map(|name| part.instantiate(name)).collect())
     }
+
+    /// The names that a part's file declares.
+    fn declares(&self, part: &Part) -> Result<BTreeSet<String>, String> {
+        let text = self.text(part.file)?;
+        let names = DECLARED.into_iter().filter_map(|list| listed(text, list)).flatten();
+        Ok(names.map(|name| part.instantiate(name)).collect())
+    }
 }
+
+/// The lists of declared names, of which each file has one.
+pub const DECLARED: [&str; 2] = ["provides", "offers"];
 
 /// The names of one list in the comment at the top of a file. A list goes on over lines that are
 /// indented by eight blanks; `nothing` stands for no names.
@@ -90,9 +88,11 @@ pub fn listed<'a>(text: &'a str, list: &str) -> Option<impl Iterator<Item = &'a 
 /// A text under construction.
 struct Linker<'a> {
     sources: &'a Sources,
+    /// Glue, and the names that each file offers.
+    glue: Vec<(&'static str, Vec<&'static str>)>,
     /// Its files: the chosen ones, then glue.
     parts: Vec<Part>,
-    /// Which of them provides a name.
+    /// Which of them declares a name.
     providers: HashMap<String, usize>,
     /// Which of them are placed, or wait for others to be.
     met: BTreeSet<usize>,
@@ -103,10 +103,10 @@ impl Linker<'_> {
     /// Adds a file to the text.
     fn add(&mut self, part: Part) -> Result<usize, String> {
         let index = self.parts.len();
-        for name in self.sources.names(&part, "provides")? {
+        for name in self.sources.declares(&part)? {
             if let Some(other) = self.providers.get(&name) {
                 let other = self.parts[*other].file;
-                return Err(format!("{name} is provided twice: by {other} and by {}", part.file));
+                return Err(format!("{name} is declared twice: by {other} and by {}", part.file));
             }
             self.providers.insert(name, index);
         }
@@ -120,7 +120,7 @@ impl Linker<'_> {
             return Ok(());
         }
         let part = self.parts[index].clone();
-        for name in self.sources.names(&part, "needs")? {
+        for name in self.sources.needs(&part)? {
             let known = self.providers.get(&name).copied();
             let provider = known.map_or_else(|| self.join(&name, &part), Ok)?;
             self.place(provider)?;
@@ -130,32 +130,45 @@ impl Linker<'_> {
         Ok(())
     }
 
-    /// Adds the glue that provides a name, which `user` needs.
+    /// Adds the glue that offers a name, which `user` needs.
     fn join(&mut self, name: &str, user: &Part) -> Result<usize, String> {
         match &self.glue(name, &BTreeSet::new())?[..] {
             [part] => self.add(part.clone()),
-            [] => Err(format!("{name} is provided by no file, and {} needs it", user.file)),
+            [] => Err(format!("{name} is declared by no file, and {} needs it", user.file)),
             [one, other, ..] => {
                 let files = [one.file, other.file].join(" and by ");
-                Err(format!("{name} is provided twice: by {files}"))
+                Err(format!("{name} is declared twice: by {files}"))
             }
         }
     }
 
-    /// The glue that provides a name, but none that is provided or `taken`, and whose own needs can
+    /// The parts that offer a name: each for no operand, or for the one in the name.
+    fn offers(&self, name: &str) -> impl Iterator<Item = Part> {
+        let (prefix, rest) = name.split_once('_').unwrap_or_default();
+        let operand = OPERANDS.into_iter().find(|own| own.eq_ignore_ascii_case(prefix));
+        let x = if prefix.starts_with(char::is_uppercase) { "X" } else { "x" };
+        let of_operand = operand.map(|_| format!("{x}_{rest}"));
+        self.glue.iter().filter_map(move |(file, names)| {
+            let is_own = |own: &&&str| **own == name || of_operand.as_deref() == Some(**own);
+            let own = *names.iter().find(is_own)?;
+            let operand = operand.filter(|_| own != name);
+            Some(Part { file, operand, constants: Vec::new() })
+        })
+    }
+
+    /// The glue that offers a name, but none that is declared or `taken`, and whose own needs can
     /// be met.
     fn glue(&self, name: &str, taken: &BTreeSet<String>) -> Result<Vec<Part>, String> {
         let mut found = Vec::new();
-        for file in self.sources.glue {
-            let Some(part) = self.sources.instance(file, name)? else { continue };
-            let provided = self.sources.names(&part, "provides")?;
+        for part in self.offers(name) {
+            let own = self.sources.declares(&part)?;
             let is_taken = |name| self.providers.contains_key(name) || taken.contains(name);
-            if provided.iter().any(is_taken) {
+            if own.iter().any(is_taken) {
                 continue;
             }
-            let taken = taken | &provided;
+            let taken = taken | &own;
             let mut met = true;
-            for name in self.sources.names(&part, "needs")? {
+            for name in self.sources.needs(&part)? {
                 met &= self.providers.contains_key(&name)
                     || taken.contains(&name)
                     || !self.glue(&name, &taken)?.is_empty();
@@ -171,21 +184,22 @@ mod tests {
     use super::*;
     use tilewise_core::plan::Part;
 
-    const SOURCES: Sources = Sources {
-        files: &[
-            ("header", "// needs: entry\n// provides: lane\n"),
-            ("entry", "// needs: lane\n// provides: entry\n"),
-            ("four", "// needs: lane\n// provides: x_four\n"),
-            ("one", "// needs: nothing\n// provides: x_one\n"),
-            ("ones of fours", "// needs: x_four\n// provides: x_one X_N\n"),
-            ("fours of ones", "// needs: x_one\n// provides: x_four X_N\n"),
-            ("pair", "// needs: x_four\n// provides: x_pair\n"),
-            ("lost", "// needs: x_lost\n// provides: x_pair\n"),
-            ("main", "// needs: a_pair\n//        b_pair B_N Params\n// provides: main\n"),
-        ],
-        first: Some("header"),
-        glue: &["entry", "ones of fours", "fours of ones", "pair", "lost"],
-    };
+    const FILES: &[(&str, &str)] = &[
+        ("header", "// needs: entry\n// provides: lane\n"),
+        ("entry", "// needs: lane\n// offers: entry\n"),
+        ("four", "// needs: lane\n// provides: x_four\n"),
+        ("one", "// needs: nothing\n// provides: x_one\n"),
+        ("ones of fours", "// needs: x_four\n// offers: x_one X_N\n"),
+        ("fours of ones", "// needs: x_one\n// offers: x_four X_N\n"),
+        ("pair", "// needs: x_four\n// offers: x_pair\n"),
+        ("lost", "// needs: x_lost\n// offers: x_pair\n"),
+        ("main", "// needs: a_pair\n//        b_pair B_N Params\n// provides: main\n"),
+        ("lone", "// needs: a_lone\n// provides: main\n"),
+        ("more", "// needs: nothing\n// offers: x_more\n"),
+        ("most", "// needs: nothing\n// offers: x_more\n"),
+        ("unsure", "// needs: a_more\n// provides: main\n"),
+    ];
+    const SOURCES: Sources = Sources { files: FILES, first: Some("header") };
 
     fn part(file: &'static str, operand: Option<&'static str>) -> Part {
         Part { file, operand, constants: Vec::new() }
@@ -211,18 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn names_have_one_provider() {
-        let error = |chosen: &[_], sources: &Sources| sources.link(chosen).unwrap_err();
-        let [a, b] = [part("one", Some("a")), part("one", Some("b"))];
-        let main = part("main", None);
-        let nobody = error(&[a.clone(), main.clone()], &SOURCES);
-        assert_eq!(nobody, "B_N is provided by no file, and main needs it");
-        let twice = error(&[a.clone(), part("ones of fours", Some("a"))], &SOURCES);
-        assert_eq!(twice, "a_one is provided twice: by one and by ones of fours");
-        let glue = &["entry", "fours of ones", "ones of fours", "pair", "pair"];
-        let twice = error(&[a, b, main], &Sources { glue, ..SOURCES });
-        assert_eq!(twice, "a_pair is provided twice: by pair and by pair");
-        let absent = error(&[part("absent", None)], &SOURCES);
-        assert_eq!(absent, "no file absent");
+    fn names_have_one_file() {
+        for (chosen, why) in [
+            (["lone", "four"], "a_lone is declared by no file, and lone needs it"),
+            (["unsure", "four"], "a_more is declared twice: by more and by most"),
+            (["one", "ones of fours"], "a_one is declared twice: by one and by ones of fours"),
+            (["one", "absent"], "no file absent"),
+        ] {
+            let error = SOURCES.link(&chosen.map(|file| part(file, Some("a")))).unwrap_err();
+            assert_eq!(error, why);
+        }
     }
 }

@@ -1,7 +1,7 @@
 // The numbers of a pass. Their struct comes from crates/core/src/params.rs and stands before all
 // files.
 // needs: Params
-// provides: linear_id params
+// offers: linear_id params
 
 @group(0) @binding(0) var<uniform> params: Params;
 

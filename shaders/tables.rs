@@ -53,38 +53,8 @@ pub static KIT: Kit = Kit {
     }),
 };
 
-/// The files, and which of them join a text when their names are needed.
-pub static SOURCES: Sources = Sources {
-    files: FILES,
-    first: None,
-    glue: &[
-        "params.wgsl",
-        "convert/float.wgsl",
-        "epilogue/direct.wgsl",
-        "epilogue/scratch.wgsl",
-        "epilogue/undivided.wgsl",
-        "mainloop/all_k.wgsl",
-        "mainloop/by_ones.wgsl",
-        "mainloop/slice.wgsl",
-        "mainloop/stripes.wgsl",
-        "operand/block.wgsl",
-        "operand/bytes_to_panel.wgsl",
-        "operand/every.wgsl",
-        "operand/fours.wgsl",
-        "operand/lines.wgsl",
-        "operand/pair.wgsl",
-        "operand/single.wgsl",
-        "operand/to_panel.wgsl",
-        "operand/to_words.wgsl",
-        "operand/unscaled.wgsl",
-        "operand/widen.wgsl",
-        "schedule/all_rows.wgsl",
-        "schedule/search.wgsl",
-        "schedule/split_k.wgsl",
-        "schedule/strides.wgsl",
-        "schedule/tile.wgsl",
-    ],
-};
+/// What the linker knows of the files.
+pub static SOURCES: Sources = Sources { files: FILES, first: None };
 
 fn is_f32(format: Format, _: &Caps) -> bool {
     format == Format::Dense(DType::F32)

@@ -2,7 +2,7 @@
 // numbers, infinities and ties to even included. WGSL lets devices divide to 2.5 units in the last
 // place, take subnormal numbers for zero, and fuse products with sums.
 // needs: nothing
-// provides: FLOAT_INFINITY FLOAT_NAN FLOAT_SIGN Unpacked float_add float_div float_f32 float_finite
+// offers: FLOAT_INFINITY FLOAT_NAN FLOAT_SIGN Unpacked float_add float_div float_f32 float_finite
 //        float_integer float_key float_level float_mul float_of_half float_of_key float_pack
 //        float_rint float_rounded float_sub float_to_half float_unpack
 

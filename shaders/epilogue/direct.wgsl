@@ -2,7 +2,7 @@
 // beyond the edge are dropped. The first column is a multiple of 4, or of C_STEP if the mainloop
 // stores as many. So an invocation owns every word of C that it writes.
 // needs: Tile a_summed c_index c_store4 epilogue params
-// provides: store
+// offers: store
 
 fn store(tile: Tile, row: u32, col: u32, columns: u32, sums: vec4<f32>) {
     if row >= tile.row_end || col >= params.n {

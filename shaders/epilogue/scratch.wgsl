@@ -1,5 +1,5 @@
 // The sums that mainloops left in scratch (partial.wgsl), for a finishing pass that stores C.
 // needs: nothing
-// provides: partial_sums
+// offers: partial_sums
 
 @group(0) @binding(9) var<storage, read> partial_sums: array<vec4<f32>>;

@@ -2,7 +2,7 @@
 // but the code behind it, which is never reached, changes how NVIDIA's driver uses registers: on an
 // H200 2048³ of f16 takes 8% longer.
 // needs: Tile
-// provides: Scales restored scales_of
+// offers: Scales restored scales_of
 
 alias Scales = u32;
 

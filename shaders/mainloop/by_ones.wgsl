@@ -1,7 +1,7 @@
 // Adds the products of a group of 32 weights, which a loader of bytes reads, one by one. Mainloops
 // turn to this if their own sums are not finite.
 // needs: B_CODE_STEP B_MORE B_PAIRED B_Raw a_load8 a_widen8 b_bytes b_numbers
-// provides: GROUP by_ones code_at is_finite
+// offers: GROUP by_ones code_at is_finite
 
 // Weights of a group.
 const GROUP: u32 = 32u;

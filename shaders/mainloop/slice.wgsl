@@ -2,7 +2,7 @@
 // memory. An invocation carries one 4×4 block at most, so that each vector of the slice has one
 // writer even if the storage runs along K and the block is turned.
 // needs: BK THREADS X_K_CONTIGUOUS X_TILE params x_block x_decode4 x_fetch4 x_line4 x_raw4
-// provides: X_BLOCKS X_DEPTH X_QUADS x_Lines x_decode x_fetch x_first x_has x_lines x_place x_put
+// offers: X_BLOCKS X_DEPTH X_QUADS x_Lines x_decode x_fetch x_first x_has x_lines x_place x_put
 //        x_slice x_swizzled
 
 const X_QUADS: u32 = X_TILE / 4u;

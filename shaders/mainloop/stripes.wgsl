@@ -2,7 +2,7 @@
 // whose order is fixed. An invocation has ROUND vectors in workgroup memory, THREADS apart. Vectors
 // that lie within THREADS are in the order of stripes.
 // needs: LANES ROUND STRIPES THREADS stripe_at stripe_put
-// provides: add_stripes
+// offers: add_stripes
 
 // Up to 512 stripes take three levels. Levels are repeated in the text, so that the driver knows
 // each level's width: it had two divisions at run time for each, 0.4 µs of a product of one row.

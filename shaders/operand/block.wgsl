@@ -1,6 +1,6 @@
 // Elements of an operand by their place along its axes.
 // needs: X_K_CONTIGUOUS params x_line x_load x_load4 x_load4_masked
-// provides: x_at x_block x_line4
+// offers: x_at x_block x_line4
 
 // Element (x, k), which must exist.
 fn x_at(base: u32, x: u32, k: u32) -> f32 {

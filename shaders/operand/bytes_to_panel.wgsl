@@ -1,7 +1,7 @@
 // Elements for a matrix unit of f16, by a loader of bytes: 32 codes are one load, and each number
 // is rounded to f16 on its way into workgroup memory, once.
 // needs: X_CODE_STEP X_F16_NUMBERS X_MORE X_PAIRED X_Raw X_SIGNED counted x_bytes x_numbers x_raw
-// provides: X_LESS_BY X_SPAN X_Words x_elements x_four_of x_words
+// offers: X_LESS_BY X_SPAN X_Words x_elements x_four_of x_words
 
 const X_SPAN: u32 = 32u;
 

@@ -1,6 +1,6 @@
 // Every row or column of a table, in their order.
 // needs: nothing
-// provides: x_index
+// offers: x_index
 
 fn x_index(i: u32) -> u32 {
     return i;

@@ -1,6 +1,6 @@
 // The other ways to load, for loaders that fetch four elements at a time: rows are whole fours.
 // needs: x_decode4 x_fetch4
-// provides: x_load x_load4 x_load4_masked
+// offers: x_load x_load4 x_load4_masked
 
 fn x_load4(i: u32) -> vec4<f32> {
     return x_decode4(x_fetch4(i, 4u));

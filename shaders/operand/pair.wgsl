@@ -1,6 +1,6 @@
 // Eight elements by two loads of four.
 // needs: x_load4_masked
-// provides: X_Eight x_load8 x_widen8
+// offers: X_Eight x_load8 x_widen8
 
 alias X_Eight = mat2x4<f32>;
 

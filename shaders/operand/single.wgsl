@@ -1,7 +1,7 @@
 // Four elements by single loads: for loaders (and stores that read C back) which any alignment
 // suits.
 // needs: x_load
-// provides: x_decode4 x_fetch4 x_load4 x_load4_masked x_raw4
+// offers: x_decode4 x_fetch4 x_load4 x_load4_masked x_raw4
 
 fn x_load4(i: u32) -> vec4<f32> {
     return vec4<f32>(x_load(i), x_load(i + 1u), x_load(i + 2u), x_load(i + 3u));

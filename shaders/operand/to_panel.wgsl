@@ -1,7 +1,7 @@
 // Elements for a matrix unit of f16, by a loader of eights: each number is rounded to f16 on its
 // way into workgroup memory.
 // needs: X_Eight x_load8 x_widen8
-// provides: X_SPAN X_Words x_elements x_words
+// offers: X_SPAN X_Words x_elements x_words
 
 const X_SPAN: u32 = 8u;
 

@@ -1,6 +1,6 @@
 // Words of f16 for the pass that packs, by a loader of eights: each number is rounded to f16.
 // needs: x_load8 x_widen8
-// provides: x_words_masked
+// offers: x_words_masked
 
 // Elements i .. i+7, a whole eight; n is 8 at least.
 fn x_words_masked(i: u32, n: u32) -> vec4<u32> {

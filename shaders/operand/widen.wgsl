@@ -1,6 +1,6 @@
 // Converts stored numbers to f32 or to bytes, exactly.
 // needs: nothing
-// provides: E2M1_MORE counted e2m1_bytes widen widen_one
+// offers: E2M1_MORE counted e2m1_bytes widen widen_one
 
 // Two 16-bit elements of a word, the lower half first.
 fn widen(word: u32, bf16: bool) -> vec2<f32> {

@@ -1,6 +1,6 @@
 // A search in a table of groups.
 // needs: nothing
-// provides: group_beyond group_table
+// offers: group_beyond group_table
 
 // The end of the rows and of the tiles of each group.
 @group(0) @binding(10) var<storage, read> group_table: array<vec2<u32>>;

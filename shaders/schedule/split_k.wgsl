@@ -1,6 +1,6 @@
 // Every entry has all of K, in splits.
 // needs: params
-// provides: k_range
+// offers: k_range
 
 fn k_range(entry: u32, split: u32) -> vec2<u32> {
     let start = split * params.k_split;

@@ -1,6 +1,6 @@
 // The first element of an entry of each operand: entries have one stride.
 // needs: params
-// provides: a_base b_base bias_base c_base residual_base
+// offers: a_base b_base bias_base c_base residual_base
 
 fn a_base(entry: u32) -> u32 {
     return params.a_offset + entry * params.a_batch;

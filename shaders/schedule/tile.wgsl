@@ -1,6 +1,6 @@
 // The tile that a schedule gives to a workgroup, for its mainloop to compute.
 // needs: params
-// provides: Owner Tile banded divided
+// offers: Owner Tile banded divided
 
 struct Tile {
     // Entry of A, C and the residual.

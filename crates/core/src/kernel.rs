@@ -311,8 +311,8 @@ pub struct Library {
 }
 
 /// The files of one language from which the planner chooses. Each serves a purpose that others
-/// serve too, or has constants. A file of neither kind comes into a text when another file needs a
-/// name that it provides: the crates of shaders list these files.
+/// serve too, or has constants. A file of neither kind joins a text when another file there needs a
+/// name that it offers.
 #[derive(Clone, Copy)]
 pub struct Kit {
     /// The language of all these files.

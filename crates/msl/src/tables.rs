@@ -54,18 +54,8 @@ pub static KIT: Kit = Kit {
     pack: None,
 };
 
-/// The files, and which of them join a text when their names are needed.
-pub static SOURCES: Sources = Sources {
-    files: FILES,
-    first: Some("header.metal"),
-    glue: &[
-        "epilogue/direct.metal",
-        "operand/coded.metal",
-        "operand/dense.metal",
-        "operand/lines.metal",
-        "schedule/tile.metal",
-    ],
-};
+/// What the linker knows of the files.
+pub static SOURCES: Sources = Sources { files: FILES, first: Some("header.metal") };
 
 fn is_f32(format: Format, _: &Caps) -> bool {
     format == Format::Dense(DType::F32)

@@ -2,7 +2,7 @@
 //! languages share this; each finds the names of its language by itself.
 
 use std::collections::BTreeSet;
-use tilewise_shaders::listed;
+use tilewise_shaders::{DECLARED, listed};
 
 /// The names of one file.
 #[derive(Default)]
@@ -42,9 +42,13 @@ pub(crate) fn complaints(
         let (needs, others): (BTreeSet<&str>, BTreeSet<&str>) =
             free.difference(own).copied().partition(|name| declared.contains(*name));
         let constants = others.into_iter().filter(|name| is_capital(name)).collect();
-        for (list, wanted) in
-            [("needs", needs), ("provides", own.clone()), ("constants", constants)]
-        {
+        // Glue offers its names, other files provide theirs.
+        let declared = DECLARED.into_iter().find(|list| listed(text, list).is_some());
+        for (list, wanted) in [
+            ("needs", needs),
+            (declared.unwrap_or("provides"), own.clone()),
+            ("constants", constants),
+        ] {
             let listed = listed(text, list).map(BTreeSet::from_iter);
             if listed.is_none() && list != "constants" {
                 complaints.push(format!("{path}: add the line `// {list}: ...`"));

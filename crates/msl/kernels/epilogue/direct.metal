@@ -1,7 +1,7 @@
 // The end of a mainloop that stores its result.
 // needs: BIAS_ARGUMENTS BIAS_Format BIAS_VALUES C_ARGUMENTS C_Element Epilogue INLINE
 //        RESIDUAL_ARGUMENTS RESIDUAL_Format RESIDUAL_VALUES Tile c_data params
-// provides: END END_ARGUMENTS End
+// offers: END END_ARGUMENTS End
 
 #define END_ARGUMENTS BIAS_ARGUMENTS RESIDUAL_ARGUMENTS C_ARGUMENTS
 #define END End{Epilogue{&params, BIAS_Format{BIAS_VALUES}, RESIDUAL_Format{RESIDUAL_VALUES}, c_data}}

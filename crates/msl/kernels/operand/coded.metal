@@ -1,6 +1,6 @@
 // The functions that all loaders of quantized formats share.
 // needs: Eight INLINE UNROLL dot_of put
-// provides: Coded Scaled
+// offers: Coded Scaled
 
 // Codes as numbers, under a scale and less a minimum that the eight from a multiple of 8 on share.
 template <typename Codes>

@@ -1,6 +1,6 @@
 // Elements one after the other.
 // needs: INLINE UNROLL
-// provides: Dense Eight dot_of move put unpack
+// offers: Dense Eight dot_of move put unpack
 
 // Eight neighbours along some axis, as numbers.
 struct Eight {

@@ -1,7 +1,7 @@
 // The storage lines of an operand that is stored along K: row x of A, or column x of B, is line x.
 // Every mainloop asks here, and only for rows and columns that exist.
 // needs: INLINE
-// provides: X_NEIGHBOURS x_line
+// offers: X_NEIGHBOURS x_line
 
 // Whether neighbouring rows lie on neighbouring lines. Matrices straight from device memory need
 // that.

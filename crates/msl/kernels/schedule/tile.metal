@@ -1,6 +1,6 @@
 // The tile that a schedule gives to a threadgroup, for its mainloop to compute.
 // needs: INLINE Params
-// provides: Tile banded
+// offers: Tile banded
 
 struct Tile {
     // Entry of A, C and the residual.
