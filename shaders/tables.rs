@@ -53,7 +53,7 @@ pub static KIT: Kit = Kit {
     }),
 };
 
-/// What the linker knows of the files.
+/// The files, as the linker takes them.
 pub static SOURCES: Sources = Sources { files: FILES, first: None };
 
 fn is_f32(format: Format, _: &Caps) -> bool {

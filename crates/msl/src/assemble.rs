@@ -21,8 +21,8 @@ pub const ENTRY: &str = "tilewise_main";
 /// The MSL of a pass. Every file named by the tables exists: a test assembles them all.
 ///
 /// # Panics
-/// When a part names a file that does not exist, files do not link, or two parts give a constant two
-/// values, which only a mistake in the tables or the files can cause.
+/// When a part names a file that does not exist, files do not link, or two parts give a constant
+/// two values, which only a mistake in the tables or the files can cause.
 pub fn assemble(pass: &Pass) -> String {
     assemble_with(pass, |_| None).unwrap_or_else(|why| panic!("{why}"))
 }

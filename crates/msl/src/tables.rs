@@ -54,7 +54,7 @@ pub static KIT: Kit = Kit {
     pack: None,
 };
 
-/// What the linker knows of the files.
+/// The files, as the linker takes them.
 pub static SOURCES: Sources = Sources { files: FILES, first: Some("header.metal") };
 
 fn is_f32(format: Format, _: &Caps) -> bool {

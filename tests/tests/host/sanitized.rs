@@ -368,13 +368,8 @@ fn everything_is_reached() {
         files.extend(plan.passes.iter().flat_map(parts).map(|part| part.file));
     }
     let conversions = conversions::planned(&devices()[0]).unwrap();
-    files.extend(
-        conversions
-            .iter()
-            .flat_map(|conversion| &conversion.passes)
-            .flat_map(parts)
-            .map(|part| part.file),
-    );
+    let passes = conversions.iter().flat_map(|conversion| &conversion.passes);
+    files.extend(passes.flat_map(parts).map(|part| part.file));
     for (file, _) in FILES {
         assert!(files.contains(file), "{file} is in no case");
     }
