@@ -54,9 +54,9 @@ fn the_same_bits_as_from_the_host() {
                 let wanted = result(gemm.clone().alpha(alpha).beta(beta));
                 let both = [alpha, beta].map(|value| factor(context, value));
                 for gemm in [
-                    gemm.clone().alpha_tensor(&both[0]).beta_tensor(&both[1]),
                     gemm.clone().alpha(alpha).beta_tensor(&both[1]),
                     gemm.clone().alpha_tensor(&both[0]).beta(beta),
+                    gemm.clone().alpha_tensor(&both[0]).beta_tensor(&both[1]),
                     gemm.clone()
                         .alpha_tensor(&both[0])
                         .alpha(alpha)
