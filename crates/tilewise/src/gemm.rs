@@ -239,10 +239,8 @@ impl Gemm {
     /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
     /// recorder is its own, and for the recorder of another context.
     pub fn record(&self, to: &mut impl AsRecorder, c: &Tensor) -> Result<()> {
-        let to = &mut to.as_recorder();
-        to.way(self.context())?;
         self.fits(c)?;
-        self.record_onto(to, c)
+        self.record_onto(&mut to.as_recorder(), c)
     }
 
     /// The plans for an output that [`run`](Self::run) would allocate: passes, grids, bindings,

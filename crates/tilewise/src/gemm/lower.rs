@@ -152,7 +152,10 @@ impl<'s> Step<'s> {
         let (gemm, context) = (&*self.gemm, self.gemm.context());
         let matrix = self.c.as_deref().map(|c| gemm.as_matrix(c));
         let mut bundle = gemm.bundle(matrix.as_deref())?;
-        if let Some((take, gemm)) = gemm.of_ordered_columns()? {
+        if let RightOperand::Quantized(w) = &gemm.b
+            && let Some(order) = &w.order
+        {
+            let (take, gemm) = gemm.of_ordered_columns(w, &order.columns)?;
             return self.record_copied(to, &take, gemm);
         }
         match to.way(context)? {

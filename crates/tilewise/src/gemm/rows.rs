@@ -2,7 +2,6 @@
 
 use super::Gemm;
 use crate::quantized::QuantizedTensor;
-use crate::right::RightOperand;
 use crate::take::Take;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
@@ -60,15 +59,17 @@ impl Gemm {
         }
     }
 
-    /// The copy of A with its columns in the order of W, if W has one
+    /// The copy of A with its columns in the order of the weights
     /// ([`QuantizedTensor::with_order`]), and the product that takes the copy.
-    pub(super) fn of_ordered_columns(&self) -> Result<Option<(Take, Gemm)>> {
-        let RightOperand::Quantized(w) = &self.b else { return Ok(None) };
-        let Some(order) = w.order.as_deref() else { return Ok(None) };
+    pub(super) fn of_ordered_columns(
+        &self,
+        w: &QuantizedTensor,
+        columns: &Tensor,
+    ) -> Result<(Take, Gemm)> {
         let a = Tensor::zeros(self.context(), self.a.dtype(), self.a.shape())?;
-        let take = Take::new(&self.a).columns(&order.columns);
+        let take = Take::new(&self.a).columns(columns);
         let b = QuantizedTensor { order: None, ..w.clone() }.into();
-        Ok(Some((take, Gemm { a, b, ..self.clone() })))
+        Ok((take, Gemm { a, b, ..self.clone() }))
     }
 
     /// The copy of the indexed rows of A, and the product that takes the copy.
