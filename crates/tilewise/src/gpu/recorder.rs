@@ -39,6 +39,10 @@ impl Target for Whole<'_> {
     fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>)) {
         self.0.record(work);
     }
+
+    fn clear(&mut self, buffer: &wgpu::Buffer, start: u64, bytes: u64) {
+        self.0.clear(buffer, start, bytes);
+    }
 }
 
 /// An encoder, with a pass that is opened when it is needed.
