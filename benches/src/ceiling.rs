@@ -121,9 +121,9 @@ impl Ceiling {
 
 /// Measures what a GPU reaches.
 fn measure(ctx: &Context) -> Result<Ceiling> {
-    let device = ctx
-        .device()
-        .ok_or_else(|| Error::WrongContext("the CPU executor has no measured ceilings".into()))?;
+    let device = ctx.device().ok_or_else(|| {
+        Error::Misuse("wrong context: the CPU executor has no measured ceilings".into())
+    })?;
     // The buffer is several times as large as any cache.
     let bytes =
         (1u64 << 29).min(ctx.caps().max_binding_bytes / 16 * 16).min(ctx.caps().max_buffer_bytes);

@@ -7,6 +7,7 @@ mod tests;
 
 use crate::shapes::{Experts, Part, Place, Shape, Sharing, shuffled};
 use expected::{Expected, Sources, expected};
+use std::fmt::Display;
 use storage::{Pool, Values, Weights};
 use tilewise::{
     Activation, Context, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor,
@@ -20,6 +21,19 @@ use tilewise_core::plan::Plan;
 const ROTATED_BYTES: f64 = 256e6;
 /// Sets begin at multiples of this, which suits every device's bindings and vectors.
 const ALIGNMENT: usize = 1024;
+
+/// Begins the text of the error of a wrong result.
+const WRONG: &str = "wrong result: ";
+
+/// The error of a wrong result.
+pub fn wrong(text: impl Display) -> Error {
+    Error::Device { text: format!("{WRONG}{text}"), source: None }
+}
+
+/// Whether an error is of a wrong result.
+pub fn is_wrong(error: &Error) -> bool {
+    matches!(error, Error::Device { text, .. } if text.starts_with(WRONG))
+}
 
 /// Storage for A, B and the gate, kept from one shape to the next while it is large enough.
 #[derive(Debug, Default)]
@@ -82,8 +96,7 @@ impl Inputs {
     /// Operands for `shape`, in as many sets as exceed the caches.
     ///
     /// # Errors
-    /// `TooLarge` for the device's buffers, `Overflow`, `Device` when its memory is spent,
-    /// `DeviceLost`.
+    /// `DeviceLimit` for the device's buffers, `OutOfMemory` when its memory is spent.
     pub fn operands(&mut self, ctx: &Context, shape: &Shape, software: bool) -> Result<Operands> {
         let most = ctx.caps().max_buffer_bytes.min(ctx.caps().max_binding_bytes);
         self.within(ctx, shape, &shape.numbers(), software, most)
@@ -324,7 +337,7 @@ impl Operands {
                 let (got, bound) = (f64::from(computed[col]), bounds[usize::from(rounds)]);
                 let error = (got - value).abs();
                 if error.is_nan() || error > bound {
-                    return Err(Error::Malformed(format!(
+                    return Err(wrong(format!(
                         "C[{row},{col}] is {got}, expected {value} within {bound:e}"
                     )));
                 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use tilewise::{Context, ContextOptions, Error, Precision, Switch};
 use tilewise_benches::ceiling::Ceiling;
 use tilewise_benches::first_hour::{Hour, SHAPES};
+use tilewise_benches::inputs::is_wrong;
 use tilewise_benches::measure::{Bench, is_software};
 use tilewise_benches::report::{Report, Row, Skipped, language_name};
 use tilewise_benches::shapes::{self, Shape};
@@ -186,7 +187,9 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
 /// The device that is asked for. A missing adapter is an error, or nothing with `--skip-missing`.
 fn opened(args: &Args, options: &ContextOptions) -> Result<Option<Context>, String> {
     match Context::request_blocking(options) {
-        Err(error @ Error::NoAdapter(_)) if args.skip_missing => {
+        Err(Error::Device { text: error, .. })
+            if args.skip_missing && error.starts_with("no adapter: ") =>
+        {
             eprintln!("skipped everything: {error}");
             Ok(None)
         }
@@ -281,11 +284,11 @@ fn measure_all(
             match measured {
                 Ok(measured) => report.rows.push(Row::new(shape, &measured)),
                 // No shape is at fault, and all others would fail alike.
-                Err(error @ (Error::UnknownKernel { .. } | Error::InvalidValue(_))) => {
+                Err(error @ Error::Misuse(_)) => {
                     return Err(error.to_string());
                 }
                 Err(error) => {
-                    right &= !matches!(error, Error::Malformed(_) | Error::DeviceLost(_));
+                    right &= !is_wrong(&error) && !matches!(error, Error::DeviceLost(_));
                     // The table says it too.
                     let reason = match by {
                         By::Language(language) => {

@@ -1,6 +1,6 @@
 //! Timing one shape, and checking that what was timed is right.
 
-use crate::inputs::{Inputs, Operands};
+use crate::inputs::{Inputs, Operands, is_wrong};
 use crate::shapes::Shape;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -107,7 +107,7 @@ impl Bench {
     /// language.
     ///
     /// # Errors
-    /// The errors of [`measure`](Self::measure), and `NoKernel` if no kernel of this language
+    /// The errors of [`measure`](Self::measure), and `DeviceLimit` if no kernel of this language
     /// serves the shape and compiles on the device.
     pub fn measure_in(
         &mut self,
@@ -132,11 +132,11 @@ impl Bench {
             let kernel =
                 if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
             match self.measured(&operands, Some(&kernel), samples) {
-                Err(Error::NoKernel(why)) => refused = refused.or(Some(why)),
+                Err(Error::DeviceLimit(why)) => refused = refused.or(Some(why)),
                 measured => return measured,
             }
         }
-        Err(Error::NoKernel(
+        Err(Error::DeviceLimit(
             refused.unwrap_or_else(|| "none in this language serves it here".into()),
         ))
     }
@@ -178,7 +178,8 @@ impl Bench {
                         estimate_ms: choice.cost * 1e3,
                     });
                 }
-                Err(wrong @ (Error::Malformed(_) | Error::DeviceLost(_))) => return Err(wrong),
+                Err(error @ Error::DeviceLost(_)) => return Err(error),
+                Err(error) if is_wrong(&error) => return Err(error),
                 Err(error) => log::warn!("{} by {kernel}: {error}", shape.name),
             }
         }

@@ -99,3 +99,8 @@ pub use {
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// Whether it failed with an error whose text begins with `start`.
+pub fn fails_with<T>(result: &tilewise::Result<T>, start: &str) -> bool {
+    result.as_ref().is_err_and(|error| error.to_string().starts_with(start))
+}

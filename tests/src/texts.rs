@@ -119,7 +119,7 @@ fn on(devices: &[Caps], fxc: bool) -> Vec<Text> {
             cases().into_iter().flat_map(move |case| {
                 let calls = match case.calls(context) {
                     // Operations that FXC does not compile are not offered with it.
-                    Err(Error::MissingFeature(_)) if fxc => Vec::new(),
+                    Err(Error::DeviceLimit(_)) if fxc => Vec::new(),
                     calls => calls.unwrap_or_else(|error| panic!("{}: {error}", case.name)),
                 };
                 let text = |(step, (kernel, call)): (usize, (Kernel, Call))| {

@@ -10,6 +10,7 @@ use tilewise::{
     Activation, Context, ContextOptions, DType, Error, Gemm, MoeLayer, QuantFormat, Quantized,
     QuantizedTensor, Recorder, Result, Tensor, ops, timing,
 };
+use tilewise_benches::inputs::wrong;
 use tilewise_benches::random::Random;
 
 /// Times layers like Mixtral's (8 experts of 4096×14336, 2 to a token) and Qwen's (64 of 2048×1408,
@@ -292,7 +293,7 @@ impl<'a> Layer<'a> {
         self.run(&[before, products, after].concat())?;
         match self.y.read_bytes_blocking()? == whole {
             true => Ok(()),
-            false => Err(Error::Malformed("the steps give another result than the layer".into())),
+            false => Err(wrong("the steps give another result than the layer")),
         }
     }
 

@@ -119,7 +119,7 @@ impl<'m> Matrix<'m> {
     fn located(&self, target: Target, values: &[f32], first: usize, error: Error) -> Error {
         let refused = |(i, row)| Some((first + i, target.store(row, 1, self.k).err()?));
         match values.chunks_exact(self.k).enumerate().find_map(refused) {
-            Some((row, Error::InvalidValue(why))) => {
+            Some((row, Error::Misuse(why))) => {
                 let shape = match &self.weights {
                     Weights::Tensor(tensor) => tensor.shape(),
                     Weights::Array(array) => &array.shape,
@@ -129,7 +129,7 @@ impl<'m> Matrix<'m> {
                     _ => (String::new(), row),
                 };
                 let why = why.replacen("row 0", &format!("row {row}"), 1);
-                Error::InvalidValue(format!("{}: {matrix}{why}", self.shown))
+                Error::Misuse(format!("{}: {matrix}{why}", self.shown))
             }
             _ => error,
         }

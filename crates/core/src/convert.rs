@@ -6,11 +6,11 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use half::{bf16, f16};
 
-/// The numbers that `bytes` hold. `Error::Malformed` when their count is not a multiple of the
+/// The numbers that `bytes` hold. [`Error::Shape`] when their count is not a multiple of the
 /// element size.
 pub fn decode(dtype: DType, bytes: &[u8]) -> Result<Vec<f32>> {
     if !bytes.len().is_multiple_of(dtype.bytes() as usize) {
-        return Err(Error::Malformed(format!(
+        return Err(Error::Shape(format!(
             "{} bytes are not a whole number of {dtype} elements",
             bytes.len()
         )));
@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn odd_byte_counts_are_refused() {
-        assert!(matches!(decode(DType::F16, &[0; 3]), Err(Error::Malformed(_))));
-        assert!(matches!(decode(DType::F32, &[0; 6]), Err(Error::Malformed(_))));
+        assert!(matches!(decode(DType::F16, &[0; 3]), Err(Error::Shape(_))));
+        assert!(matches!(decode(DType::F32, &[0; 6]), Err(Error::Shape(_))));
         assert_eq!(decode(DType::F32, &[]).unwrap(), []);
     }
 }

@@ -1,150 +1,124 @@
-//! The one error type. Every message carries the numbers.
+//! The one error type. Its kind says what helps, its text has the numbers.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
-/// Everything that can go wrong. Also the error of the crate `tilewise`.
+/// Why a call failed. Also the error of the crate `tilewise`.
+///
+/// | kind | what happened | what helps |
+/// |---|---|---|
+/// | [`Shape`](Error::Shape) | operands or buffers do not fit together | another shape or view |
+/// | [`Misuse`](Error::Misuse) | the call is wrong on every device | another call |
+/// | [`Unsupported`](Error::Unsupported) | no device takes the dtype or format here | another one |
+/// | [`DeviceLimit`](Error::DeviceLimit) | this device cannot | another device, smaller operands |
+/// | [`OutOfMemory`](Error::OutOfMemory) | no memory is left | smaller operands |
+/// | [`DeviceLost`](Error::DeviceLost) | the device is gone | a new context |
+/// | [`Device`](Error::Device) | no device, or its driver fails | another adapter, or the CPU |
+/// | [`File`](Error::File) | a file or tensor is missing or unfit | another file or name |
+///
+/// Each call that uses a device may give `DeviceLimit`, `OutOfMemory`, `DeviceLost` or `Device`. The
+/// sections *Errors* name these only if there is more to say.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Operand shapes that do not fit together.
-    #[error("shape mismatch: {0}")]
+    /// Operands or buffers that do not fit together: shapes, strides, alignment, group offsets, an
+    /// output that overlaps an operand, counts beyond u32.
+    #[error("{0}")]
     Shape(String),
-    /// A count that does not fit the arithmetic of the kernels (u32 element indices) or of the
-    /// host.
-    #[error("overflow: {0}")]
-    Overflow(String),
-    /// The storage of an operand ends before its shape and strides do.
-    #[error(
-        "buffer too small: {operand} needs {needed} elements (offset, strides and shape), its \
-         storage holds {len}"
-    )]
-    BufferTooSmall {
-        /// Which operand.
-        operand: &'static str,
-        /// Elements needed, from the start of the storage.
-        needed: u64,
-        /// Elements held.
-        len: u64,
-    },
-    /// A byte offset or size that the element type or the device does not allow.
-    #[error("misaligned: {0}")]
-    Misaligned(String),
-    /// Strides that a kernel cannot follow, or under which elements of C overlap.
-    #[error("strides: {0}")]
-    Strides(String),
-    /// The output overlaps an input, or shares a buffer with one that is bound for reading alone.
-    #[error("aliasing: the output and {operand} {how}")]
-    Aliased {
-        /// The input that shares the output's buffer.
-        operand: &'static str,
-        /// How they meet, with the bytes, and a call that works.
-        how: String,
-    },
-    /// A dtype or format that the operation does not take in this place, on any device; another one
-    /// may do.
+    /// A call that is wrong on every device: an argument, a number, a name, a choice left open, an
+    /// operand of another context, a custom kernel that is not valid. The text says what would be
+    /// right, or points at the place in the kernel's text.
+    #[error("{0}")]
+    Misuse(String),
+    /// A dtype or format that no device takes in this place.
     #[error("unsupported: {0}")]
     Unsupported(String),
-    /// A feature or limit that the device lacks; another device, dtype or a smaller grid may do.
-    #[error("missing feature: {0}")]
-    MissingFeature(String),
-    /// A call that is wrong whatever the device and the numbers are; the text names one that works.
-    #[error("misuse: {0}")]
-    Misuse(String),
-    /// An operand that does not fit one binding or one buffer of the device.
-    #[error("too large: {operand} needs {bytes} bytes, the limit is {limit} ({which})")]
-    TooLarge {
-        /// Which operand.
-        operand: &'static str,
-        /// Bytes needed.
-        bytes: u64,
-        /// Bytes allowed.
-        limit: u64,
-        /// Name of the limit.
-        which: &'static str,
-    },
-    /// No kernel accepts the problem on this device; the text lists each with its reason.
-    #[error("no kernel takes this problem here: {0}")]
-    NoKernel(String),
-    /// No kernel has the name that was asked for.
-    #[error("no kernel is named {name:?}; the nearest of {count} are {nearest}")]
-    UnknownKernel {
-        /// The name asked for.
-        name: String,
-        /// The nearest names.
-        nearest: String,
-        /// Names there are.
-        count: usize,
-    },
-    /// Group offsets that decrease or exceed the number of rows.
-    #[error("group offsets: {0}")]
-    GroupOffsets(String),
-    /// A value outside the range that the operation takes.
-    #[error("invalid value: {0}")]
-    InvalidValue(String),
-    /// No adapter fits the request.
-    #[error("no adapter: {0}")]
-    NoAdapter(String),
-    /// The device was refused by its adapter.
-    #[error("no device: {text}")]
-    NoDevice {
-        /// Which adapter, and the driver's words.
-        text: String,
-        /// The error that wgpu reported.
-        source: Option<Cause>,
-    },
-    /// The operation needs a GPU, and the context is the CPU executor; or operands belong to
-    /// different contexts.
-    #[error("wrong context: {0}")]
-    WrongContext(String),
+    /// The device lacks a feature, room in a binding or buffer, or a kernel for the operands. The
+    /// text names what is missing; f32 needs least, and a forced kernel may be the cause.
+    #[error("{0}")]
+    DeviceLimit(String),
+    /// The device or the host has no memory left for what was asked.
+    #[error("out of memory: {0}")]
+    OutOfMemory(String),
     /// The device is lost; nothing can be run or read on this context any more.
     #[error("device lost: {0}")]
     DeviceLost(String),
-    /// The driver reported an error.
-    #[error("device error: {text}")]
+    /// No adapter fits the request, it gives no device, or the driver reports an error.
+    #[error("{text}")]
     Device {
         /// The attempt, and the driver's words.
         text: String,
         /// The error that wgpu reported.
         source: Option<Cause>,
     },
-    /// The device or the host has no memory left for what was asked.
-    #[error("out of memory: {0}")]
-    OutOfMemory(String),
-    /// A custom kernel that is not valid, does not fit its call or the device, or went wrong when
-    /// it ran. The text points at the place in the caller's source, if there is one.
-    #[error("kernel: {0}")]
-    Kernel(String),
-    /// No file or tensor has the name that was asked for.
-    #[error("not found: {0}")]
-    NotFound(String),
-    /// Several files, tensors or formats fit. The text lists them; name one of them.
-    #[error("ambiguous: {0}")]
-    Ambiguous(String),
-    /// The file says one thing, and the arguments or another place of the file another.
-    #[error("contradiction: {0}")]
-    Contradiction(String),
-    /// Malformed data read from outside.
-    #[error("malformed data: {0}")]
-    Malformed(String),
-    /// The system cannot open, map or write a file.
-    #[error("file: {text}")]
+    /// A file or tensor that is not there, is malformed, or is not as the arguments say; or a file
+    /// that the system cannot open, map or write.
+    #[error("{text}")]
     File {
-        /// Which file, and the system's words.
+        /// Which file, and what is wrong.
         text: String,
         /// The error that the system reported.
         source: Option<Cause>,
     },
 }
 
+#[doc(hidden)]
 impl Error {
-    /// [`Error::Device`], with what wgpu reported if that is at hand.
-    pub fn device(text: impl Into<String>, source: Option<Cause>) -> Self {
-        Error::Device { text: text.into(), source }
+    /// An error of the driver, with what wgpu reported if that is at hand.
+    pub fn device(text: impl Display, source: Option<Cause>) -> Self {
+        Error::Device { text: format!("device error: {text}"), source }
+    }
+
+    /// No adapter fits the request.
+    pub fn no_adapter(text: impl Display) -> Self {
+        Error::Device { text: format!("no adapter: {text}"), source: None }
+    }
+
+    /// [`Error::File`] for what a file holds.
+    pub fn file(text: impl Into<String>) -> Self {
+        Error::File { text: text.into(), source: None }
     }
 
     /// [`Error::File`], with what the system reported.
-    pub fn file(text: impl Into<String>, source: std::io::Error) -> Self {
+    pub fn io(text: impl Into<String>, source: std::io::Error) -> Self {
         Error::File { text: text.into(), source: Some(Cause::new(source)) }
+    }
+
+    /// The storage of an operand ends before its shape and strides do.
+    pub fn buffer_too_small(operand: &str, needed: u64, len: u64) -> Self {
+        Error::Shape(format!(
+            "buffer too small: {operand} needs {needed} elements (offset, strides and shape), its \
+             storage holds {len}"
+        ))
+    }
+
+    /// The output overlaps an input, or shares a buffer with one that is bound for reading alone.
+    /// `how` has the bytes, and a call that works.
+    pub fn aliased(operand: &str, how: impl Display) -> Self {
+        Error::Shape(format!("aliasing: the output and {operand} {how}"))
+    }
+
+    /// An operand does not fit one binding or one buffer of the device. `which` names the limit.
+    pub fn too_large(operand: &str, bytes: u64, limit: u64, which: &str) -> Self {
+        Error::DeviceLimit(format!(
+            "too large: {operand} needs {bytes} bytes, the limit is {limit} ({which})"
+        ))
+    }
+
+    /// Another text for the same kind.
+    pub fn map_text(mut self, text: impl FnOnce(String) -> String) -> Self {
+        let own = match &mut self {
+            Error::Shape(own)
+            | Error::Misuse(own)
+            | Error::Unsupported(own)
+            | Error::DeviceLimit(own)
+            | Error::OutOfMemory(own)
+            | Error::DeviceLost(own)
+            | Error::Device { text: own, .. }
+            | Error::File { text: own, .. } => own,
+        };
+        *own = text(std::mem::take(own));
+        self
     }
 }
 
@@ -155,6 +129,7 @@ pub struct Cause(Arc<dyn std::error::Error + Send + Sync>);
 
 impl Cause {
     /// Any error.
+    #[doc(hidden)]
     pub fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Cause(Arc::new(error))
     }

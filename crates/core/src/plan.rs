@@ -143,9 +143,9 @@ impl Plan {
 /// ([`Plan::copies_rows`]).
 ///
 /// # Errors
-/// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a problem that cannot be
-/// run; `TooLarge` if not even a piece of it can be bound on these `caps`; `UnknownKernel` for a
-/// forced name that is not in the table; `NoKernel` if every candidate was rejected.
+/// [`Shape`](crate::Error), `Unsupported` for a problem that no device can run; `Misuse` for a
+/// forced name that is not in the table; `DeviceLimit` if every candidate was rejected, or not even
+/// a piece of it can be bound on these `caps`.
 pub fn plan(
     problem: &Problem,
     caps: &Caps,
@@ -201,7 +201,8 @@ fn in_order(
     for piece in &pieces {
         let candidates = Candidates::new(piece, caps, library, forced);
         let Some(best) = candidates.accepted.first() else {
-            return Err(Error::NoKernel(candidates.rejections()));
+            let why = candidates.rejections();
+            return Err(Error::DeviceLimit(format!("no kernel takes this problem here: {why}")));
         };
         let peeled = match forced {
             None if piece.steps() == 1 => peel::peel(best, caps, library),

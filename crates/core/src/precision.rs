@@ -106,7 +106,7 @@ impl std::str::FromStr for Precision {
         let named = Precision::ALL.into_iter().find(|precision| precision.name() == text);
         named.ok_or_else(|| {
             let names = Precision::ALL.map(Precision::name).join(", ");
-            Error::InvalidValue(format!("{text:?} is no precision; {names} are"))
+            Error::Misuse(format!("{text:?} is no precision; {names} are"))
         })
     }
 }

@@ -104,7 +104,7 @@ impl Expected {
             modes.insert(mode_of(format));
         }
         let (bits, modes) = (Vec::from_iter(bits), Vec::from_iter(modes));
-        Err(Error::InvalidValue(format!(
+        Err(Error::Misuse(format!(
             "the arguments: no format has {self}; bits may be {}, modes {}",
             bits.join(", "),
             modes.join(", ")
@@ -175,8 +175,11 @@ pub(crate) fn agree(claims: &[Claim]) -> Result<()> {
         if let Some(second) =
             claims[i + 1..].iter().find(|second| first.says.contradicts(&second.says))
         {
-            let text = format!("{}: {}; {}: {}", first.by, first.says, second.by, second.says);
-            return Err(Error::Contradiction(text));
+            let text = format!(
+                "contradiction: {}: {}; {}: {}",
+                first.by, first.says, second.by, second.says
+            );
+            return Err(Error::file(text));
         }
     }
     Ok(())

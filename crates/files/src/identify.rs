@@ -38,12 +38,18 @@ pub(crate) fn leaves() -> &'static BTreeSet<&'static str> {
     })
 }
 
-/// Which format these planes of the matrix `prefix` are in.
+/// Which format these planes of the matrix `prefix` are in. If none fits, `others` says where other
+/// planes may be.
 ///
 /// # Errors
-/// `Contradiction` when claims contradict each other or the planes; `Malformed` when no format
-/// fits, `Ambiguous` when several do.
-pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> Result<Found> {
+/// [`File`](crate::Error) when no format fits, or claims contradict each other or the planes;
+/// `Misuse` when several formats fit.
+pub(crate) fn identify(
+    prefix: &str,
+    claims: &[Claim],
+    planes: &Planes<'_>,
+    others: &str,
+) -> Result<Found> {
     agree(claims)?;
     // A plane too many is a sign of another format, not to be passed over.
     let exact = |format: &QuantFormat| {
@@ -58,10 +64,13 @@ pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> R
         [only] => Ok(only.clone()),
         [] => {
             let why = misfit(prefix, claims, planes, &fitting);
-            // A sound matrix of another format than is claimed.
-            Err(if fitting.is_empty() { Error::Malformed(why) } else { Error::Contradiction(why) })
+            Err(Error::file(match &fitting[..] {
+                [] => why + others,
+                // A sound matrix of another format than is claimed.
+                _ => format!("contradiction: {why}"),
+            }))
         }
-        _ => Err(Error::Ambiguous(format!("it may be {}: name the format", listed(&chosen)))),
+        _ => Err(Error::Misuse(format!("it may be {}: name the format", listed(&chosen)))),
     }
 }
 

@@ -53,8 +53,9 @@ pub(crate) fn import(raws: Raws<'_>, said: &config::Import, expected: &Expected)
     let file = &said.file;
     let shown = [Some(raws.qweight), Some(raws.qzeros), Some(raws.scales), raws.g_idx];
     let shown: Vec<String> = shown.into_iter().flatten().map(Raw::to_string).collect();
-    let refuse = |why: String| Error::Malformed(format!("{why}: {}", shown.join(", ")));
-    let contradiction = |why: String| Error::Contradiction(format!("{why}: {}", shown.join(", ")));
+    let refuse = |why: String| Error::file(format!("{why}: {}", shown.join(", ")));
+    let contradiction =
+        |why: String| Error::file(format!("contradiction: {why}: {}", shown.join(", ")));
     let is_words = |raw: &Raw| matches!(raw.element, Element::Dense(DType::I32 | DType::U32));
     let is_scale = matches!(raws.scales.element, Element::Dense(dtype) if dtype.is_float());
     if !is_words(raws.qweight)
@@ -145,11 +146,14 @@ pub(crate) fn import(raws: Raws<'_>, said: &config::Import, expected: &Expected)
 fn second_version(said: &config::Import, expected: &Expected) -> Result<bool> {
     let name = |second| if second { "gptq_v2" } else { "gptq" };
     match (said.method.map(|_| said.second_version), expected.method()) {
-        (Some(said_so), Some((_, second))) if said_so != second => Err(Error::Contradiction(
-            format!("the arguments say {}, but {} says {}", name(second), said.file, name(said_so)),
-        )),
+        (Some(said_so), Some((_, second))) if said_so != second => Err(Error::file(format!(
+            "contradiction: the arguments say {}, but {} says {}",
+            name(second),
+            said.file,
+            name(said_so)
+        ))),
         (Some(second), _) | (None, Some((_, second))) => Ok(second),
-        (None, None) => Err(Error::Ambiguous(
+        (None, None) => Err(Error::Misuse(
             "it may be GPTQ's first version, whose zeros are stored less 1, or the second, and no \
              config.json tells: name the mode, gptq or gptq_v2"
                 .into(),

@@ -46,8 +46,8 @@ impl Model {
     /// machine's memory.
     ///
     /// # Errors
-    /// `File` when a file cannot be opened, `Malformed` when it is malformed; `NotFound` when a
-    /// folder holds no model, or shards without their index; `Ambiguous` when it holds several;
+    /// [`File`](crate::Error) when a file cannot be opened or is malformed, and when a folder holds
+    /// no model, or shards without their index; `Misuse` when it holds several models;
     /// `OutOfMemory` when memory cannot hold the files.
     pub fn open(path: impl AsRef<Path>) -> Result<Model> {
         Self::open_path(path.as_ref(), false)
@@ -82,7 +82,7 @@ impl Model {
     /// Opens the file `entry` of these files, with the other files of the same model.
     ///
     /// # Errors
-    /// The errors of [`open`](Self::open); `NotFound` when a file in memory is missing.
+    /// The errors of [`open`](Self::open); [`File`](crate::Error) when a file in memory is missing.
     pub fn open_in(files: Files, entry: &str) -> Result<Model> {
         Self::open_store(files.into(), entry)
     }
@@ -123,7 +123,7 @@ impl Model {
     /// one of the tensors that hold it.
     ///
     /// # Errors
-    /// `NotFound`, with the nearest names, when there is none.
+    /// [`File`](crate::Error), with the nearest names, when there is none.
     pub fn get(&self, name: &str) -> Result<Tensor<'_>> {
         let i = self.find(name)?;
         Ok(self.tensor(i, Cow::Borrowed(&self.entries[i])))
@@ -132,9 +132,9 @@ impl Model {
     /// Like [`get`](Self::get), in the format that is expected.
     ///
     /// # Errors
-    /// The errors of [`get`](Self::get); `InvalidValue` when nothing can be as expected;
-    /// `Contradiction` when the file or its `config.json` says otherwise; `Malformed` when the
-    /// tensor fits no format, `Ambiguous` when it may still be of several.
+    /// The errors of [`get`](Self::get); [`Misuse`](crate::Error) when nothing can be as expected,
+    /// or several formats fit the tensor; `File` when none fits it, or the file or its
+    /// `config.json` says otherwise.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Tensor<'_>> {
         if expected.is_empty() {
             return self.get(name);
@@ -193,7 +193,7 @@ impl Model {
     fn find(&self, name: &str) -> Result<usize> {
         self.by_name.get(name).copied().ok_or_else(|| {
             let names = self.groups.iter().map(|group| &*group.name);
-            Error::NotFound(format!(
+            Error::file(format!(
                 "{}: {}{}{}",
                 self.file(0),
                 names::unknown(name, names),
@@ -235,17 +235,8 @@ impl Model {
         self.known(group, expected).unwrap_or_else(|error| {
             let file = self.file(self.raw(first).file);
             let shown = |why: String| format!("{file}: {:?}: {why}", group.name);
-            let error = match error {
-                Error::Malformed(why) => Error::Malformed(shown(why)),
-                Error::Ambiguous(why) => Error::Ambiguous(shown(why)),
-                Error::Unsupported(why) => Error::Unsupported(shown(why)),
-                Error::Contradiction(why) => Error::Contradiction(shown(why)),
-                Error::Shape(why) => Error::Shape(shown(why)),
-                Error::Overflow(why) => Error::Overflow(shown(why)),
-                other => other,
-            };
             let shape = self.raw(first).shape.clone();
-            let (kind, held) = (Kind::Unclear(error), Held::Whole(first));
+            let (kind, held) = (Kind::Unclear(error.map_text(shown)), Held::Whole(first));
             Entry { kind, shape, held, members, order: None, factor: None }
         })
     }
@@ -256,13 +247,7 @@ impl Model {
             Members::Planes(planes) => {
                 let claims = self.claims(group, expected)?;
                 let described = planes.iter().map(|(leaf, raw)| (*leaf, self.raw(*raw))).collect();
-                let found =
-                    identify(&group.name, &claims, &described).map_err(|error| match error {
-                        Error::Malformed(why) => {
-                            Error::Malformed(format!("{why}{}", self.others()))
-                        }
-                        other => other,
-                    })?;
+                let found = identify(&group.name, &claims, &described, &self.others())?;
                 let raws = found
                     .format
                     .planes()
@@ -296,7 +281,7 @@ impl Model {
         if let Some(raw) = group.order {
             let (raw, k) = (self.raw(raw), shape.last().copied().unwrap_or(1));
             if !matches!(raw.element, Element::Dense(DType::U32 | DType::I32)) || raw.shape != [k] {
-                return Err(Error::Malformed(format!("{raw}; U32 [{k}] is expected")));
+                return Err(Error::file(format!("{raw}; U32 [{k}] is expected")));
             }
         }
         let factor = group.factor.map(|factor| self.factor(factor, &kind)).transpose()?;
@@ -328,7 +313,7 @@ impl Model {
                     format!("{name} may lie in another shard, and no index is there to tell")
                 }
             };
-            return Err(Error::Malformed(format!("{why}{}", self.others())));
+            return Err(Error::file(format!("{why}{}", self.others())));
         }
         Ok(())
     }
@@ -337,7 +322,7 @@ impl Model {
         let raw = self.raw(index);
         if self.shard().is_some() && is_coded(raw) {
             let text = format!("{raw}: scales or other planes of the quantized matrix are missing");
-            return Err(Error::Malformed(format!("{text}{}", self.others())));
+            return Err(Error::file(format!("{text}{}", self.others())));
         }
         let (kind, held) = match &raw.element {
             Element::Blocks(format) => {
@@ -348,7 +333,7 @@ impl Model {
                 return Err(Error::Unsupported(unread(raw, self.is_gguf())));
             }
             _ if !expected.is_empty() => {
-                return Err(Error::Malformed(format!("{raw} is not {expected}")));
+                return Err(Error::file(format!("{raw} is not {expected}")));
             }
             Element::Dense(dtype) => (Kind::Dense(*dtype), Held::Whole(index)),
             Element::Other(name) => (Kind::Other(name.clone().into_owned()), Held::Whole(index)),
@@ -376,9 +361,7 @@ impl Model {
             (Some(one), Some(other)) if one == other => {
                 Ok((Kind::Quantized(format), one, Held::Planes(vec![weight, scales])))
             }
-            _ => Err(Error::Malformed(format!(
-                "these are not {format} of one shape: {codes}, {scale}"
-            ))),
+            _ => Err(Error::file(format!("these are not {format} of one shape: {codes}, {scale}"))),
         }
     }
 
@@ -390,20 +373,14 @@ impl Model {
             _ => None,
         };
         let Some(largest) = largest else {
-            return Err(Error::Malformed(format!(
-                "{tensor}: {kind} has no factor for a whole matrix"
-            )));
+            return Err(Error::file(format!("{tensor}: {kind} has no factor for a whole matrix")));
         };
         if elements(&tensor.shape) != Some(1) || tensor.element != Element::Dense(DType::F32) {
-            return Err(Error::Malformed(format!("{tensor}; one F32 is expected")));
+            return Err(Error::file(format!("{tensor}; one F32 is expected")));
         }
         let value = f32::from_bits(import::word(bytes, 0));
         let value = if matches!(factor, Factor::Largest(_)) { value / largest } else { value };
-        if value.is_finite() {
-            Ok(value)
-        } else {
-            Err(Error::Malformed(format!("{tensor} is {value}")))
-        }
+        if value.is_finite() { Ok(value) } else { Err(Error::file(format!("{tensor} is {value}"))) }
     }
 
     /// The claims about a matrix, the one with precedence first.
@@ -442,5 +419,5 @@ fn admit(expected: &Expected, format: QuantFormat) -> Result<()> {
             format!("{format} is a format of GGUF; {expected} applies to MLX's formats only");
         return Err(Error::Unsupported(text));
     }
-    Err(Error::Contradiction(format!("the arguments: {expected}; the file: {format}")))
+    Err(Error::file(format!("contradiction: the arguments: {expected}; the file: {format}")))
 }

@@ -91,9 +91,10 @@ impl Npy {
     /// the file does not hold.
     ///
     /// # Errors
-    /// `Malformed` for a file that is not `.npy`, is cut short or too long, and for other types.
+    /// [`File`](crate::Error) for a file that is not `.npy`, is cut short or too long, and for
+    /// other types.
     pub fn read(file: impl Read, len: u64) -> Result<Npy> {
-        read(file, len).map_err(Error::Malformed)
+        read(file, len).map_err(Error::file)
     }
 
     /// The bytes that precede the elements of a row-major array. `None` for a type that numpy lacks

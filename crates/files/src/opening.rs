@@ -84,11 +84,11 @@ pub(crate) fn entry(files: &Store) -> Result<String> {
         let text = format!(
             "{part} is one of several files, and their index, *.safetensors.index.json, is missing"
         );
-        return Err(Error::NotFound(format!("{shown}: {text}")));
+        return Err(Error::file(format!("{shown}: {text}")));
     }
     match &all[..] {
         [only] => Ok(only.clone()),
-        [] => Err(Error::NotFound(format!("{shown}: no .safetensors or .gguf file is there"))),
+        [] => Err(Error::file(format!("{shown}: no .safetensors or .gguf file is there"))),
         _ => {
             // Shards belong to the index.
             let whole = safetensors.into_iter().filter(|name| !is_shard(name));
@@ -98,7 +98,7 @@ pub(crate) fn entry(files: &Store) -> Result<String> {
                 some => format!(" and {some} more"),
             };
             let names = all[..all.len().min(SHOWN)].join(", ");
-            Err(Error::Ambiguous(format!(
+            Err(Error::Misuse(format!(
                 "{shown}: several models are there, name one: {names}{more}"
             )))
         }
@@ -122,11 +122,7 @@ impl Opened {
         for (i, shard) in shards.into_iter().enumerate() {
             of.insert(shard, i);
             let named = |why: String| format!("{}: it names {shard}: {why}", index.name);
-            let source = files.open(shard).map_err(|error| match error {
-                Error::File { text, source } => Error::File { text: named(text), source },
-                Error::NotFound(why) => Error::NotFound(named(why)),
-                other => other,
-            })?;
+            let source = files.open(shard).map_err(|error| error.map_text(named))?;
             self.add_safetensors(source)?;
         }
         let mut held: BTreeSet<(&str, usize)> = BTreeSet::new();

@@ -10,7 +10,8 @@ use tilewise_core::{Error, Result};
 /// file. The new file has the permissions of the old one, if there is one.
 ///
 /// # Errors
-/// `File` when the system refuses, and for a device or a pipe; every error of `fill`.
+/// [`File`](crate::Error) when the system refuses, and for a device or a pipe; every error of
+/// `fill`.
 pub fn replace(path: impl AsRef<Path>, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let path = path.as_ref();
     let target = target(path)?;
@@ -25,10 +26,11 @@ pub fn replace(path: impl AsRef<Path>, fill: impl FnOnce(&mut File) -> Result<()
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut draft = builder.tempfile_in(folder(&target)).map_err(|why| refused(path, why))?;
     fill(draft.as_file_mut()).map_err(|error| match error {
-        Error::File { text, source } => {
-            Error::File { text: format!("{}: {text}", path.display()), source }
+        // The draft refuses; the errors of what is read name their own files.
+        Error::File { source: Some(_), .. } => {
+            error.map_text(|text| format!("{}: {text}", path.display()))
         }
-        other => other,
+        _ => error,
     })?;
     if let Some(old) = old {
         draft.as_file().set_permissions(old.permissions()).map_err(|why| refused(path, why))?;

@@ -57,7 +57,7 @@ fn bytes(path: &Path, mapped: bool) -> Result<Bytes> {
     // caller of `Model::map`, which alone sets `mapped`, has promised it.
     let mapped = unsafe { Mmap::map(&file) };
     mapped.map(Bytes::Mapped).map_err(|why| {
-        Error::file(format!("{}: cannot be mapped into memory: {why}", path.display()), why)
+        Error::io(format!("{}: cannot be mapped into memory: {why}", path.display()), why)
     })
 }
 
@@ -98,7 +98,7 @@ impl Store {
             Files::Memory(files) => {
                 let bytes = files
                     .remove(name)
-                    .ok_or_else(|| Error::NotFound(format!("{name}: there is no such file")))?;
+                    .ok_or_else(|| Error::file(format!("{name}: there is no such file")))?;
                 Ok(Source { name: name.to_owned(), bytes: Bytes::Held(bytes) })
             }
         }

@@ -149,7 +149,7 @@ impl<'m> Tensor<'m> {
     /// Rows and columns, with all dimensions but the last taken together as rows.
     ///
     /// # Errors
-    /// `Overflow` when the rows cannot be counted.
+    /// [`Shape`](crate::Error) when the rows cannot be counted.
     pub fn matrix(&self) -> Result<(usize, usize)> {
         matrix(self.shape())
     }
@@ -173,8 +173,8 @@ impl<'m> Tensor<'m> {
     /// beyond the mapping of the file.
     ///
     /// # Errors
-    /// The errors of [`sizes`](Self::sizes); `Malformed` when `g_idx` names a group that does not
-    /// exist, or gives one too many columns; `OutOfMemory`; every error of `sink`.
+    /// The errors of [`sizes`](Self::sizes); [`File`](crate::Error) when `g_idx` names a group that
+    /// does not exist, or gives one too many columns; `OutOfMemory`; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
@@ -214,7 +214,7 @@ impl<'m> Tensor<'m> {
     /// All bytes of each plane. `progress` is told the bytes that are done, and those in all.
     ///
     /// # Errors
-    /// The errors of [`stream`](Self::stream); `OutOfMemory`.
+    /// The errors of [`stream`](Self::stream); [`OutOfMemory`](crate::Error).
     pub fn planes(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Vec<u8>>> {
         let sizes = self.sizes()?;
         let mut planes = Vec::new();
@@ -238,7 +238,8 @@ impl<'m> Tensor<'m> {
     /// [`matrix`](Self::matrix) says.
     ///
     /// # Errors
-    /// The errors of [`planes`](Self::planes); `Unsupported` when it is not quantized.
+    /// The errors of [`planes`](Self::planes); [`Unsupported`](crate::Error) when it is not
+    /// quantized.
     pub fn quantized(&self) -> Result<Quantized> {
         match self.kind() {
             Kind::Quantized(format) => {
@@ -252,7 +253,8 @@ impl<'m> Tensor<'m> {
     /// Some rows of the quantized matrix. Only their bytes are read.
     ///
     /// # Errors
-    /// The errors of [`quantized`](Self::quantized); `Shape` for rows beyond the last.
+    /// The errors of [`quantized`](Self::quantized); [`Shape`](crate::Error) for rows beyond the
+    /// last.
     pub fn rows(&self, rows: Range<usize>) -> Result<Quantized> {
         let &Kind::Quantized(format) = self.kind() else { return Err(self.not_quantized()) };
         let (n, k) = self.matrix()?;
@@ -329,8 +331,8 @@ impl<'m> Tensor<'m> {
     /// The bytes of a dense tensor, unchanged.
     ///
     /// # Errors
-    /// `Unsupported` when it is quantized, or when its type is none of [`DType`]; the error of
-    /// [`Kind::Unclear`].
+    /// [`Unsupported`](crate::Error) when it is quantized, or when its type is none of [`DType`];
+    /// the error of [`Kind::Unclear`].
     pub fn dense(&self) -> Result<(DType, &'m [u8])> {
         match (self.kind(), &self.entry.held) {
             (Kind::Dense(dtype), Held::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
@@ -356,7 +358,7 @@ impl<'m> Tensor<'m> {
     /// `order[i]` of W. A product takes its activations in this order.
     ///
     /// # Errors
-    /// `Malformed` when the file's order does not name every column once; the error of
+    /// [`File`](crate::Error) when the file's order does not name every column once; the error of
     /// [`Kind::Unclear`].
     pub fn order(&self) -> Result<Option<Vec<u32>>> {
         if let Kind::Unclear(error) = self.kind() {
@@ -401,8 +403,9 @@ impl<'m> Tensor<'m> {
 /// Rows and columns, with all dimensions but the last taken together as rows.
 pub(crate) fn matrix(shape: &[usize]) -> Result<(usize, usize)> {
     let (k, rows) = shape.split_last().map_or((1, &[][..]), |(&k, rows)| (k, rows));
-    let n = elements(rows)
-        .ok_or_else(|| Error::Overflow(format!("the rows of {shape:?} cannot be counted")))?;
+    let n = elements(rows).ok_or_else(|| {
+        Error::Shape(format!("overflow: the rows of {shape:?} cannot be counted"))
+    })?;
     Ok((n, k))
 }
 

@@ -107,7 +107,7 @@ impl<'a> Output<'a> {
 
     /// The tensors of the file that hold its planes.
     fn planes(&self) -> Result<Vec<Planned>> {
-        let overflow = || Error::Overflow(format!("{}: {:?}", self.name, self.shape));
+        let overflow = || Error::Shape(format!("overflow: {}: {:?}", self.name, self.shape));
         match &self.kind {
             Kind::Unclear(error) => Err(error.clone()),
             Kind::Quantized(format) => {
@@ -225,8 +225,8 @@ impl Planned {
 /// are done, and how many there are.
 ///
 /// # Errors
-/// The errors of [`write_to`]; `File` when the system refuses; `Unsupported` when `config.json`
-/// beside the file names another format of a matrix, `Malformed` when that file is malformed.
+/// The errors of [`write_to`]; [`File`](crate::Error) when the system refuses, or `config.json`
+/// beside the file is malformed; `Unsupported` when that names another format of a matrix.
 pub fn write(
     path: impl AsRef<Path>,
     outputs: Vec<Output<'_>>,
@@ -268,10 +268,10 @@ fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
 /// Writes the bytes of a file.
 ///
 /// # Errors
-/// `InvalidValue` when two tensors have one name; `Malformed` when a stream is not as long as its
-/// shape says; `Shape` for a K that is not a multiple of the block; `Unsupported` for a type, a
-/// name or a header that safetensors does not have; `Overflow`; `File` when `file` refuses; every
-/// error of a stream.
+/// [`Misuse`](crate::Error) when two tensors have one name; `Shape` for a K that is not a multiple
+/// of the block; `Unsupported` for a type, a name or a header that safetensors does not have;
+/// `File` when `file` refuses, or a stream is not as long as its shape says; every error of a
+/// stream.
 pub fn write_to<W: Write + Seek>(
     file: &mut W,
     outputs: Vec<Output<'_>>,
@@ -288,7 +288,7 @@ pub fn write_to<W: Write + Seek>(
     }
     let header = lay_out(&mut planned, named(&outputs, metadata))?;
     let total = planned.iter().map(|tensor| tensor.size).sum();
-    let io = |why: std::io::Error| Error::file(why.to_string(), why);
+    let io = |why: std::io::Error| Error::io(why.to_string(), why);
     file.write_all(&header).map_err(io)?;
     let (mut at, mut done) = (header.len() as u64, 0);
     let mut put = |planned: &mut Planned, offset: u64, bytes: &[u8]| {
@@ -298,7 +298,7 @@ pub fn write_to<W: Write + Seek>(
             let text = format!(
                 "{name}: {length} bytes for offset {offset}, but {own} of {size} are written so far"
             );
-            return Err(Error::Malformed(text));
+            return Err(Error::file(text));
         }
         let to = planned.offset + offset;
         if to != at {
@@ -319,7 +319,7 @@ pub fn write_to<W: Write + Seek>(
         };
         (output.fill)(&mut |chunk: Chunk<'_>| {
             if chunk.plane >= planes {
-                return Err(Error::Malformed(format!("{name}: plane {} of {planes}", chunk.plane)));
+                return Err(Error::file(format!("{name}: plane {} of {planes}", chunk.plane)));
             }
             put(&mut planned[first + chunk.plane], chunk.offset, chunk.bytes)
         })?;
@@ -329,7 +329,7 @@ pub fn write_to<W: Write + Seek>(
     }
     match planned.iter().find(|tensor| tensor.done != tensor.size) {
         Some(Planned { name, done, size, .. }) => {
-            Err(Error::Malformed(format!("{name}: the stream ended after {done} of {size} bytes")))
+            Err(Error::file(format!("{name}: the stream ended after {done} of {size} bytes")))
         }
         None => Ok(()),
     }
@@ -374,7 +374,7 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
         let size = tensor.size;
         end = end
             .checked_add(size)
-            .ok_or_else(|| Error::Overflow(format!("{}: {size} bytes", tensor.name)))?;
+            .ok_or_else(|| Error::Shape(format!("overflow: {}: {size} bytes", tensor.name)))?;
         if tensor.name == METADATA {
             return Err(Error::Unsupported(format!(
                 "safetensors has no tensor of the name {METADATA:?}"
@@ -387,7 +387,7 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
         });
         if header.insert(tensor.name.clone(), entry).is_some() {
             let text = format!("two tensors to be written are named {:?}", tensor.name);
-            return Err(Error::InvalidValue(text));
+            return Err(Error::Misuse(text));
         }
     }
     let mut text = Value::Object(header).to_string().into_bytes();
@@ -400,8 +400,8 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
     }
     let bytes = [&(text.len() as u64).to_le_bytes(), &text[..]].concat();
     if end.checked_add(bytes.len() as u64).is_none() {
-        return Err(Error::Overflow(format!(
-            "{end} bytes of tensors and {} of the header are more than a file can have",
+        return Err(Error::Shape(format!(
+            "overflow: {end} bytes of tensors and {} of the header are more than a file can have",
             bytes.len()
         )));
     }

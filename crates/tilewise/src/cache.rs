@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn makes_once_and_keeps_no_errors() {
         let cache = Cache::<String, u32>::new(2);
-        assert!(cache.get_or_make("a", || Err(Error::InvalidValue("no".into()))).is_err());
+        assert!(cache.get_or_make("a", || Err(Error::Misuse("no".into()))).is_err());
         assert_eq!(cache.get("a"), None);
         assert_eq!(cache.get_or_make("a", || Ok(1)).unwrap(), 1);
         assert_eq!(cache.get_or_make("a", || panic!("it is there")).unwrap(), 1);

@@ -42,10 +42,9 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
-    /// `NoKernel` for the first problem that cannot be run on this device; `UnknownKernel` for a
-    /// context's kernel that is not one of its [library](Self::library); `OutOfMemory`, `Device`,
-    /// `DeviceLost`.
+    /// [`Shape`](crate::Error), `Unsupported`, `DeviceLimit` for the first problem that cannot be
+    /// run on this device; `Misuse` for a context's kernel that is not one of its
+    /// [library](Self::library).
     pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
         if let Backend::Gpu(gpu) = &self.0.backend {
             gpu.device.still_alive()?;
@@ -62,9 +61,8 @@ impl Context {
     /// whether it is compiled, and how long that took.
     ///
     /// # Errors
-    /// The errors of [`warm_up`](Self::warm_up); `InvalidValue` for text that is no name of a
-    /// kernel, `UnknownKernel` for a kernel that does not exist, `NoKernel` when the kernel does
-    /// not take the problem.
+    /// The errors of [`warm_up`](Self::warm_up); [`Misuse`](crate::Error) for text that names no
+    /// kernel, `DeviceLimit` when the kernel does not take the problem.
     pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
         let forced = self.forced(kernel, problem)?;
         let asked = forced.as_ref().map(|(forced, _)| forced);
@@ -106,7 +104,7 @@ impl Context {
         let with_all = plan(library)?;
         match gpu.pipelines.refusal(&with_all.passes) {
             None => Ok(Planned { plan: with_all, library, refused: None }),
-            Some(why) if forced.is_some() => Err(Error::NoKernel(why.to_string())),
+            Some(why) if forced.is_some() => Err(Error::DeviceLimit(why.to_string())),
             Some(why) => {
                 Ok(Planned { plan: plan(msl::WGSL)?, library: msl::WGSL, refused: Some(why) })
             }
@@ -116,7 +114,8 @@ impl Context {
     /// The plan with this kernel, or the planner's, whatever the context prefers.
     ///
     /// # Errors
-    /// `NoKernel` when the kernel does not take the problem, or the device is known to refuse it.
+    /// [`DeviceLimit`](crate::Error) when the kernel does not take the problem, or the device is
+    /// known to refuse it.
     pub(crate) fn plan_with(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Plan> {
         Ok(self.planned(problem, forced)?.plan)
     }
@@ -142,7 +141,7 @@ impl Context {
         loop {
             let refusals = gpu.pipelines.refusals();
             match plan().and_then(|plan| Ok((plan.clone(), gpu.ready(plan)?))) {
-                Err(Error::NoKernel(_)) if gpu.pipelines.refusals() > refusals => {}
+                Err(Error::DeviceLimit(_)) if gpu.pipelines.refusals() > refusals => {}
                 made => return made,
             }
         }
@@ -170,9 +169,8 @@ impl Context {
     /// choose. `call` is the kernel that the call names.
     ///
     /// # Errors
-    /// `InvalidValue` for text that is no name of a kernel, and for more splits than K makes;
-    /// `UnknownKernel` for a kernel that does not exist; `NoKernel` when the kernel does not take
-    /// the problem.
+    /// [`Misuse`](crate::Error) for text that names no kernel, and for more splits than K makes;
+    /// `DeviceLimit` when the kernel does not take the problem.
     pub(crate) fn forced(
         &self,
         call: Option<&str>,
@@ -211,8 +209,7 @@ impl Context {
     }
 }
 
-/// `UnknownKernel` when the options name a kernel that exists in neither language, `InvalidValue`
-/// for text that is no name.
+/// `Misuse` when the options name a kernel that exists in neither language.
 pub(crate) fn known(options: &ContextOptions) -> Result<()> {
     let Some(name) = &options.kernel else { return Ok(()) };
     let known = name.parse().and_then(|forced: Forced| forced.known(msl::ALL));
@@ -222,15 +219,11 @@ pub(crate) fn known(options: &ContextOptions) -> Result<()> {
 /// The error, whose text says that the options or the environment name the kernel.
 fn blaming_options(kernel: &str, error: Error) -> Error {
     match error {
-        Error::NoKernel(why) => {
-            Error::NoKernel(format!("{kernel:?} is forced ({KERNEL_SOURCE}): {why}"))
+        Error::DeviceLimit(_) => {
+            error.map_text(|why| format!("{kernel:?} is forced ({KERNEL_SOURCE}): {why}"))
         }
-        Error::InvalidValue(why) => Error::InvalidValue(format!("{KERNEL_SOURCE}: {why}")),
-        Error::UnknownKernel { name, nearest, count } => {
-            let nearest = format!("{nearest} ({KERNEL_SOURCE})");
-            Error::UnknownKernel { name, nearest, count }
-        }
-        other => other,
+        Error::Misuse(_) => error.map_text(|why| format!("{KERNEL_SOURCE}: {why}")),
+        _ => error,
     }
 }
 

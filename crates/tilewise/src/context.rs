@@ -134,8 +134,8 @@ impl Context {
     /// done when they return.
     ///
     /// # Errors
-    /// `DeviceLost`. In a browser errors come after the calls that caused them: this call gives the
-    /// first error that no read and no other call has given.
+    /// [`DeviceLost`](crate::Error). In a browser errors come after the calls that caused them:
+    /// this call gives the first error that no read and no other call has given.
     pub async fn wait(&self) -> Result<()> {
         match &self.0.backend {
             Backend::Cpu => Ok(()),
@@ -146,7 +146,7 @@ impl Context {
     /// Like [`wait`](Self::wait), blocking.
     ///
     /// # Errors
-    /// `DeviceLost`.
+    /// [`DeviceLost`](crate::Error).
     #[cfg(not(target_family = "wasm"))]
     pub fn wait_blocking(&self) -> Result<()> {
         match &self.0.backend {
@@ -161,13 +161,13 @@ impl Context {
     pub(crate) fn gpu_backend(&self) -> Result<&Gpu> {
         match &self.0.backend {
             Backend::Gpu(gpu) => Ok(gpu),
-            Backend::Cpu => Err(Error::WrongContext(
-                "this needs a GPU, and the context is the CPU executor".into(),
+            Backend::Cpu => Err(Error::Misuse(
+                "wrong context: this needs a GPU, and the context is the CPU executor".into(),
             )),
         }
     }
 
-    /// `WrongContext` unless `other` is this context.
+    /// `Misuse` unless `other` is this context.
     pub(crate) fn same(&self, other: &Context, operand: &str) -> Result<()> {
         if Arc::ptr_eq(&self.0, &other.0) {
             return Ok(());
@@ -179,9 +179,9 @@ impl Context {
         } else {
             format!("on {there} and on {here}")
         };
-        Err(Error::WrongContext(format!(
-            "{operand} and the rest of the call are of different contexts, {both}: make all with \
-             one Context"
+        Err(Error::Misuse(format!(
+            "wrong context: {operand} and the rest of the call are of different contexts, {both}: \
+             make all with one Context"
         )))
     }
 }

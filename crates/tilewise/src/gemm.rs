@@ -172,7 +172,7 @@ impl Gemm {
     /// `coop/64x64x32+pad16` (16 elements between lines in workgroup memory, for kernels with such
     /// padding). `msl-gemm/64x64x16` is a kernel in MSL, if the context has some
     /// ([`Context::library`]); if the driver does not compile it, the product is an error,
-    /// `NoKernel`. The CPU executor only checks that the name exists.
+    /// `DeviceLimit`. The CPU executor only checks that the name exists.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into().into());
         self
@@ -182,15 +182,9 @@ impl Gemm {
     /// not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
-    /// `GroupOffsets` for operands that cannot be multiplied on this device; `Misuse` for the
-    /// transpose of weights with an [order](crate::QuantizedTensor::with_order) of columns, and
-    /// when beta is not 0 and there is no [`c`](Self::c); `InvalidValue` for text that is no name
-    /// of a kernel, and for more splits of K than K makes; `UnknownKernel` for a kernel that does
-    /// not exist, `NoKernel` when the forced kernel does not take the product, or no kernel does;
-    /// `WrongContext` for operands of different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
-    /// `Shape` also for a factor on the device that is not one element of f32, `Unsupported` for
-    /// alpha there beside weights that have a factor for the whole matrix.
+    /// [`Shape`](crate::Error) for operands that do not fit together, `Unsupported` for their
+    /// types, `DeviceLimit` when no kernel takes the product on this device, or not the forced one;
+    /// `Misuse` for operands of different contexts, and for text that names no kernel.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
         self.context().submit(|to| self.record_onto(to, &c))?;
@@ -201,9 +195,9 @@ impl Gemm {
     /// submitted, not waited for.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run), and `Aliased` when `c` overlaps an operand, or shares a
-    /// buffer with quantized weights, group offsets, row counts or indices of entries; `Misuse`
-    /// when `c` is of another type than [`out_dtype`](Self::out_dtype), is a [prepared
+    /// The errors of [`run`](Self::run); [`Shape`](crate::Error) when `c` overlaps an operand, or
+    /// shares a buffer with quantized weights, group offsets, row counts or indices of entries;
+    /// `Misuse` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a [prepared
     /// tensor](crate::PreparedTensor) or a view of one, or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         self.context().submit(|to| self.record(to, c))
@@ -236,8 +230,8 @@ impl Gemm {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
-    /// recorder is its own, and for the recorder of another context.
+    /// The errors of [`run_into`](Self::run_into); [`Misuse`](crate::Error) on the CPU executor,
+    /// unless the recorder is its own, and for the recorder of another context.
     pub fn record(&self, to: &mut impl AsRecorder, c: &Tensor) -> Result<()> {
         self.fits(c)?;
         self.record_onto(&mut to.as_recorder(), c)

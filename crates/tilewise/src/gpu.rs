@@ -113,7 +113,7 @@ impl Gpu {
     fn create(&self, caps: &Caps, bytes: u64, mapped: bool) -> Result<(wgpu::Buffer, Outcome)> {
         if bytes > caps.max_buffer_bytes {
             let (operand, limit, which) = ("the tensor", caps.max_buffer_bytes, "max_buffer_size");
-            return Err(Error::TooLarge { operand, bytes, limit, which });
+            return Err(Error::too_large(operand, bytes, limit, which));
         }
         self.device.still_alive()?;
         let usage = wgpu::BufferUsages::STORAGE

@@ -85,15 +85,11 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for
-    /// names that are not possible, and on the CPU executor for an endless loop; `Shape` for more
-    /// or fewer tensors than names; `InvalidValue` for a template or an initial value that cannot
-    /// be written; `Misuse` for a missing grid, and for a prepared tensor or a view of one as an
-    /// output; `MissingFeature` for what exceeds the device; `Aliased` for an output that overlaps
-    /// another tensor of the call, `Strides` for an output whose elements overlap; `Unsupported`
-    /// for a type of a tensor or template that kernels do not take there, and on the CPU executor
-    /// for an operation that it does not execute; `WrongContext` for tensors of another context;
-    /// `Overflow`, `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`Misuse`](crate::Error) for a text that is not valid or does not mention an output that is
+    /// not filled, for a missing grid, and for tensors of another context; `Shape` for more or
+    /// fewer tensors than names, and for an output that overlaps itself or another tensor;
+    /// `Unsupported` for a type that kernels do not take there; `DeviceLimit` for what exceeds the
+    /// device.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         call.context.submit_as(&self.name, |to| self.record(to, call))
     }
@@ -102,8 +98,8 @@ impl Kernel {
     /// submitted: the outputs hold results once the caller has submitted it.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run); `WrongContext` on the CPU executor, unless the recorder is
-    /// its own, and for the recorder of another context.
+    /// The errors of [`run`](Self::run); [`Misuse`](crate::Error) on the CPU executor, unless the
+    /// recorder is its own, and for the recorder of another context.
     pub fn record(&self, to: &mut impl AsRecorder, call: &Call) -> Result<Vec<Tensor>> {
         let mut to = to.as_recorder();
         let way = to.way(&call.context)?;
@@ -132,7 +128,7 @@ impl Kernel {
         if !report.is_clean() {
             let endless = report.findings.iter().any(|it| it.kind == Kind::EndlessLoop);
             let remedy = if endless { "Call::max_iterations sets another bound" } else { "" };
-            return Err(Error::Kernel(report.render(shader, false) + remedy));
+            return Err(Error::Misuse(report.render(shader, false) + remedy));
         }
         let keep = |(output, bytes): (&Output, Vec<u8>)| match output {
             Output::New(..) => output.holding(&call.context, &bytes),
@@ -144,7 +140,8 @@ impl Kernel {
     /// Like [`run`](Self::run), for a kernel with one output.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run), and `Misuse` for a kernel with several outputs.
+    /// The errors of [`run`](Self::run), and [`Misuse`](crate::Error) for a kernel with several
+    /// outputs.
     pub fn run_one(&self, call: &Call) -> Result<Tensor> {
         self.one("run", || self.run(call))
     }
@@ -152,7 +149,8 @@ impl Kernel {
     /// Like [`record`](Self::record), for a kernel with one output.
     ///
     /// # Errors
-    /// The errors of [`record`](Self::record), and `Misuse` for a kernel with several outputs.
+    /// The errors of [`record`](Self::record), and [`Misuse`](crate::Error) for a kernel with
+    /// several outputs.
     pub fn record_one(&self, to: &mut impl AsRecorder, call: &Call) -> Result<Tensor> {
         self.one("record", || self.record(to, call))
     }
@@ -181,8 +179,8 @@ impl Kernel {
     /// with f16 can be checked on devices without f16.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run), but findings are no errors; `Misuse` when an input lies in
-    /// a given buffer without `COPY_SRC`.
+    /// The errors of [`run`](Self::run), but findings are no errors; [`Misuse`](crate::Error) when
+    /// an input lies in a given buffer without `COPY_SRC`.
     pub async fn check(&self, call: &Call) -> Result<Check> {
         self.check_with(call, Options::default()).await
     }
@@ -237,7 +235,7 @@ impl Kernel {
     /// for tests of their texts.
     ///
     /// # Errors
-    /// `Overflow` for a view that spans too much, `TooLarge` for its copy.
+    /// [`Shape`](crate::Error) for a view that spans too much, `DeviceLimit` for its copy.
     #[doc(hidden)]
     pub fn copies(view: &Tensor) -> Result<[(Kernel, Call); 2]> {
         let copy = Tensor::zeros(view.context(), DType::U32, &[view.elem_count()])?;
@@ -248,7 +246,7 @@ impl Kernel {
     /// a device, the numbers of the buffers may differ.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run); `Kernel` for what MSL cannot express.
+    /// The errors of [`run`](Self::run); [`Misuse`](crate::Error) for what MSL cannot express.
     pub fn msl(&self, call: &Call) -> Result<String> {
         msl::translate(&Fitted::new(self, call)?.shader(self, call)?)
     }

@@ -109,8 +109,8 @@ fn apart(shapes: &[ProductShape]) -> Result<()> {
         if let Some(&(_, other)) = open.iter().find(|(_, other)| shapes[*other].meets(&shapes[at]))
         {
             let [first, second] = [other.min(at), other.max(at)];
-            return Err(Error::Strides(format!(
-                "products {first} and {second} of the list write the same elements of C"
+            return Err(Error::Shape(format!(
+                "strides: products {first} and {second} of the list write the same elements of C"
             )));
         }
         open.push((written, at));
@@ -144,8 +144,8 @@ impl ProductList {
     /// rows.
     ///
     /// # Errors
-    /// `Strides` if two products write the same element of C; `TooLarge`, `OutOfMemory`, `Device`,
-    /// `DeviceLost`. The product that uses the list checks that all of it lies inside the operands.
+    /// [`Shape`](crate::Error) if two products write the same element of C. The product that uses
+    /// the list checks that all of it lies inside the operands.
     pub fn upload(context: &Context, shapes: &[ProductShape]) -> Result<Self> {
         apart(shapes)?;
         let mut words: Vec<u32> = shapes.iter().flat_map(ProductShape::numbers).collect();
@@ -172,8 +172,8 @@ impl ProductList {
     /// it would then leave A, B or C, or if its rows of C overlap.
     ///
     /// # Errors
-    /// `Misuse` for another type than u32, `Shape` for another shape, `Strides` for a tensor that
-    /// is not contiguous.
+    /// [`Misuse`](crate::Error) for another type than u32, `Shape` for another shape, or a tensor
+    /// that is not contiguous.
     pub fn from_tensor(numbers: &Tensor, most: [usize; 3]) -> Result<Self> {
         let (dtype, shape) = (numbers.dtype(), numbers.shape());
         if dtype != DType::U32 {
@@ -186,8 +186,8 @@ impl ProductList {
         }
         if !numbers.is_contiguous() {
             let strides = numbers.strides();
-            let text = format!("a list of products with strides {strides:?}, not contiguous");
-            return Err(Error::Strides(text));
+            let text = format!("strides: a list of products with {strides:?}, not contiguous");
+            return Err(Error::Shape(text));
         }
         Ok(ProductList {
             numbers: numbers.clone(),
@@ -281,8 +281,9 @@ impl ProductList {
             }
             let ProductShape { m, n, ldc, .. } = *shape;
             if m > 1 && ldc < n {
-                return Err(Error::Strides(format!(
-                    "rows of C overlap in product {at} of the list: {n} columns, {ldc} apart"
+                return Err(Error::Shape(format!(
+                    "strides: rows of C overlap in product {at} of the list: {n} columns, {ldc} \
+                     apart"
                 )));
             }
         }

@@ -57,13 +57,13 @@ pub(crate) fn has_msl(library: &Library) -> bool {
     library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
 }
 
-/// `NoKernel` for a kernel in MSL that exists but is off here. A name that does not exist is
+/// `DeviceLimit` for a kernel in MSL that exists but is off here. A name that does not exist is
 /// another error, found elsewhere.
 pub(crate) fn on(forced: &Forced, library: &Library) -> Result<()> {
     if forced.known(library).is_err() && forced.known(ALL).is_ok() {
         let how = "they are for Metal, on GPUs with simdgroup matrices; ContextOptions::msl, \
                    TILEWISE_MSL=on: anywhere";
-        return Err(Error::NoKernel(format!(
+        return Err(Error::DeviceLimit(format!(
             "{forced} is in MSL, and kernels in MSL are off here ({how})"
         )));
     }

@@ -8,7 +8,7 @@ use tilewise_core::{DType, Error, Result};
 /// Checks that a shader can read a tensor as numbers of groups: a vector of u32 without gaps.
 ///
 /// # Errors
-/// `Misuse`, `Shape`, `Strides`.
+/// [`Misuse`](crate::Error), `Shape`.
 pub(crate) fn vector_of_u32(name: &str, tensor: &Tensor) -> Result<()> {
     if tensor.dtype() != DType::U32 {
         return Err(Error::Misuse(format!("{name} are {}, wanted u32", tensor.dtype())));
@@ -19,8 +19,8 @@ pub(crate) fn vector_of_u32(name: &str, tensor: &Tensor) -> Result<()> {
     };
     if !tensor.is_contiguous() {
         let strides = tensor.strides();
-        let text = format!("{name} with strides {strides:?}: one must follow the other");
-        return Err(Error::Strides(text));
+        let text = format!("strides: {name} with {strides:?}: one must follow the other");
+        return Err(Error::Shape(text));
     }
     Ok(())
 }
@@ -43,12 +43,12 @@ impl GroupOffsets {
     /// Uploads ends that must not decrease. Empty groups are legal.
     ///
     /// # Errors
-    /// `GroupOffsets` when an end is smaller than the end before it; `TooLarge`, `OutOfMemory`,
-    /// `Device`, `DeviceLost`. The product that uses them checks that no end exceeds M.
+    /// [`Shape`](crate::Error) when an end is smaller than the end before it. The product that uses
+    /// them checks that no end exceeds M.
     pub fn upload(context: &Context, ends: &[u32]) -> Result<Self> {
         if let Some(at) = ends.windows(2).position(|pair| pair[1] < pair[0]) {
-            return Err(Error::GroupOffsets(format!(
-                "they are cumulative ends, but number {} is {} after {}",
+            return Err(Error::Shape(format!(
+                "group offsets: they are cumulative ends, but number {} is {} after {}",
                 at + 1,
                 ends[at + 1],
                 ends[at]
@@ -98,8 +98,8 @@ impl GroupOffsets {
     /// ```
     ///
     /// # Errors
-    /// `Misuse` for another type than u32, `Shape` for another shape than a vector, `Strides` if
-    /// the elements do not follow each other.
+    /// [`Misuse`](crate::Error) for another type than u32, `Shape` for another shape than a vector,
+    /// or elements that do not follow each other.
     pub fn from_tensor(ends: &Tensor) -> Result<Self> {
         vector_of_u32("group offsets", ends)?;
         Ok(GroupOffsets { tensor: ends.clone(), ends: None, expected: None })
@@ -142,7 +142,7 @@ impl GroupOffsets {
         byte_offset: u64,
         groups: u64,
     ) -> Result<Self> {
-        let too_many = |_| Error::Overflow(format!("{groups} group offsets"));
+        let too_many = |_| Error::Shape(format!("overflow: {groups} group offsets"));
         let count = usize::try_from(groups).map_err(too_many)?;
         let tensor = Tensor::from_buffer(context, buffer, byte_offset, DType::U32, &[count])?;
         Ok(GroupOffsets { tensor, ends: None, expected: None })
@@ -163,7 +163,7 @@ impl GroupOffsets {
     /// needs this: it tells the number of groups by the number of ends.
     ///
     /// # Errors
-    /// `Shape` if there are no offsets; `GroupOffsets` if the start is known and not 0.
+    /// [`Shape`](crate::Error) if there are no offsets, or the start is known and not 0.
     pub fn without_start(&self) -> Result<Self> {
         let groups = self.count().checked_sub(1).ok_or_else(|| {
             Error::Shape("0 group offsets, wanted 1 or more, of which the first is a start".into())
@@ -188,7 +188,7 @@ impl GroupOffsets {
     /// there, else 0. `stack` names the operand with an entry for each group, for errors.
     ///
     /// # Errors
-    /// `Shape` for another number of groups, `GroupOffsets` for a start that is not 0.
+    /// [`Shape`](crate::Error) for another number of groups, or a start that is not 0.
     pub(crate) fn before(&self, stack: &str, groups: usize) -> Result<u64> {
         match self.count() {
             count if count == groups => Ok(0),
@@ -197,9 +197,9 @@ impl GroupOffsets {
                     && start != 0
                 {
                     let plural = if groups == 1 { "" } else { "s" };
-                    return Err(Error::GroupOffsets(format!(
-                        "{count} offsets for {groups} group{plural} must begin with 0; these begin \
-                         with {start}"
+                    return Err(Error::Shape(format!(
+                        "group offsets: {count} offsets for {groups} group{plural} must begin with \
+                         0; these begin with {start}"
                     )));
                 }
                 Ok(1)

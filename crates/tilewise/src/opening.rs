@@ -17,9 +17,8 @@ impl Context {
     /// tuned kernels are kept in the user's cache folder. Blocks until the device is there.
     ///
     /// # Errors
-    /// `NoAdapter` when the environment names one that is not there, `NoDevice` when its driver
-    /// refuses, `UnknownKernel` when `TILEWISE_KERNEL` names a kernel that does not exist,
-    /// `InvalidValue` for an environment variable that makes no sense.
+    /// [`Device`](crate::Error) when the environment names an adapter that is not there, or its
+    /// driver refuses; `Misuse` for an environment variable that makes no sense.
     #[cfg(not(target_family = "wasm"))]
     pub fn new() -> Result<Context> {
         Self::request_blocking(&ContextOptions::from_env()?)
@@ -28,8 +27,8 @@ impl Context {
     /// Like [`Context::new`], but an error without a GPU: the CPU executor does not take its place.
     ///
     /// # Errors
-    /// `NoAdapter` without a hardware GPU, unless the environment names another adapter; otherwise
-    /// as [`Context::new`].
+    /// [`Device`](crate::Error) without a hardware GPU, unless the environment names another
+    /// adapter; otherwise as [`Context::new`].
     #[cfg(not(target_family = "wasm"))]
     pub fn gpu() -> Result<Context> {
         Self::request_blocking(&ContextOptions::from_env()?.require_gpu())
@@ -49,19 +48,18 @@ impl Context {
     /// on the calling thread: call it in a worker, or the page stands still meanwhile.
     ///
     /// # Errors
-    /// `NoAdapter` when no adapter matches the given name, or a GPU is required and there is none
-    /// (the message lists the adapters); `NoDevice` when the driver refuses; `UnknownKernel` when
-    /// the [kernel](ContextOptions::kernel) of the options does not exist, `InvalidValue` for text
-    /// that is no name of a kernel.
+    /// [`Device`](crate::Error) when no adapter matches the given name, or a GPU is required and
+    /// there is none (the message lists the adapters), or the driver refuses; `Misuse` when the
+    /// [kernel](ContextOptions::kernel) of the options does not exist.
     pub async fn request(options: &ContextOptions) -> Result<Context> {
         choosing::known(options)?;
         let rank = |adapter: &&wgpu::Adapter| {
             adapter::rank(adapter.get_info().device_type, options.power_preference)
         };
         match options.adapter.as_deref() {
-            Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
+            Some("") => Err(Error::no_adapter("an empty name was asked for")),
             Some(name) if name.eq_ignore_ascii_case("cpu") => match options.require_gpu {
-                true => Err(Error::NoAdapter("a GPU is required, and cpu was asked for".into())),
+                true => Err(Error::no_adapter("a GPU is required, and cpu was asked for")),
                 false => Ok(Self::on_cpu(options)),
             },
             Some(name) => {
@@ -74,7 +72,7 @@ impl Context {
                 match seen.iter().filter(matching).max_by_key(rank) {
                     Some(best) => Self::open(best, options).await,
                     None => {
-                        Err(Error::NoAdapter(format!("none matches {name:?}; {}", list(&seen))))
+                        Err(Error::no_adapter(format!("none matches {name:?}; {}", list(&seen))))
                     }
                 }
             }
@@ -89,7 +87,7 @@ impl Context {
                 match seen.iter().filter(wanted).max_by_key(rank) {
                     Some(best) => Self::open(best, options).await,
                     None if options.require_gpu => {
-                        Err(Error::NoAdapter(format!("no hardware GPU; {}", list(&seen))))
+                        Err(Error::no_adapter(format!("no hardware GPU; {}", list(&seen))))
                     }
                     None => {
                         static SAID: std::sync::Once = std::sync::Once::new();
@@ -112,8 +110,8 @@ impl Context {
             .request_device(&adapter::device_descriptor(adapter, experimental))
             .await
             .map_err(|error| {
-                let text = format!("{}: {error}", adapter::info_of(adapter).name);
-                Error::NoDevice { text, source: Some(Cause::new(error)) }
+                let text = format!("no device: {}: {error}", adapter::info_of(adapter).name);
+                Error::Device { text, source: Some(Cause::new(error)) }
             })?;
         let device = Device::new(device, queue);
         device.watch();
@@ -148,9 +146,9 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// `WrongContext` when the device is not one of this adapter, or, on native, the queue not one
-    /// of this device; `DeviceLost` for a device that is lost or destroyed (on native);
-    /// `UnknownKernel`, `InvalidValue` for the options' kernel; `Device`.
+    /// [`Misuse`](crate::Error) when the device is not one of this adapter, or, on native, the
+    /// queue not one of this device, and when the options' kernel does not exist; `DeviceLost` for
+    /// a device that is lost or destroyed (on native).
     pub fn from_wgpu(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
@@ -163,8 +161,8 @@ impl Context {
             (info.backend, info.vendor, info.device, info.name.clone(), info.driver.clone())
         };
         if kind(&own) != kind(&other) {
-            return Err(Error::WrongContext(format!(
-                "the device is one of {} ({}), the adapter is {} ({})",
+            return Err(Error::Misuse(format!(
+                "wrong context: the device is one of {} ({}), the adapter is {} ({})",
                 own.name,
                 adapter::backend_name(own.backend),
                 other.name,

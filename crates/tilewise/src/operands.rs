@@ -23,7 +23,7 @@ impl<'a> Operands<'a> {
     /// Adds a tensor.
     ///
     /// # Errors
-    /// `WrongContext` for a tensor of another context, `Aliased` if it overlaps the output.
+    /// [`Misuse`](crate::Error) for a tensor of another context, `Shape` if it overlaps the output.
     pub(crate) fn add(
         &mut self,
         role: Role,
@@ -38,7 +38,8 @@ impl<'a> Operands<'a> {
     /// buffer counts.
     ///
     /// # Errors
-    /// The errors of [`add`](Self::add), and `Aliased` if it shares a buffer with the output.
+    /// The errors of [`add`](Self::add), and [`Shape`](crate::Error) if it shares a buffer with the
+    /// output.
     pub(crate) fn add_buffer(
         &mut self,
         role: Role,
@@ -52,7 +53,7 @@ impl<'a> Operands<'a> {
     /// Adds the output.
     ///
     /// # Errors
-    /// `WrongContext` for an output of another context.
+    /// [`Misuse`](crate::Error) for an output of another context.
     pub(crate) fn add_output(&mut self, name: &str, out: &Tensor, bound: Bound<'a>) -> Result<()> {
         self.context.same(out.context(), name)?;
         self.buffers[Role::C as usize] = Some(bound);

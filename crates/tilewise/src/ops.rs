@@ -46,9 +46,9 @@
 //! integers, too. Tensors may have any strides and up to eight dimensions, and may be empty.
 //!
 //! If no binding of the device holds the tensors of an operation, it runs in parts, mostly of rows,
-//! with the same bits. `TooLarge` names a tensor that cannot be cut in parts: a single row (except
-//! long rows of [`sum`], [`mean`], [`max`] and [`min`]); rows that lie among each other, as the
-//! columns of a row-major matrix do; vectors that are sorted, grouped or counted; `x` of
+//! with the same bits. `DeviceLimit` names a tensor that cannot be cut in parts: a single row
+//! (except long rows of [`sum`], [`mean`], [`max`] and [`min`]); rows that lie among each other, as
+//! the columns of a row-major matrix do; vectors that are sorted, grouped or counted; `x` of
 //! [`combine`].
 //!
 //! Operations bind four storage buffers at most. The same inputs on the same device give the same

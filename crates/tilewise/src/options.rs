@@ -66,7 +66,7 @@ impl std::str::FromStr for Switch {
             "auto" => Ok(Switch::Auto),
             "on" => Ok(Switch::On),
             "off" => Ok(Switch::Off),
-            _ => Err(Error::InvalidValue(format!("{word:?} is none of on, off and auto"))),
+            _ => Err(Error::Misuse(format!("{word:?} is none of on, off and auto"))),
         }
     }
 }
@@ -160,7 +160,7 @@ impl ContextOptions {
     /// `TILEWISE_CACHE_DIR`.
     ///
     /// # Errors
-    /// `InvalidValue` for a switch that is none of `on`, `off` and `auto`.
+    /// [`Misuse`](crate::Error) for a switch that is none of `on`, `off` and `auto`.
     pub fn from_env() -> Result<Self> {
         let folder = default_folder();
         Ok(ContextOptions {
@@ -243,8 +243,7 @@ fn variable(name: &str) -> Option<String> {
 
 fn switch(name: &str) -> Result<Switch> {
     let Some(word) = variable(name) else { return Ok(Switch::Auto) };
-    word.parse()
-        .map_err(|_| Error::InvalidValue(format!("{name} is {word:?}, none of on, off and auto")))
+    word.parse().map_err(|_| Error::Misuse(format!("{name} is {word:?}, none of on, off and auto")))
 }
 
 /// Who forces a kernel on all products of a context.

@@ -39,11 +39,10 @@ impl QuantizedTensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` for another shape, a K that is not a multiple of [`QuantFormat::block`], another
-    /// number of planes or bytes, a buffer that is too short; `Misaligned` for a byte that no
-    /// binding of the device begins at; `Misuse` for a buffer without `STORAGE`;
-    /// `WrongContext` for a buffer on the CPU executor; `Overflow`, `TooLarge`, `OutOfMemory`,
-    /// `Device`, `DeviceLost`.
+    /// [`Shape`](crate::Error) for another shape, a K that is not a multiple of
+    /// [`QuantFormat::block`], another number of planes or bytes, a buffer that is too short, and a
+    /// byte that no binding of the device begins at; `Misuse` for a buffer without `STORAGE`, or on
+    /// the CPU executor.
     pub fn from_planes(
         context: &Context,
         format: QuantFormat,
@@ -123,9 +122,9 @@ fn in_buffer(
     let storage = Storage::of_buffer(context, buffer.clone(), start)?;
     let alignment = u64::from(context.caps().storage_alignment);
     if !start.is_multiple_of(alignment) {
-        return Err(Error::Misaligned(format!(
-            "{name} begins at byte {start}; bindings of this device begin at multiples of \
-             {alignment}"
+        return Err(Error::Shape(format!(
+            "misaligned: {name} begins at byte {start}; bindings of this device begin at multiples \
+             of {alignment}"
         )));
     }
     // Kernels read whole words.

@@ -55,8 +55,7 @@ impl PreparedTensor {
     /// work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a tensor that is no
-    /// operand; `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`Shape`](crate::Error), `Unsupported` for a tensor that is no operand.
     pub fn left(tensor: &Tensor) -> Result<Self> {
         Self::left_for(tensor, Precision::F32)
     }
@@ -148,9 +147,9 @@ impl PreparedQuantizedTensor {
     /// They may be slices. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Misuse` for the transpose of weights with an [order](QuantizedTensor::with_order) of
-    /// columns; `Overflow`, `Unsupported` for weights that are no operand; `TooLarge`,
-    /// `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`Misuse`](crate::Error) for the transpose of weights with an
+    /// [order](QuantizedTensor::with_order) of columns; `Shape`, `Unsupported` for weights that are
+    /// no operand.
     pub fn new(weights: &QuantizedTensor) -> Result<Self> {
         let (operand, planes) = weights.operand();
         let packed =

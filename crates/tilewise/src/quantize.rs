@@ -52,10 +52,8 @@ impl Quantize {
     /// Quantizes to new memory. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for weights that cannot be
-    /// quantized on this device, `MissingFeature` when it binds too few storage buffers;
-    /// `OutOfMemory`, `Device`, `DeviceLost`. On the CPU executor `InvalidValue` for numbers that
-    /// the format does not hold.
+    /// [`Shape`](crate::Error), `Unsupported`, `DeviceLimit` for weights that cannot be quantized
+    /// on this device. On the CPU executor `Misuse` for numbers that the format does not hold.
     pub fn run(&self) -> Result<QuantizedTensor> {
         let out = QuantizedTensor::zeros(self.context(), self.format, self.weights.shape())?;
         self.run_into(&out)?;
@@ -66,11 +64,11 @@ impl Quantize {
     /// for.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run). For the output: `Shape` when it has another shape or
-    /// format than the weights want, or is a slice; `Aliased` when it shares a buffer with the
-    /// weights; `Misuse` when it was not made by [`QuantizedTensor::zeros`], or is
-    /// [prepared](crate::PreparedQuantizedTensor); `Unsupported` when it has a factor or an order
-    /// of columns; `WrongContext` when it belongs to another context.
+    /// The errors of [`run`](Self::run). For the output: [`Shape`](crate::Error) when it has
+    /// another shape or format than the weights want, is a slice, or shares a buffer with the
+    /// weights; `Misuse` when it was not made by [`QuantizedTensor::zeros`], is
+    /// [prepared](crate::PreparedQuantizedTensor), or belongs to another context; `Unsupported`
+    /// when it has a factor or an order of columns.
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
         self.context().submit(|to| self.record(to, out))
     }
@@ -79,8 +77,8 @@ impl Quantize {
     /// the status that earlier work has left for [`QuantizedTensor::check`].
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
-    /// recorder is its own, and for the recorder of another context.
+    /// The errors of [`run_into`](Self::run_into); [`Misuse`](crate::Error) on the CPU executor,
+    /// unless the recorder is its own, and for the recorder of another context.
     pub fn record(&self, to: &mut impl AsRecorder, out: &QuantizedTensor) -> Result<()> {
         let mut to = to.as_recorder();
         let (gpu, target) = match to.way(self.context())? {
@@ -132,8 +130,8 @@ impl Quantize {
         buffers[Role::Status as usize] = Some(Bound::whole(&status.storage));
         for (role, plane) in Role::B.planes().zip(&out.planes) {
             if bound.storage.shares(plane) {
-                let how = "lie in one buffer: QuantizedTensor::zeros makes another".into();
-                return Err(Error::Aliased { operand: "the weights", how });
+                let how = "lie in one buffer: QuantizedTensor::zeros makes another";
+                return Err(Error::aliased("the weights", how));
             }
             buffers[role as usize] = Some(Bound::whole(plane));
         }
@@ -189,7 +187,8 @@ impl Tensor {
     /// Like [`quantize`](Self::quantize), blocking.
     ///
     /// # Errors
-    /// The errors of [`Quantize::run`]; `InvalidValue` for weights that the format does not hold.
+    /// The errors of [`Quantize::run`]; [`Misuse`](crate::Error) for weights that the format does
+    /// not hold.
     #[cfg(not(target_family = "wasm"))]
     pub fn quantize_blocking(&self, format: QuantFormat) -> Result<QuantizedTensor> {
         let quantized = self.quantize(format)?;

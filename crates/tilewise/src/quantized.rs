@@ -86,7 +86,7 @@ impl QuantizedTensor {
     /// Uploads weights that are already quantized: one matrix.
     ///
     /// # Errors
-    /// `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`DeviceLimit`](crate::Error), `OutOfMemory`.
     pub fn upload(context: &Context, weights: &Quantized) -> Result<Self> {
         let one = Self::upload_groups(context, std::slice::from_ref(weights))?;
         Ok(QuantizedTensor { stacked: false, ..one })
@@ -96,8 +96,8 @@ impl QuantizedTensor {
     /// product.
     ///
     /// # Errors
-    /// `Shape` when there is no matrix, or shapes or formats differ; `Misuse` when factors
-    /// ([`Quantized::factor`]) differ; otherwise as [`upload`](Self::upload).
+    /// [`Shape`](crate::Error) when there is no matrix, or shapes or formats differ; `Misuse` when
+    /// factors ([`Quantized::factor`]) differ; otherwise as [`upload`](Self::upload).
     pub fn upload_groups(context: &Context, weights: &[Quantized]) -> Result<Self> {
         let first =
             weights.first().ok_or_else(|| Error::Shape("no quantized matrix given".into()))?;
@@ -141,8 +141,8 @@ impl QuantizedTensor {
     /// [`Quantize`](crate::Quantize).
     ///
     /// # Errors
-    /// `Shape` for another shape, or a K that is not a multiple of [`QuantFormat::block`];
-    /// `Overflow`, `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`Shape`](crate::Error) for another shape, or a K that is not a multiple of
+    /// [`QuantFormat::block`]; `DeviceLimit`, `OutOfMemory`.
     pub fn zeros(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<Self> {
         let pitch = pitch(context, format, shape)?;
         let sizes = sizes(format, shape, pitch)?;
@@ -155,7 +155,8 @@ impl QuantizedTensor {
     /// Replaces the factor of the whole matrix ([`Quantized::with_factor`]).
     ///
     /// # Errors
-    /// `Unsupported` for a format that has no factor, `InvalidValue` for one that is not finite.
+    /// [`Unsupported`](crate::Error) for a format that has no factor, `Misuse` for one that is not
+    /// finite.
     pub fn with_factor(self, factor: f32) -> Result<Self> {
         self.format.admit_factor(factor)?;
         Ok(QuantizedTensor { factor, ..self })
@@ -196,10 +197,9 @@ impl QuantizedTensor {
     /// ```
     ///
     /// # Errors
-    /// `InvalidValue` if `order` is no permutation of all columns; `TooLarge`, `OutOfMemory`,
-    /// `Device`, `DeviceLost`.
+    /// [`Misuse`](crate::Error) if `order` is no permutation of all columns.
     pub fn with_order(self, order: &[u32]) -> Result<Self> {
-        let refused = |why: String| Err(Error::InvalidValue(format!("an order of columns: {why}")));
+        let refused = |why: String| Err(Error::Misuse(format!("an order of columns: {why}")));
         let mut places = vec![None; self.k as usize];
         for (place, &column) in order.iter().enumerate() {
             match places.get_mut(column as usize) {
@@ -223,9 +223,8 @@ impl QuantizedTensor {
     /// blocks.
     ///
     /// # Errors
-    /// `InvalidValue` if rows cannot be stored. It names the last such row, and its matrix in the
-    /// stack that was quantized, also for a slice of the stack. `OutOfMemory`, `Device`,
-    /// `DeviceLost`.
+    /// [`Misuse`](crate::Error) if rows cannot be stored. It names the last such row, and its
+    /// matrix in the stack that was quantized, also for a slice of the stack.
     pub async fn check(&self) -> Result<()> {
         match &self.status {
             Some(status) => status.check(&self.context, self.format).await,
@@ -245,9 +244,8 @@ impl QuantizedTensor {
     /// Reads back the matrices, without gaps between rows. Never blocks.
     ///
     /// # Errors
-    /// `Misuse` for columns in [another order](Self::with_order), which the result would not show,
-    /// and for a [plane](Self::from_planes) in a buffer without `COPY_SRC`; `OutOfMemory`,
-    /// `Device`, `DeviceLost`.
+    /// [`Misuse`](crate::Error) for columns in [another order](Self::with_order), which the result
+    /// would not show, and for a [plane](Self::from_planes) in a buffer without `COPY_SRC`.
     pub async fn read(&self) -> Result<Vec<Quantized>> {
         if self.order.is_some() {
             let text = "reading weights whose columns are in another order: dequantize them";
@@ -296,7 +294,7 @@ impl QuantizedTensor {
     /// uploads them. Each matrix of a stack gets the bits that it would get alone.
     ///
     /// # Errors
-    /// `Shape` for another shape, or another number of weights; `Overflow`; otherwise as
+    /// [`Shape`](crate::Error) for another shape, or another number of weights; otherwise as
     /// [`quantize`](tilewise_core::quant::quantize()), naming the matrix of a stack, and as
     /// [`upload`](Self::upload).
     ///
@@ -342,9 +340,10 @@ impl QuantizedTensor {
     /// Rows `n` and columns `k` of W, or of every matrix, on the same memory.
     ///
     /// # Errors
-    /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin
-    /// and end with whole blocks ([`QuantFormat::block`]), `Misuse` for a [transpose](Self::t), and
-    /// for less than all columns if they have an [order](Self::with_order).
+    /// [`Shape`](crate::Error) for a range that is not inside the shape, and for columns that do
+    /// not begin and end with whole blocks ([`QuantFormat::block`]); `Misuse` for a
+    /// [transpose](Self::t), and for less than all columns if they have an
+    /// [order](Self::with_order).
     pub fn slice(&self, n: Range<usize>, k: Range<usize>) -> Result<Self> {
         if self.is_transposed() {
             return Err(Error::Misuse(
@@ -362,8 +361,8 @@ impl QuantizedTensor {
         let format = self.format;
         let block = format.block() as usize;
         if let Some(end) = [k.start, k.end].into_iter().find(|end| !end.is_multiple_of(block)) {
-            return Err(Error::Misaligned(format!(
-                "K cut at {end}, not a multiple of {block}, the block of {format}"
+            return Err(Error::Shape(format!(
+                "misaligned: K cut at {end}, not a multiple of {block}, the block of {format}"
             )));
         }
         if self.order.is_some() && k.len() as u64 != self.k {
@@ -395,7 +394,8 @@ impl QuantizedTensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` for an index beyond the last matrix, and for weights that are no stack.
+    /// [`Shape`](crate::Error) for an index beyond the last matrix, and for weights that are no
+    /// stack.
     pub fn get(&self, index: usize) -> Result<Self> {
         if !self.stacked || index as u64 >= self.entries {
             return Err(Error::Shape(format!(
@@ -482,12 +482,12 @@ pub(crate) fn pitch(context: &Context, format: QuantFormat, shape: &[usize]) -> 
 /// Bytes of each plane of all matrices, with `pitch` weights from row to row.
 ///
 /// # Errors
-/// `Shape`, `Overflow`.
+/// [`Shape`](crate::Error).
 pub(crate) fn sizes(format: QuantFormat, shape: &[usize], pitch: usize) -> Result<Vec<usize>> {
     let [entries, n, _] = matrices(shape)?;
     let rows = entries.checked_mul(n);
     format.sizes(
-        rows.ok_or_else(|| Error::Overflow(format!("{format} weights of shape {shape:?}")))?,
+        rows.ok_or_else(|| Error::Shape(format!("overflow: {format} weights of shape {shape:?}")))?,
         pitch,
     )
 }

@@ -112,7 +112,7 @@ impl<'a> Recorder<'a> {
     /// Records dispatches of your own into the compute pass that is open.
     ///
     /// # Errors
-    /// `WrongContext` on the CPU executor, which has no pass.
+    /// [`Misuse`](crate::Error) on the CPU executor, which has no pass.
     pub fn dispatch(&mut self, work: impl FnOnce(&mut wgpu::ComputePass<'_>)) -> Result<()> {
         let target: &mut dyn Target = match &mut self.0 {
             To::Device(target, _) => *target,
@@ -128,7 +128,7 @@ impl<'a> Recorder<'a> {
     /// The way of an operation of a context.
     ///
     /// # Errors
-    /// `WrongContext` for an operation of another context than the recorder's.
+    /// [`Misuse`](crate::Error) for an operation of another context than the recorder's.
     pub(crate) fn way<'s>(&'s mut self, context: &'s Context) -> Result<Way<'s>> {
         const NAME: &str = "the recorder";
         Ok(match &mut self.0 {
@@ -155,7 +155,7 @@ impl Context {
     /// several submissions. After an error of `work`, nothing more is submitted.
     ///
     /// # Errors
-    /// The errors of `work`; `Device`, `DeviceLost`.
+    /// The errors of `work`.
     pub fn submit<T>(&self, work: impl FnOnce(&mut Recorder<'_>) -> Result<T>) -> Result<T> {
         self.submit_as(LABEL, work)
     }

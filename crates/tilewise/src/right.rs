@@ -25,7 +25,7 @@ impl RightOperand {
     /// Checks that all of the operand lies beside this output.
     ///
     /// # Errors
-    /// `Aliased` if they overlap.
+    /// [`Shape`](crate::Error) if they overlap.
     pub(crate) fn lies_beside(&self, name: &'static str, out: &Tensor) -> Result<()> {
         match self {
             RightOperand::Dense(b) => out.lies_beside(name, b.vector([0; 4]).1, Some(b)).map(drop),
@@ -153,8 +153,8 @@ impl Shards {
     /// Shards from parts in the order of their groups; shards among the parts are taken apart.
     ///
     /// # Errors
-    /// `Shape` when there is no part, for a part that is neither a matrix nor a stack, and for
-    /// parts of different types or shapes; `WrongContext` for parts of different contexts.
+    /// [`Shape`](crate::Error) when there is no part, for a part that is neither a matrix nor a
+    /// stack, and for parts of different types or shapes; `Misuse` for parts of different contexts.
     pub fn new<B: Into<RightOperand>>(parts: impl IntoIterator<Item = B>) -> Result<Self> {
         let mut all = Vec::new();
         for part in parts {

@@ -32,7 +32,7 @@ impl Spacing {
     /// number of the plane's bytes that came before these.
     ///
     /// # Errors
-    /// `OutOfMemory`.
+    /// [`OutOfMemory`](crate::Error).
     pub(crate) fn spread<'a>(&self, first: usize, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>> {
         let Spacing { row, pitch } = *self;
         if row == pitch {
@@ -47,7 +47,7 @@ impl Spacing {
     /// Like [`spread`](Self::spread), for the planes of several matrices, one after the other.
     ///
     /// # Errors
-    /// `OutOfMemory`.
+    /// [`OutOfMemory`](crate::Error).
     pub(crate) fn spread_all<'a>(&self, planes: &[&'a [u8]]) -> Result<Cow<'a, [u8]>> {
         if let [only] = planes {
             return self.spread(0, only);

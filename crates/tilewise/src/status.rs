@@ -23,7 +23,7 @@ impl Status {
         Ok(Status { storage: Storage::zeros(context, STATUS_BYTES)?, each })
     }
 
-    /// `InvalidValue` if there is a row that the device could not quantize.
+    /// `Misuse` if there is a row that the device could not quantize.
     pub(crate) async fn check(&self, context: &Context, format: QuantFormat) -> Result<()> {
         let bytes = self.storage.read(context, 0..STATUS_BYTES).await?;
         let status =
@@ -33,7 +33,7 @@ impl Status {
             Some(each) => format!("matrix {}: row {}", row / each.max(1), row % each.max(1)),
             None => format!("row {row}"),
         };
-        Err(Error::InvalidValue(format!(
+        Err(Error::Misuse(format!(
             "{place} holds a weight that is NaN or infinite, or beyond the range of {format}"
         )))
     }
@@ -53,8 +53,8 @@ pub(crate) fn quantize_all(
     }
     made.map_err(|error| {
         let refused = |(matrix, own)| match quant::quantize(own, n, k, format) {
-            Err(Error::InvalidValue(why)) => {
-                Some(Error::InvalidValue(format!("matrix {matrix}: {why}")))
+            Err(error @ Error::Misuse(_)) => {
+                Some(error.map_text(|why| format!("matrix {matrix}: {why}")))
             }
             _ => None,
         };

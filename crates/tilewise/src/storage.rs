@@ -64,7 +64,9 @@ impl Storage {
             }
             Backend::Cpu => {
                 let words = usize::try_from(bytes.div_ceil(4)).map_err(|_| {
-                    Error::Overflow(format!("{bytes} bytes do not fit this machine's memory"))
+                    Error::Shape(format!(
+                        "overflow: {bytes} bytes do not fit this machine's memory"
+                    ))
                 })?;
                 Ok(Storage::Host { words: Arc::new(RwLock::new(memory::filled(words, 0)?)), bytes })
             }
@@ -126,7 +128,7 @@ impl Storage {
         match self {
             Storage::Host { words, .. } => Ok(words.read().unwrap_or_else(PoisonError::into_inner)),
             Storage::Gpu { .. } => {
-                Err(Error::WrongContext("a GPU buffer on the CPU executor".into()))
+                Err(Error::Misuse("wrong context: a GPU buffer on the CPU executor".into()))
             }
         }
     }
@@ -138,7 +140,7 @@ impl Storage {
                 Ok(words.write().unwrap_or_else(PoisonError::into_inner))
             }
             Storage::Gpu { .. } => {
-                Err(Error::WrongContext("a GPU buffer on the CPU executor".into()))
+                Err(Error::Misuse("wrong context: a GPU buffer on the CPU executor".into()))
             }
         }
     }

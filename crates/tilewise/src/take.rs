@@ -97,11 +97,10 @@ impl Take {
     /// Copies to a new tensor. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`
-    /// for a table or indices that cannot be used on this device, `MissingFeature` when it binds
-    /// too few storage buffers; `Misuse` for indices that are not u32, and for columns by index of
-    /// weights with an [order](QuantizedTensor::with_order) of columns; `WrongContext` for operands
-    /// of different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`Shape`](crate::Error), `Unsupported`, `DeviceLimit` for a table or indices that cannot be
+    /// used on this device; `Misuse` for indices that are not u32, for columns by index of weights
+    /// with an [order](QuantizedTensor::with_order) of columns, and for operands of different
+    /// contexts.
     pub fn run(&self) -> Result<Tensor> {
         let out = Tensor::zeros(self.context(), self.dtype(), &self.shape()?)?;
         self.run_into(&out)?;
@@ -111,8 +110,8 @@ impl Take {
     /// Copies into `out`, a contiguous tensor or view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run), and `Shape` when `out` has another shape or type, or is
-    /// not contiguous; `Aliased` when it overlaps an operand; `Misuse` when it is a [prepared
+    /// The errors of [`run`](Self::run); [`Shape`](crate::Error) when `out` has another shape or
+    /// type, is not contiguous, or overlaps an operand; `Misuse` when it is a [prepared
     /// tensor](crate::PreparedTensor) or a view of one.
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         self.context().submit(|to| self.record(to, out))
@@ -121,8 +120,8 @@ impl Take {
     /// Adds the copy to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
-    /// recorder is its own, and for the recorder of another context.
+    /// The errors of [`run_into`](Self::run_into); [`Misuse`](crate::Error) on the CPU executor,
+    /// unless the recorder is its own, and for the recorder of another context.
     pub fn record(&self, to: &mut impl AsRecorder, out: &Tensor) -> Result<()> {
         let to = &mut to.as_recorder();
         let (gpu, target) = match to.way(self.context())? {

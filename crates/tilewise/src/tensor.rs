@@ -58,7 +58,7 @@ pub(crate) fn count(shape: &[usize]) -> Result<usize> {
     if shape.contains(&0) {
         Ok(0)
     } else {
-        product.ok_or_else(|| Error::Overflow(format!("a tensor of shape {shape:?}")))
+        product.ok_or_else(|| Error::Shape(format!("overflow: a tensor of shape {shape:?}")))
     }
 }
 
@@ -75,8 +75,8 @@ impl Tensor {
     /// A new tensor with a copy of `data`, row-major.
     ///
     /// # Errors
-    /// `Shape` when the length of `data` does not match `shape`, `Overflow`, `TooLarge` for the
-    /// device's buffers, `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`Shape`](crate::Error) when the length of `data` does not match `shape`; `DeviceLimit` for
+    /// more than a buffer of the device holds; `OutOfMemory`.
     pub fn upload<T: Element>(context: &Context, data: &[T], shape: &[usize]) -> Result<Self> {
         Self::from_bytes(context, T::DTYPE, bytemuck::cast_slice(data), shape)
     }
@@ -106,11 +106,12 @@ impl Tensor {
     /// A new tensor of zeros.
     ///
     /// # Errors
-    /// `Overflow`, `TooLarge` for the device's buffers, `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`Shape`](crate::Error) for a size beyond the host's numbers; `DeviceLimit` for more than a
+    /// buffer of the device holds; `OutOfMemory`.
     pub fn zeros(context: &Context, dtype: DType, shape: &[usize]) -> Result<Self> {
         let bytes = (count(shape)? as u64)
             .checked_mul(dtype.bytes())
-            .ok_or_else(|| Error::Overflow(format!("shape {shape:?} of {dtype}")))?;
+            .ok_or_else(|| Error::Shape(format!("overflow: shape {shape:?} of {dtype}")))?;
         let storage = Storage::zeros(context, bytes)?;
         Ok(Self::packed(context, dtype, shape, storage))
     }
@@ -176,9 +177,9 @@ impl Tensor {
     /// place.
     ///
     /// # Errors
-    /// `Misaligned` when the offset is not a multiple of the element size, or the last element lies
-    /// in a word that the end of the buffer cuts off; `BufferTooSmall`, `Overflow`, `Misuse` for a
-    /// buffer without `STORAGE`, `WrongContext` on the CPU executor.
+    /// [`Shape`](crate::Error) when the buffer ends too early, the offset is not a multiple of the
+    /// element size, or the last element lies in a word that the end of the buffer cuts off;
+    /// `Misuse` for a buffer without `STORAGE`, and on the CPU executor.
     pub fn from_buffer(
         context: &Context,
         buffer: wgpu::Buffer,
@@ -193,8 +194,8 @@ impl Tensor {
     /// neighbours along each dimension.
     ///
     /// # Errors
-    /// The errors of [`from_buffer`](Self::from_buffer), and `Shape` when `strides` and `shape`
-    /// differ in length.
+    /// The errors of [`from_buffer`](Self::from_buffer), and [`Shape`](crate::Error) when `strides`
+    /// and `shape` differ in length.
     pub fn from_buffer_strided(
         context: &Context,
         buffer: wgpu::Buffer,
@@ -205,14 +206,14 @@ impl Tensor {
     ) -> Result<Self> {
         context.gpu_backend()?;
         if !byte_offset.is_multiple_of(dtype.bytes()) {
-            return Err(Error::Misaligned(format!(
-                "byte offset {byte_offset} of {dtype} elements of {} bytes",
+            return Err(Error::Shape(format!(
+                "misaligned: byte offset {byte_offset} of {dtype} elements of {} bytes",
                 dtype.bytes()
             )));
         }
         let storage = Storage::of_buffer(context, buffer, 0)?;
         let offset = usize::try_from(byte_offset / dtype.bytes())
-            .map_err(|_| Error::Overflow(format!("byte offset {byte_offset}")))?;
+            .map_err(|_| Error::Shape(format!("overflow: byte offset {byte_offset}")))?;
         Tensor { offset, ..Self::packed(context, dtype, &[0], storage) }.strided(shape, strides)
     }
 
@@ -268,9 +269,9 @@ impl Tensor {
     /// behind it.
     ///
     /// # Errors
-    /// `Misaligned` when no binding of the device can begin at the first element
-    /// ([`Caps::storage_alignment`](tilewise_core::Caps::storage_alignment)), `Shape` for a tensor
-    /// without elements, `WrongContext` on the CPU executor.
+    /// [`Shape`](crate::Error) when no binding of the device can begin at the first element
+    /// ([`Caps::storage_alignment`](tilewise_core::Caps::storage_alignment)), or there is none;
+    /// `Misuse` on the CPU executor.
     pub fn binding(&self) -> Result<wgpu::BindingResource<'_>> {
         self.context.gpu_backend()?;
         let alignment = u64::from(self.context.caps().storage_alignment);
@@ -282,9 +283,9 @@ impl Tensor {
                 let binding = wgpu::BufferBinding { buffer, offset, size: Some(size) };
                 Ok(wgpu::BindingResource::Buffer(binding))
             }
-            start => Err(Error::Misaligned(format!(
-                "the first element lies at byte {}; bindings of this device begin at multiples of \
-                 {alignment}",
+            start => Err(Error::Shape(format!(
+                "misaligned: the first element lies at byte {}; bindings of this device begin at \
+                 multiples of {alignment}",
                 start.map_or(0, |(_, offset)| offset)
             ))),
         }
@@ -303,8 +304,8 @@ impl Tensor {
                 let (first, end) = (start + first, (start + first + bytes).next_multiple_of(4));
                 // Copies go by words.
                 if !first.is_multiple_of(4) || end > buffer.size() {
-                    return Err(Error::Misaligned(format!(
-                        "copying {bytes} bytes from byte {first} of {}",
+                    return Err(Error::Shape(format!(
+                        "misaligned: copying {bytes} bytes from byte {first} of {}",
                         buffer.size()
                     )));
                 }

@@ -88,7 +88,7 @@ impl Gemm {
 /// Times a compute pass into which `work` records. On the CPU executor it times the work itself.
 ///
 /// # Errors
-/// Errors of `work`; `Device`, `DeviceLost`.
+/// The errors of `work`.
 pub async fn time(
     context: &Context,
     mut work: impl FnMut(&mut Recorder<'_>) -> Result<()>,

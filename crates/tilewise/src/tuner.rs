@@ -44,7 +44,7 @@ impl Context {
     ///
     /// # Errors
     /// The errors of [`plan`](tilewise_core::plan()) for a problem that cannot be computed here;
-    /// `TooLarge`, `OutOfMemory` for the operands; `Device`, `DeviceLost`.
+    /// [`DeviceLimit`](crate::Error), `OutOfMemory` for the operands.
     #[cfg(not(target_family = "wasm"))]
     pub fn tune_blocking(&self, problem: &Problem) -> Result<Tuned> {
         let mut tuned = pollster::block_on(self.tune(problem))?;
@@ -124,10 +124,10 @@ impl Context {
     /// written to a file. Adapters to which browsers give no names all count as one here.
     ///
     /// # Errors
-    /// `InvalidValue` for a text that is damaged, or that comes from another adapter, driver or
-    /// version. The context is then as before, and has to be tuned anew.
+    /// [`Misuse`](crate::Error) for a text that is damaged, or that comes from another adapter,
+    /// driver or version. The context is then as before, and has to be tuned anew.
     pub fn add_tuned(&self, text: &str) -> Result<()> {
-        let refused = |why| Error::InvalidValue(format!("tuned kernels: {why}"));
+        let refused = |why| Error::Misuse(format!("tuned kernels: {why}"));
         self.0.preferences.winners.add_text(text).map_err(refused)?;
         self.preferences_changed();
         Ok(())

@@ -95,11 +95,10 @@ impl Weights {
     /// Loads a tensor: by its prefix, or the full name of one of the tensors that hold it.
     ///
     /// # Errors
-    /// `NotFound` when no tensor has this name, with the nearest names; `Malformed` when the tensor
-    /// is malformed; `Ambiguous` when several formats fit it, with their names; `Contradiction`
-    /// when places of the files contradict each other; `Unsupported` for numbers of a type that
-    /// tensors do not have; `InvalidValue`, `Shape`, `Overflow` for other impossible weights;
-    /// `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`File`](crate::Error) when no tensor has this name, with the nearest names, when the tensor
+    /// is malformed, and when places of the files contradict each other; `Misuse` when several
+    /// formats fit it, with their names; `Unsupported` for numbers of a type that tensors do not
+    /// have; otherwise as [`Tensor::upload`].
     pub fn get(&self, name: &str) -> Result<Weight> {
         self.get_as(name, &Expected::default())
     }
@@ -107,8 +106,8 @@ impl Weights {
     /// Like [`get`](Self::get), for a tensor that must have the expected format.
     ///
     /// # Errors
-    /// The errors of [`get`](Self::get); `InvalidValue` when no format can be as expected;
-    /// `Contradiction` when the file or its `config.json` says another format.
+    /// The errors of [`get`](Self::get); [`Misuse`](crate::Error) when no format can be as
+    /// expected; `File` when the file or its `config.json` says another format.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Weight> {
         self.get_with(name, expected, &mut |_, _| {})
     }
@@ -130,7 +129,7 @@ impl Weights {
     /// Loads a tensor that is quantized.
     ///
     /// # Errors
-    /// The errors of [`get`](Self::get); `Misuse` when it is dense.
+    /// The errors of [`get`](Self::get); [`Misuse`](crate::Error) when it is dense.
     pub fn quantized(&self, name: &str) -> Result<QuantizedTensor> {
         named(name, self.get(name)?.quantized())
     }
@@ -138,7 +137,7 @@ impl Weights {
     /// Loads a tensor that is dense.
     ///
     /// # Errors
-    /// The errors of [`get`](Self::get); `Misuse` when it is quantized.
+    /// The errors of [`get`](Self::get); [`Misuse`](crate::Error) when it is quantized.
     pub fn dense(&self, name: &str) -> Result<Tensor> {
         named(name, self.get(name)?.dense())
     }
@@ -178,7 +177,7 @@ impl Weight {
     /// The tensor, if it is dense.
     ///
     /// # Errors
-    /// `Misuse` when it is quantized.
+    /// [`Misuse`](crate::Error) when it is quantized.
     pub fn dense(self) -> Result<Tensor> {
         match self {
             Weight::Dense(tensor) => Ok(tensor),
@@ -193,7 +192,7 @@ impl Weight {
     /// The matrix, if it is quantized.
     ///
     /// # Errors
-    /// `Misuse` when it is dense.
+    /// [`Misuse`](crate::Error) when it is dense.
     pub fn quantized(self) -> Result<QuantizedTensor> {
         match self {
             Weight::Quantized(tensor) => Ok(tensor),
@@ -224,10 +223,8 @@ impl Weight {
             let (dtype, _) = tensor.dense()?;
             let sizes = tensor.sizes()?;
             let storage = load_planes(context, tensor, &sizes, &[Spacing::NONE], progress)?;
-            let storage = storage
-                .into_iter()
-                .next()
-                .ok_or_else(|| Error::Malformed("a tensor without bytes".into()))?;
+            let storage =
+                storage.into_iter().next().ok_or_else(|| Error::file("a tensor without bytes"))?;
             return Ok(Weight::Dense(Tensor::packed(context, dtype, shape, storage)));
         };
         // A vector is one row. With more dimensions than a stack has, all but the last count as
@@ -298,8 +295,8 @@ impl QuantizedTensor {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Weights::open`] and [`Weights::get_with`]; `Misuse` when the tensor is
-    /// dense, and for a GGUF file.
+    /// The errors of [`Weights::open`] and [`Weights::get_with`]; [`Misuse`](crate::Error) when the
+    /// tensor is dense, and for a GGUF file.
     pub fn from_safetensors(
         context: &Context,
         path: impl AsRef<Path>,
@@ -315,8 +312,8 @@ impl QuantizedTensor {
     /// The whole file is read; for several tensors, or a large file, open [`Weights`].
     ///
     /// # Errors
-    /// The errors of [`Weights::open`] and [`Weights::get`]; `Misuse` when the tensor is dense, and
-    /// for a file that is not GGUF.
+    /// The errors of [`Weights::open`] and [`Weights::get`]; [`Misuse`](crate::Error) when the
+    /// tensor is dense, and for a file that is not GGUF.
     pub fn from_gguf(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
         let weights = Weights::open(context, path)?;
         weights.is_gguf(true)?;

@@ -116,7 +116,7 @@ async fn old_numbers(context: Context) -> Outcome {
 /// An error unless the device refuses at once a feature that it lacks.
 fn refused<T>(result: tilewise::Result<T>, feature: &str) -> Outcome {
     match result {
-        Err(Error::MissingFeature(text)) if text.contains(feature) => Ok(()),
+        Err(Error::DeviceLimit(text)) if text.contains(feature) => Ok(()),
         Err(error) => Err(error.into()),
         Ok(_) => Err(format!("the device lacks {feature}, and runs it").into()),
     }
@@ -149,7 +149,7 @@ async fn wrong_text(context: Context) -> Outcome {
         ("\nout[0] = nothing;", ["test (body):2", "nothing"]),
     ] {
         match from_a(body).run(&call) {
-            Err(Error::Kernel(text)) if words.iter().all(|word| text.contains(word)) => {}
+            Err(Error::Misuse(text)) if words.iter().all(|word| text.contains(word)) => {}
             other => return Err(format!("{body:?} gives {:?}", other.map(|_| ())).into()),
         }
     }

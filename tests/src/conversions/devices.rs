@@ -3,7 +3,7 @@
 use super::{Memory, Quantizing, Source, Taking, places, same_numbers};
 use crate::{Rng, generators};
 use std::error::Error;
-use tilewise::Error::InvalidValue;
+use tilewise::Error::Misuse;
 use tilewise::{Context, Quantized, QuantizedTensor, RightOperand, Take, Tensor};
 use tilewise_core::{Format, convert};
 use tilewise_oracle::rounded_error;
@@ -118,7 +118,7 @@ pub async fn quantize(context: &Context, case: &Quantizing) -> Result<(), Box<dy
                 None => Ok(()),
             }
         }
-        (Err(InvalidValue(_)), Err(InvalidValue(_))) => Ok(()),
+        (Err(Misuse(_)), Err(Misuse(_))) => Ok(()),
         (wanted, got) => {
             Err(format!("{:?}, wanted {:?}", got.map(|_| ()), wanted.map(|_| ())).into())
         }

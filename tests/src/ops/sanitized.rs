@@ -49,7 +49,7 @@ impl Case {
         let mut operations = 0;
         for (kernel, call) in &calls {
             let failed = |error| match error {
-                tilewise::Error::Kernel(text) => Failure::Invalid(text),
+                tilewise::Error::Misuse(text) => Failure::Invalid(text),
                 other => refused(other),
             };
             let mut check = |call: &Call| {

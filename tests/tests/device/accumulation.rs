@@ -49,14 +49,14 @@ fn refused_by_name_without_permission() {
         let [refused, taken] = both(square(64))
             .map(|p| plan(&p, &devices()[0], &LIBRARY, Some(&kernel.parse().unwrap())));
         match refused {
-            Err(Error::NoKernel(why)) => assert!(why.contains("f16-sums"), "{why}"),
+            Err(Error::DeviceLimit(why)) => assert!(why.contains("f16-sums"), "{why}"),
             other => panic!("{kernel}: {other:?}"),
         }
         assert_eq!(&name(&taken.unwrap().choice.unwrap()), kernel);
         // A permission does not replace a unit that is not there.
         let forced = kernel.parse().unwrap();
         match plan(&both(square(64))[1], &devices()[1], &LIBRARY, Some(&forced)) {
-            Err(Error::NoKernel(why)) => assert!(why.contains("no matrix unit"), "{why}"),
+            Err(Error::DeviceLimit(why)) => assert!(why.contains("no matrix unit"), "{why}"),
             other => panic!("{kernel}: {other:?}"),
         }
     }

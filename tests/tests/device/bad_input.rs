@@ -103,8 +103,8 @@ fn no_output_may_have_two_elements_in_one_place() {
                 let out = all.as_strided(&shape, &strides, 0).unwrap();
                 let error = write(&out).unwrap_err();
                 // A take needs a contiguous output in any case.
-                let kind = matches!(error, Error::Strides(_)) || name == "take";
-                assert!(kind, "{name}, {strides:?}: {error:?}");
+                let told = error.to_string().starts_with("strides: ") || name == "take";
+                assert!(told, "{name}, {strides:?}: {error:?}");
                 assert_eq!(all.read_bytes_blocking().unwrap(), before, "{name}, {strides:?}");
             }
             write(&all.as_strided(&shape, &packed(&shape), 0).unwrap()).unwrap();
@@ -124,8 +124,8 @@ fn no_output_may_overlap_an_operand() {
         for (name, dtype, shape, write) in writers(&x, &keys) {
             let all = if dtype == DType::F32 { &floats } else { &words };
             let error = write(&all.as_strided(&shape, &packed(&shape), 1).unwrap()).unwrap_err();
-            let kind = matches!(error, Error::Misuse(_) | Error::Aliased { .. });
-            assert!(kind, "{name}: {error:?}");
+            let aliased = error.to_string().starts_with("aliasing: ");
+            assert!(aliased || matches!(error, Error::Misuse(_)), "{name}: {error:?}");
             assert!(read() == before, "{name} writes");
         }
     }
@@ -137,6 +137,10 @@ fn views_beyond_the_buffer_are_refused() {
     for context in &contexts() {
         let x = storage(context, DType::F32);
         let minus = |stride: usize| stride.wrapping_neg();
+        let beyond = |error: &Error| {
+            let words = ["buffer too small: ", "overflow: "];
+            words.iter().any(|word| error.to_string().starts_with(word))
+        };
         for (shape, strides, offset) in [
             (&[64][..], &[1][..], 1),
             (&[65], &[1], 0),
@@ -150,20 +154,14 @@ fn views_beyond_the_buffer_are_refused() {
             (&[1 << 40, 1 << 23], &[0, 1], 0),
         ] {
             let error = x.as_strided(shape, strides, offset).unwrap_err();
-            assert!(
-                matches!(error, Error::BufferTooSmall { .. } | Error::Overflow(_)),
-                "{shape:?} {strides:?} {offset}: {error:?}"
-            );
+            assert!(beyond(&error), "{shape:?} {strides:?} {offset}: {error:?}");
             let (Some((buffer, _)), Some(at)) = (x.buffer(), (offset as u64).checked_mul(4)) else {
                 continue;
             };
             let (buffer, dtype) = (buffer.clone(), DType::F32);
             let view = Tensor::from_buffer_strided(context, buffer, at, dtype, shape, strides);
             let error = view.unwrap_err();
-            assert!(
-                matches!(error, Error::BufferTooSmall { .. } | Error::Overflow(_)),
-                "{shape:?} {strides:?} {offset}: {error:?}"
-            );
+            assert!(beyond(&error), "{shape:?} {strides:?} {offset}: {error:?}");
         }
         // One element with any stride, and no element, are fine.
         assert_eq!(x.as_strided(&[1], &[usize::MAX], 63).unwrap().elem_count(), 1);

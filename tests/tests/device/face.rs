@@ -90,12 +90,12 @@ fn a_binding_is_the_exact_range() {
         assert_eq!(length(context, halves.binding().unwrap()), 3);
         let tensor = numbers(context, &[9]);
         let inside = tensor.slice(std::slice::from_ref(&(1..9))).unwrap().binding().map(drop);
-        assert!(matches!(&inside, Err(Error::Misaligned(text)) if text.contains("byte 4")));
+        assert!(matches!(&inside, Err(Error::Shape(text)) if text.contains("byte 4")));
         let empty = tensor.slice(std::slice::from_ref(&(0..0))).unwrap().binding().map(drop);
         assert!(matches!(empty, Err(Error::Shape(_))));
     }
     let tensor = numbers(&Context::cpu(), &[9]);
-    assert!(matches!(tensor.binding(), Err(Error::WrongContext(_))));
+    assert!(tilewise_tests::fails_with(&tensor.binding(), "wrong context: "));
 }
 
 /// The length of an array of words, as a shader sees it.
@@ -157,7 +157,7 @@ fn strangers_are_refused() {
     for adapter in adapters() {
         let [(one, own), (_other, foreign)] = [adapter.device(|_| {}), adapter.device(|_| {})];
         let wrong = Context::from_device(one.clone(), foreign, &options);
-        assert!(matches!(&wrong, Err(Error::WrongContext(text)) if text.contains("queue")));
+        assert!(matches!(&wrong, Err(Error::Misuse(text)) if text.contains("queue")));
         let context = Context::from_device(one, own, &options).unwrap();
         let a = numbers(&context, &[4, 4]);
         assert_eq!(context.matmul(&a, &a).unwrap().shape(), [4, 4]);
@@ -207,12 +207,13 @@ fn a_context_swallows_no_error() {
 #[test]
 fn a_required_gpu_is_not_the_cpu() {
     let cpu = ContextOptions::default().adapter("cpu").require_gpu();
-    assert!(matches!(Context::request_blocking(&cpu), Err(Error::NoAdapter(_))));
+    let none = |error: &Error| error.to_string().starts_with("no adapter: ");
+    assert!(Context::request_blocking(&cpu).is_err_and(|error| none(&error)));
     let hardware = adapters().iter().any(|adapter| adapter.description.hardware);
     let any = ContextOptions::default().require_gpu();
     match Context::request_blocking(&any) {
         Ok(context) => assert!(hardware && !context.is_cpu()),
-        Err(error) => assert!(!hardware && matches!(error, Error::NoAdapter(_)), "{error}"),
+        Err(error) => assert!(!hardware && none(&error), "{error}"),
     }
     for adapter in adapters() {
         let named = ContextOptions::default().adapter(adapter.address()).require_gpu();

@@ -29,7 +29,7 @@ fn refused(context: &Context, kernel: &Kernel, place: &str) {
     let error = kernel.run(&call(context)).unwrap_err();
     let text = error.to_string();
     assert!(
-        matches!(error, Error::Kernel(_)) && text.contains("a pointer to a part of a variable"),
+        matches!(error, Error::Misuse(_)) && text.contains("a pointer to a part of a variable"),
         "{text}"
     );
     assert!(text.contains(place), "{text:?} lacks {place:?}");

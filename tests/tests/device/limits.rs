@@ -161,7 +161,7 @@ fn the_smallest_devices() {
         assert!(w.quantize_blocking("q8_0".parse().unwrap()).is_ok());
         assert!(matches!(
             w.quantize(QuantFormat::affine(4, 64, DType::F32).unwrap()),
-            Err(Error::MissingFeature(text)) if text.contains("binds 5 storage buffers")
+            Err(Error::DeviceLimit(text)) if text.contains("binds 5 storage buffers")
         ));
     }
 }
@@ -182,15 +182,15 @@ fn plans_within_small_limits() {
     let refused = |caps: Caps| plan(&problem, &caps, &LIBRARY, None).unwrap_err();
     assert!(matches!(
         refused(Caps { max_storage_buffers: 2, ..small.clone() }),
-        Error::NoKernel(text) if text.contains("storage buffers: 3 needed, 2 allowed")
+        Error::DeviceLimit(text) if text.contains("storage buffers: 3 needed, 2 allowed")
     ));
     assert!(matches!(
         refused(Caps { max_workgroups: 1, ..small.clone() }),
-        Error::NoKernel(text) if text.contains("workgroups")
+        Error::DeviceLimit(text) if text.contains("workgroups")
     ));
     assert!(matches!(
         refused(Caps { max_invocations: 1, ..small.clone() }),
-        Error::NoKernel(text) if text.contains("invocations")
+        Error::DeviceLimit(text) if text.contains("invocations")
     ));
     for caps in [
         Caps { max_binding_bytes: 1 << 19, ..small.clone() },

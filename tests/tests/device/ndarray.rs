@@ -57,6 +57,6 @@ fn views_and_bad_input() {
         assert!(matches!(error, Error::Misuse(_)), "{error}");
         let none = Tensor::zeros(context, DType::F32, &[0, usize::MAX, 2]).unwrap();
         let error = none.to_ndarray_blocking::<f32>().unwrap_err();
-        assert!(matches!(error, Error::Overflow(_)), "{error}");
+        assert!(matches!(&error, Error::Shape(text) if text.starts_with("overflow: ")), "{error}");
     }
 }

@@ -146,9 +146,10 @@ fn bad_input_is_refused() {
         let x = zeros(&[4, 6]);
         let shape: fn(&Error) -> bool = |error| matches!(error, Error::Shape(_));
         let misuse: fn(&Error) -> bool = |error| matches!(error, Error::Misuse(_));
-        let aliased: fn(&Error) -> bool = |error| matches!(error, Error::Aliased { .. });
+        let aliased: fn(&Error) -> bool =
+            |error| matches!(&error, Error::Shape(text) if text.starts_with("aliasing: "));
         let unsupported: fn(&Error) -> bool = |error| matches!(error, Error::Unsupported(_));
-        let value: fn(&Error) -> bool = |error| matches!(error, Error::InvalidValue(_));
+        let value: fn(&Error) -> bool = |error| matches!(error, Error::Misuse(_));
         let softmax = ops::softmax(&x);
         refused(softmax.run_into(&zeros(&[6, 4])), shape, "[6, 4], wanted [4, 6]");
         refused(softmax.run_into(&x.reshape(&[6, 4]).unwrap().t()), aliased, "as run() does");
@@ -213,7 +214,8 @@ fn bad_indices_are_refused() {
         let zeros = |dtype: DType, shape: &[usize]| Tensor::zeros(&context, dtype, shape).unwrap();
         let (x, words) = (zeros(DType::F32, &[4, 6]), zeros(DType::U32, &[4, 6]));
         let shape: fn(&Error) -> bool = |error| matches!(error, Error::Shape(_));
-        let aliased: fn(&Error) -> bool = |error| matches!(error, Error::Aliased { .. });
+        let aliased: fn(&Error) -> bool =
+            |error| matches!(&error, Error::Shape(text) if text.starts_with("aliasing: "));
         let unsupported: fn(&Error) -> bool = |error| matches!(error, Error::Unsupported(_));
         refused(
             ops::top_k(&x, 7).run(),
@@ -262,7 +264,7 @@ fn bad_indices_are_refused() {
             shape,
             "payload has shape [5], wanted [4]",
         );
-        let value: fn(&Error) -> bool = |error| matches!(error, Error::InvalidValue(_));
+        let value: fn(&Error) -> bool = |error| matches!(error, Error::Misuse(_));
         refused(ops::sort(&places).bits(33).run(), value, "33 bits, wanted 1 to 32");
         refused(ops::sort(&places).bits(0).run(), value, "0 bits, wanted 1 to 32");
         let sort = ops::sort_by_key(&first, &second);
@@ -283,7 +285,8 @@ fn bad_indices_are_refused() {
 fn contexts_do_not_mix() {
     let (one, other) = (Context::cpu(), Context::cpu());
     let [x, y] = [&one, &other].map(|context| Tensor::zeros(context, DType::F32, &[2]).unwrap());
-    let wrong: fn(&Error) -> bool = |error| matches!(error, Error::WrongContext(_));
+    let wrong: fn(&Error) -> bool =
+        |error| matches!(&error, Error::Misuse(text) if text.starts_with("wrong context: "));
     refused(ops::add(&x, &y).run(), wrong, "the second operand");
     refused(ops::exp(&x).run_into(&y), wrong, "the output");
     let [own, others] =
@@ -343,7 +346,7 @@ fn few_storage_buffers() {
             match buffers {
                 3 => refused(
                     norm,
-                    |error| matches!(error, Error::MissingFeature(_)),
+                    |error| matches!(error, Error::DeviceLimit(_)),
                     "4, and the limit of the device is 3",
                 ),
                 _ => {
@@ -466,7 +469,8 @@ fn buffers_with_strides_of_zero() {
         let y = ops::layer_norm(&x, &weight, &weight, 0.0).run().unwrap().read_f32_blocking();
         let y = y.unwrap();
         assert!((y[0] - 2.0).abs() < 1e-5 && y[1].abs() < 1e-5, "{y:?}");
-        let strides: fn(&Error) -> bool = |error| matches!(error, Error::Strides(_));
+        let strides: fn(&Error) -> bool =
+            |error| matches!(&error, Error::Shape(text) if text.starts_with("strides: "));
         refused(
             ops::exp(&numbers.reshape(&[2, 2]).unwrap()).run_into(&view(&[0, 1])),
             strides,

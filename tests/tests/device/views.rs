@@ -340,7 +340,7 @@ fn outputs_whose_elements_share_places() {
         for (i, c) in outputs.into_iter().enumerate() {
             let c = c.unwrap();
             let refused = |result: Result<()>| match result {
-                Err(Error::Strides(text)) => assert!(text.contains('C'), "{i}: {text}"),
+                Err(Error::Shape(text)) => assert!(text.contains('C'), "{i}: {text}"),
                 other => panic!("{i}: {other:?}"),
             };
             refused(gemm.run_into(&c));
@@ -383,7 +383,7 @@ fn views_elsewhere() {
         assert_eq!(read(&one.rows(&indices).unwrap()), row.repeat(10));
         let turned = tensor(&[2, 4, 3, 8]).transpose(1, 2).unwrap();
         let strides = |error: Error| match error {
-            Error::Strides(text) => assert!(text.contains("[96, 8, 24, 1]"), "{text}"),
+            Error::Shape(text) => assert!(text.contains("[96, 8, 24, 1]"), "{text}"),
             other => panic!("{other}"),
         };
         strides(turned.rows(&indices).unwrap_err());

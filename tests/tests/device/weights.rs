@@ -125,9 +125,11 @@ fn tensors_by_name() {
     );
     assert!(matches!(weights.dense(matrix), Err(Error::Misuse(text)) if text.contains(&**matrix)));
     let typo = matrix.replace("4bit-g64", "4bit-g46");
-    assert!(matches!(weights.get(&typo), Err(Error::NotFound(text)) if text.contains(&**matrix)));
+    assert!(
+        matches!(weights.get(&typo), Err(Error::File { text, .. }) if text.contains(&**matrix))
+    );
     let contradicts = weights.get_as(matrix, &Expected::from(QuantFormat::MXFP4));
-    assert!(matches!(contradicts, Err(Error::Contradiction(text)) if text.contains("mxfp4")));
+    assert!(matches!(contradicts, Err(Error::File { text, .. }) if text.contains("mxfp4")));
     let mut last = (0, 0);
     weights.get_with(matrix, &Expected::default(), &mut |done, all| last = (done, all)).unwrap();
     assert!(last.0 == last.1 && last.0 > 0, "{last:?}");
@@ -138,13 +140,13 @@ fn tensors_by_name() {
     assert!(named(&any).is_ok());
     assert!(matches!(
         named(&QuantFormat::MXFP4.into()),
-        Err(Error::Contradiction(text)) if text.contains("mxfp4")
+        Err(Error::File { text, .. }) if text.contains("mxfp4")
     ));
     // This file does not tell the format.
     let open = data().join("mlx.safetensors");
     let said =
         |expected: &Expected| QuantizedTensor::from_safetensors(&context, &open, "f16", expected);
-    assert!(matches!(said(&any), Err(Error::Ambiguous(_))));
+    assert!(matches!(said(&any), Err(Error::Misuse(_))));
     assert_eq!(said(&any.clone().bits(4)).unwrap().shape(), [5, 192]);
     assert_eq!(
         said(&QuantFormat::affine(8, 32, DType::F16).unwrap().into()).unwrap().shape(),
@@ -198,7 +200,7 @@ fn weights_and_offsets_name_their_context() {
             assert!(Gemm::new(&x, &experts).run().is_ok());
         }
         let x = Tensor::upload(&adapter.context, &rows(3, 32), &[3, 32]).unwrap();
-        assert!(matches!(Gemm::new(&x, &experts).run(), Err(Error::WrongContext(_))));
+        assert!(tilewise_tests::fails_with(&Gemm::new(&x, &experts).run(), "wrong context: "));
     }
 }
 
@@ -421,10 +423,7 @@ fn columns_in_another_order() {
         ];
         for (order, word) in no_orders {
             let refused = unordered.clone().with_order(order).unwrap_err();
-            assert!(
-                matches!(&refused, Error::InvalidValue(text) if text.contains(word)),
-                "{refused}"
-            );
+            assert!(matches!(&refused, Error::Misuse(text) if text.contains(word)), "{refused}");
         }
         let shared = Tensor::zeros(&context, DType::F32, &[3 * (n + k)]).unwrap();
         let part = |range: Range<usize>, columns| {
@@ -432,7 +431,7 @@ fn columns_in_another_order() {
         };
         let refused =
             Gemm::new(&part(0..3 * k, k), &w).run_into(&part(3 * k - 1..3 * (n + k) - 1, n));
-        assert!(matches!(refused, Err(Error::Aliased { operand: "A", .. })));
+        assert!(tilewise_tests::fails_with(&refused, "aliasing: the output and A"));
     }
 }
 
@@ -471,8 +470,8 @@ fn dense_tensors_of_files() {
     for (result, kind, text) in [
         (Tensor::from_npy(&context, &npy), "Unsupported", "i.npy: elements are i64"),
         (Tensor::from_npy(&context, &absent), "File", "no.npy"),
-        (Tensor::from_npy(&context, &mlx), "Malformed", "mlx.safetensors: not an .npy file"),
-        (Tensor::from_safetensors(&context, &mlx, "f16"), "Ambiguous", "name the format"),
+        (Tensor::from_npy(&context, &mlx), "File", "mlx.safetensors: not an .npy file"),
+        (Tensor::from_safetensors(&context, &mlx, "f16"), "Misuse", "name the format"),
         (Tensor::from_safetensors(&context, data().join("gguf/all.gguf"), "x"), "Misuse", "GGUF"),
     ] {
         let error = result.unwrap_err();

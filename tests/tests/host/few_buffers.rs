@@ -130,7 +130,7 @@ fn three_are_too_few_for_some() {
     let (_, problem) =
         problems().into_iter().find(|(title, _)| title.starts_with("affine")).unwrap();
     let refused = plan(&problem, &caps(3), &LIBRARY, None).unwrap_err();
-    let Error::NoKernel(why) = &refused else { panic!("{refused}") };
+    let Error::DeviceLimit(why) = &refused else { panic!("{refused}") };
     assert!(why.contains("storage buffers: 4 needed, 3 allowed"), "{why}");
 }
 

@@ -40,7 +40,7 @@ fn keeps_to(caps: &Caps, title: &str, passes: Result<Vec<Pass>>) -> Option<Strin
     match passes {
         Ok(passes) => pieces::fit(&passes, caps)
             .unwrap_or_else(|why| panic!("{title} on {}: {why}", caps.name)),
-        Err(Error::NoKernel(words) | Error::MissingFeature(words)) => return Some(words),
+        Err(Error::DeviceLimit(words)) => return Some(words),
         Err(error) => panic!("{title} on {}: {error}", caps.name),
     }
     None

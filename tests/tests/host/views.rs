@@ -213,10 +213,13 @@ fn views_that_are_refused() {
     let x = Tensor::upload(&ctx, &[1.0f32; 24], &[4, 6]).unwrap();
     let odd = Tensor::upload(&ctx, &[half::f16::ONE; 3], &[3]).unwrap();
     let huge = usize::MAX / 2;
+    fn starts(error: &Error, word: &str) -> bool {
+        matches!(error, Error::Shape(text) if text.starts_with(word))
+    }
     let shape = |error: &Error| matches!(error, Error::Shape(_));
-    let overflow = |error: &Error| matches!(error, Error::Overflow(_));
-    let small = |error: &Error| matches!(error, Error::BufferTooSmall { .. });
-    let strides = |error: &Error| matches!(error, Error::Strides(_));
+    let overflow = |error: &Error| starts(error, "overflow: ");
+    let small = |error: &Error| starts(error, "buffer too small: ");
+    let strides = |error: &Error| starts(error, "strides: ");
     type Row = (Result<Tensor>, fn(&Error) -> bool, &'static [&'static str]);
     let rows: Vec<Row> = vec![
         (x.permute(&[0, 0]), shape, &["permute", "[0, 0]", "[4, 6]"]),

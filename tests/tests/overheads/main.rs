@@ -343,10 +343,7 @@ fn warm_up_refuses() {
         let mut short = fine;
         short.b.len = 34;
         let error = context.warm_up(&[fine, short]).unwrap_err();
-        assert!(
-            matches!(error, Error::BufferTooSmall { operand: "B", needed: 35, len: 34 }),
-            "{error}"
-        );
+        assert_eq!(error, Error::buffer_too_small("B", 35, 34));
         let error = context.warm_up(&[Problem::dense(DType::I32, 3, 5, 7)]).unwrap_err();
         assert!(matches!(error, Error::Unsupported(_)), "{error}");
         // A problem that fits does not excuse one that does not.

@@ -137,7 +137,7 @@ impl Sink {
                 })?;
                 Ok(tilewise_files::replace(&self.path, |file| {
                     let mut put = |bytes: &[u8]| {
-                        file.write_all(bytes).map_err(|why| Error::file(why.to_string(), why))
+                        file.write_all(bytes).map_err(|why| Error::io(why.to_string(), why))
                     };
                     put(&header)?;
                     fill(&mut |chunk: Chunk<'_>| put(chunk.bytes))

@@ -158,8 +158,8 @@ impl Source {
         }
         let found = model.get_as(name, expected);
         let unclear = match &found {
-            Ok(tensor) => matches!(tensor.kind(), Kind::Unclear(Error::Ambiguous(_))),
-            Err(error) => matches!(error, Error::Ambiguous(_)),
+            Ok(tensor) => matches!(tensor.kind(), Kind::Unclear(Error::Misuse(_))),
+            Err(error) => matches!(error, Error::Misuse(_)),
         };
         if let (true, Some(k)) = (unclear, k) {
             let of = |format| model.get_as(name, &expected.clone().format(format)).ok();
@@ -216,10 +216,7 @@ impl Source {
             let (file, len) = open(&self.path)?;
             let file = progress::of_reading(len, &self.path).wrap_read(file);
             let Npy { scalar, shape, bytes, .. } =
-                Npy::read(file, len).map_err(|error| match error {
-                    Error::Malformed(text) => failed(text),
-                    other => failed(other.to_string()),
-                })?;
+                Npy::read(file, len).map_err(|error| failed(error.to_string()))?;
             return Ok(Raw { scalar, shape, bytes });
         }
         let model = self.model()?;

@@ -125,7 +125,7 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
 fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Result<Tensor<'m>> {
     match tensor.kind() {
         Kind::Unclear(error) if expected.is_empty() => match error {
-            Error::Ambiguous(_) => {
+            Error::Misuse(_) => {
                 Err(Failure::Other(format!("{error}; --bits and --group say what the model has")))
             }
             _ => Err(error.clone().into()),

@@ -79,8 +79,9 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
         };
         let name = forced.to_string();
         let reason = |problem| match plan(problem, &adapter.caps, library, Some(&forced)).err()? {
-            Error::NoKernel(why) => {
-                Some(why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned())
+            Error::DeviceLimit(why) => {
+                let why = why.strip_prefix("no kernel takes this problem here: ").unwrap_or(&why);
+                Some(why.strip_prefix(&format!("{name}: ")).unwrap_or(why).to_owned())
             }
             other => Some(other.to_string()),
         };

@@ -78,7 +78,7 @@ fn warn_of_unclear(unclear: &BTreeMap<&str, Error>, count: usize) {
     if unclear.is_empty() {
         return;
     }
-    let open = unclear.values().filter(|error| matches!(error, Error::Ambiguous(_))).count();
+    let open = unclear.values().filter(|error| matches!(error, Error::Misuse(_))).count();
     let hint = match open {
         0 => String::new(),
         _ => format!(

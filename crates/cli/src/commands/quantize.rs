@@ -66,10 +66,7 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
         tilewise_files::write(output.path(), vec![made], &BTreeMap::new(), &mut |_, total| {
             written = total
         });
-    done.map_err(|error| match error {
-        Error::InvalidValue(why) => Failure::Other(why),
-        other => other.into(),
-    })?;
+    done?;
     writeln!(out, "weights  {} {dtype}", shape_text(&shape))?;
     writeln!(out, "format   {format}, on the CPU")?;
     writeln!(out, "size     {written} bytes, {before} before")?;
@@ -91,7 +88,7 @@ fn check(stored: &Stored<'_>, format: QuantFormat, k: usize) -> tilewise_files::
         let (value, found, bound) = (f64::from(value), f64::from(found), steps[index / block]);
         if (value - found).abs() > bound {
             let (row, column) = (stored.first + index / k, index % k);
-            return Err(Error::InvalidValue(format!(
+            return Err(Error::Misuse(format!(
                 "--check: weight {value:e} in row {row}, column {column} became {found:e}, further \
                  off than {bound:e}"
             )));

@@ -50,7 +50,7 @@ pub(super) fn build(candidate: &Candidate, caps: &Caps, plan: &mut Plan) -> Resu
                 let step = Step::new(piece, index, caps);
                 let (kernel, variant) = (candidate.kernel, &candidate.variant);
                 Setup::new(piece, &step, caps, kernel.kit, variant, candidate.splits)
-                    .map_err(|reject| Error::NoKernel(reject.0))?
+                    .map_err(|reject| Error::DeviceLimit(reject.0))?
             }
         };
         let [a, b] = Side::both(&setup.problem);
@@ -209,7 +209,7 @@ fn finish(
     };
     let allowed = u64::from(caps.max_workgroups).pow(2);
     if workgroups > allowed {
-        return Err(Error::NoKernel(format!(
+        return Err(Error::DeviceLimit(format!(
             "the finishing pass needs {workgroups} workgroups, {allowed} allowed"
         )));
     }

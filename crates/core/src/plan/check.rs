@@ -13,7 +13,7 @@ pub(super) const MAX_DIMENSION: u64 = 1 << 31;
 /// aligned.
 ///
 /// # Errors
-/// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `Unsupported`, with the numbers.
+/// [`Shape`](crate::Error), `Unsupported`, with the numbers.
 pub fn check(problem: &Problem) -> Result<Problem> {
     let Problem { m, n, k, batch, .. } = *problem;
     for (name, size) in [
@@ -24,7 +24,9 @@ pub fn check(problem: &Problem) -> Result<Problem> {
         ("the number of groups", problem.entries()),
     ] {
         if size > MAX_DIMENSION {
-            return Err(Error::Overflow(format!("{name} is {size}, at most {MAX_DIMENSION}")));
+            return Err(Error::Shape(format!(
+                "overflow: {name} is {size}, at most {MAX_DIMENSION}"
+            )));
         }
     }
     grouped(problem)?;
@@ -43,12 +45,12 @@ pub fn check(problem: &Problem) -> Result<Problem> {
         }
     }
     if problem.c.transposed {
-        return Err(Error::Strides(
-            "C must run along N; compute the transpose instead, Cᵀ = Bᵀ·Aᵀ".into(),
+        return Err(Error::Shape(
+            "strides: C must run along N; compute the transpose instead, Cᵀ = Bᵀ·Aᵀ".into(),
         ));
     }
     if problem.epilogue.residual.is_some_and(|residual| residual.transposed) {
-        return Err(Error::Strides("the residual must run along N, as C does".into()));
+        return Err(Error::Shape("strides: the residual must run along N, as C does".into()));
     }
     if let Format::Quantized(format) = problem.b.format {
         quantized(&problem.b, [k, n], format)?;
@@ -126,10 +128,10 @@ fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<(
         )));
     }
     let needed = span.ok_or_else(|| {
-        Error::Overflow(format!("{name} with these strides passes 2^58 elements"))
+        Error::Shape(format!("overflow: {name} with these strides passes 2^58 elements"))
     })?;
     if needed > operand.len {
-        return Err(Error::BufferTooSmall { operand: name, needed, len: operand.len });
+        return Err(Error::buffer_too_small(name, needed, operand.len));
     }
     Ok(())
 }
@@ -174,31 +176,33 @@ fn gathered(problem: &mut Problem) -> Result<()> {
     };
     problem.copies[0] = None;
     if rows > MAX_DIMENSION {
-        return Err(Error::Overflow(format!(
-            "A gathers rows from a matrix of {rows} rows, at most {MAX_DIMENSION} are possible"
+        return Err(Error::Shape(format!(
+            "overflow: A gathers rows from a matrix of {rows} rows, at most {MAX_DIMENSION} are \
+             possible"
         )));
     }
     if a.transposed && (k <= 1 || rows == 0) {
         // A column's elements are rows, one after the other; otherwise there is no element at all.
         (problem.a.transposed, problem.a.ld) = (false, k.max(1));
     } else if a.transposed {
-        return Err(Error::Strides(
-            "rows by index must be contiguous; those of A here have gaps between their elements"
+        return Err(Error::Shape(
+            "strides: rows by index must be contiguous; those of A here have gaps between their \
+             elements"
                 .into(),
         ));
     }
     if problem.entries() > 1 && !problem.grouping.traits().shares_rows && !a.is_shared() {
-        return Err(Error::Strides(format!(
-            "rows by index come from one matrix; the strides of A's entries are {:?}",
+        return Err(Error::Shape(format!(
+            "strides: rows by index come from one matrix; the strides of A's entries are {:?}",
             a.entry_strides()
         )));
     }
     match problem.indices().unwrap_or(0) {
         needed if needed > MAX_DIMENSION => {
-            Err(Error::Overflow(format!("there are more than {MAX_DIMENSION} row indices")))
+            Err(Error::Shape(format!("overflow: there are more than {MAX_DIMENSION} row indices")))
         }
         needed if needed > len && problem.m > 0 => {
-            Err(Error::BufferTooSmall { operand: "row indices", needed, len })
+            Err(Error::buffer_too_small("row indices", needed, len))
         }
         _ => Ok(()),
     }
@@ -254,8 +258,8 @@ fn grouped(problem: &Problem) -> Result<()> {
     }
     for (name, operand) in [("A", a), ("B", b)] {
         if !listed && !operand.is_shared() {
-            return Err(Error::Strides(format!(
-                "groups along K share one {name}; the strides of its entries are {:?}",
+            return Err(Error::Shape(format!(
+                "strides: groups along K share one {name}; the strides of its entries are {:?}",
                 operand.entry_strides()
             )));
         }
@@ -290,9 +294,9 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
         ("batch stride", first),
     ] {
         if !value.is_multiple_of(block) {
-            return Err(Error::Misaligned(format!(
-                "the {name} of a quantized B is {value}, not a multiple of {block}, the block of \
-                 {format}"
+            return Err(Error::Shape(format!(
+                "misaligned: the {name} of a quantized B is {value}, not a multiple of {block}, \
+                 the block of {format}"
             )));
         }
     }
@@ -316,8 +320,8 @@ fn no_overlap(problem: &Problem) -> Result<()> {
         if stride < end {
             let entries = entries.iter().filter(|(size, _)| *size > 1);
             let entries = entries.map(|(size, stride)| format!("{size} entries {stride} apart, "));
-            return Err(Error::Strides(format!(
-                "elements of C overlap: {}{m} rows {} apart, {n} columns",
+            return Err(Error::Shape(format!(
+                "strides: elements of C overlap: {}{m} rows {} apart, {n} columns",
                 entries.collect::<String>(),
                 c.ld
             )));

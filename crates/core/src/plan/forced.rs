@@ -21,7 +21,7 @@ pub struct Forced {
 }
 
 impl Forced {
-    /// Fails with `UnknownKernel` unless `library` has such a kernel.
+    /// Fails with `Misuse` unless `library` has such a kernel.
     pub fn known(&self, library: &Library) -> Result<()> {
         let named = |kernel: &&KernelDef| kernel.name == self.kernel;
         let has = |kernel: &KernelDef| match self.variant.as_deref() {
@@ -35,13 +35,13 @@ impl Forced {
         }
     }
 
-    /// Fails with `InvalidValue` if K has fewer splits in the plan of this kernel than are named
+    /// Fails with `Misuse` if K has fewer splits in the plan of this kernel than are named
     /// here.
     pub fn met_by(&self, plan: &Plan) -> Result<()> {
         match (self.splits, &plan.choice) {
             (Some(asked), Some(choice)) if choice.splits != asked => {
                 let (k, made) = (plan.problem.k, choice.splits);
-                Err(Error::InvalidValue(format!(
+                Err(Error::Misuse(format!(
                     "{self}: splits of K: {asked} asked, {made} made of K = {k} in whole steps of \
                      {}/{}; name +k{made}",
                     choice.kernel, choice.variant
@@ -77,7 +77,7 @@ impl std::str::FromStr for Forced {
                 let number = suffix.strip_prefix(prefix)?.parse().ok();
                 Some(number.filter(|number| (least..=most).contains(number) && !taken).ok_or_else(
                     || {
-                        Error::InvalidValue(format!(
+                        Error::Misuse(format!(
                             "{text:?}: +{prefix} wants a number from {least} to {most}, once"
                         ))
                     },
@@ -88,7 +88,7 @@ impl std::str::FromStr for Forced {
             } else if let Some(number) = number("k", 1, 4096, splits.is_some()) {
                 splits = Some(number?);
             } else {
-                return Err(Error::InvalidValue(format!(
+                return Err(Error::Misuse(format!(
                     "{text:?}: +{suffix} is neither +k nor +pad and a number"
                 )));
             }
@@ -119,7 +119,10 @@ fn unknown(forced: &Forced, library: &Library) -> Error {
         false => nearest(&name, all()),
     };
     let nearest = near.join(", ");
-    Error::UnknownKernel { name, nearest, count: names.len() }
+    Error::Misuse(format!(
+        "no kernel is named {name:?}; the nearest of {} are {nearest}",
+        names.len()
+    ))
 }
 
 /// Every kernel and variant, or those that are forced.

@@ -41,7 +41,7 @@ struct Work {
 }
 
 fn nothing_packs() -> Error {
-    Error::NoKernel("nothing packs operands".into())
+    Error::DeviceLimit("nothing packs operands".into())
 }
 
 impl Packing {
@@ -126,7 +126,7 @@ impl Packing {
         let workgroups = entries * tiles_m * tiles_n;
         let allowed = u64::from(caps.max_workgroups).pow(2);
         if workgroups > allowed {
-            return Err(Error::NoKernel(format!(
+            return Err(Error::DeviceLimit(format!(
                 "packing needs {workgroups} workgroups, {allowed} allowed"
             )));
         }

@@ -49,7 +49,7 @@ impl Quantize {
     /// This quantization, with strides that play no part set to 0.
     ///
     /// # Errors
-    /// `Shape`, `Overflow`, `BufferTooSmall`, `Unsupported` if no device can quantize the weights.
+    /// [`Shape`](crate::Error), `Unsupported` if no device can quantize the weights.
     pub fn checked(&self) -> Result<Self> {
         let Quantize { weights, format, pitch } = *self;
         let (columns, block) = (weights.columns, format.block());
@@ -75,7 +75,9 @@ impl Quantize {
             )));
         }
         let weights = weights.checked("the weights")?;
-        weights.elements().ok_or_else(|| Error::Overflow("weights of 2^64 elements".into()))?;
+        weights
+            .elements()
+            .ok_or_else(|| Error::Shape("overflow: weights of 2^64 elements".into()))?;
         Ok(Quantize { weights, format, pitch })
     }
 }
@@ -84,9 +86,9 @@ impl Quantize {
 /// `Role::Status`, counted over all entries; the last such row wins.
 ///
 /// # Errors
-/// The errors of [`Quantize::checked`]; `Unsupported` for a format that no device makes; `TooLarge`
-/// if the weights do not fit a binding and cannot be cut; `MissingFeature` if the device binds too
-/// few storage buffers.
+/// The errors of [`Quantize::checked`]; [`Unsupported`](crate::Error) for a format that no device
+/// makes; `DeviceLimit` if the weights do not fit a binding and cannot be cut, or the device binds
+/// too few storage buffers.
 pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
     let quantize = quantize.checked()?;
     let encoder = tools.encoders.iter().find(|encoder| (encoder.serves)(quantize.format));

@@ -99,8 +99,9 @@ struct Cutter<'a> {
 impl Cutter<'_> {
     fn cut(&mut self, piece: Piece) -> Result<()> {
         if self.passes.saturating_add(piece.steps()) > MAX_PASSES {
-            return Err(Error::Overflow(format!(
-                "it takes more than {MAX_PASSES} passes, because the device binds little at a time"
+            return Err(Error::Shape(format!(
+                "overflow: it takes more than {MAX_PASSES} passes, because the device binds little \
+                 at a time"
             )));
         }
         let excess = self.excess(&piece);
@@ -306,10 +307,10 @@ impl Cutter<'_> {
             _ => binding_limit(self.caps),
         };
         if bytes > limit {
-            return Error::TooLarge { operand, bytes, limit, which };
+            return Error::too_large(operand, bytes, limit, which);
         }
-        Error::Overflow(format!(
-            "{operand} spans {elements} elements, kernels index at most {}",
+        Error::Shape(format!(
+            "overflow: {operand} spans {elements} elements, kernels index at most {}",
             u32::MAX
         ))
     }

@@ -72,14 +72,16 @@ impl Table {
     /// This table, with strides that play no part set to 0, if it lies in its storage.
     ///
     /// # Errors
-    /// `Overflow`, `BufferTooSmall`; `Shape` and `Misaligned` for blocks that are cut.
+    /// [`Shape`](crate::Error).
     pub(super) fn checked(mut self, name: &'static str) -> Result<Self> {
         let Table { operand: Operand { format, transposed, len, .. }, entries, rows, columns } =
             self;
         for (what, size) in [("entries", entries), ("rows", rows), ("columns", columns)] {
             if size > check::MAX_DIMENSION {
                 let most = check::MAX_DIMENSION;
-                return Err(Error::Overflow(format!("{name} has {size} {what}, at most {most}")));
+                return Err(Error::Shape(format!(
+                    "overflow: {name} has {size} {what}, at most {most}"
+                )));
             }
         }
         if (if transposed { columns } else { rows }) <= 1 {
@@ -88,10 +90,11 @@ impl Table {
         if entries <= 1 {
             self.operand.batch_stride = 0;
         }
-        let needed =
-            self.end().ok_or_else(|| Error::Overflow(format!("{name} passes 2^58 elements")))?;
+        let needed = self
+            .end()
+            .ok_or_else(|| Error::Shape(format!("overflow: {name} passes 2^58 elements")))?;
         if needed > len {
-            return Err(Error::BufferTooSmall { operand: name, needed, len });
+            return Err(Error::buffer_too_small(name, needed, len));
         }
         let Operand { offset, ld, batch_stride, .. } = self.operand;
         let block = format.block();
@@ -103,8 +106,8 @@ impl Table {
         ];
         for (what, value) in blocks {
             if !value.is_multiple_of(block) {
-                return Err(Error::Misaligned(format!(
-                    "the {what} of {name}: {value} is no multiple of {block}"
+                return Err(Error::Shape(format!(
+                    "misaligned: the {what} of {name}: {value} is no multiple of {block}"
                 )));
             }
         }
@@ -150,12 +153,12 @@ pub(super) fn excess(
     let planes = format.planes().iter().map(|plane| plane.bytes_of(format.block(), elements));
     let (bytes, (limit, which)) = (planes.max().unwrap_or(0), binding_limit(caps));
     if bytes > limit {
-        return Some(Error::TooLarge { operand, bytes, limit, which });
+        return Some(Error::too_large(operand, bytes, limit, which));
     }
     let most = u32::MAX;
     let overflow = || {
-        Error::Overflow(format!(
-            "{operand} spans {elements} elements, kernels index at most {most}"
+        Error::Shape(format!(
+            "overflow: {operand} spans {elements} elements, kernels index at most {most}"
         ))
     };
     (elements > most.into()).then(overflow)
@@ -164,12 +167,12 @@ pub(super) fn excess(
 /// Workgroups of `threads` invocations for `invocations`.
 ///
 /// # Errors
-/// `Overflow` if the device does not start as many.
+/// [`DeviceLimit`](crate::Error) if the device does not start as many.
 pub(super) fn workgroups(invocations: u64, threads: u32, caps: &Caps) -> Result<u64> {
     let workgroups = invocations.div_ceil(threads.into());
     let allowed = u64::from(caps.max_workgroups).pow(2);
     if workgroups > allowed || invocations > u32::MAX.into() {
-        return Err(Error::Overflow(format!("{workgroups} workgroups, {allowed} allowed")));
+        return Err(Error::DeviceLimit(format!("{workgroups} workgroups, {allowed} allowed")));
     }
     Ok(workgroups)
 }

@@ -80,7 +80,7 @@ impl Take {
     /// This copy, with strides that play no part set to 0.
     ///
     /// # Errors
-    /// `Overflow`, `BufferTooSmall`, `Unsupported`, `Misaligned` if no device can compute it.
+    /// [`Shape`](crate::Error), `Unsupported` if no device can compute it.
     pub fn checked(&self) -> Result<Self> {
         let mut checked = *self;
         let own = self.table.operand.format;
@@ -93,9 +93,9 @@ impl Take {
         }
         checked.table = self.table.checked("the table")?;
         let output = self.output();
-        output
-            .elements()
-            .ok_or_else(|| Error::Overflow(format!("an output of {:?} elements", self.shape())))?;
+        output.elements().ok_or_else(|| {
+            Error::Shape(format!("overflow: an output of {:?} elements", self.shape()))
+        })?;
         output.checked("the output")?;
         for (name, index) in
             [("row indices", &mut checked.rows), ("column indices", &mut checked.columns)]
@@ -108,14 +108,11 @@ impl Take {
             let last = last
                 .and_then(|last| last.checked_add(index.offset))
                 .filter(|last| *last < check::MAX_DIMENSION);
-            let last = last
-                .ok_or_else(|| Error::Overflow(format!("{name} pass {}", check::MAX_DIMENSION)))?;
+            let last = last.ok_or_else(|| {
+                Error::Shape(format!("overflow: {name} pass {}", check::MAX_DIMENSION))
+            })?;
             if index.count > 0 && last >= index.len {
-                return Err(Error::BufferTooSmall {
-                    operand: name,
-                    needed: last + 1,
-                    len: index.len,
-                });
+                return Err(Error::buffer_too_small(name, last + 1, index.len));
             }
         }
         Ok(checked)
@@ -125,8 +122,8 @@ impl Take {
 /// The passes that take. Their alpha may be replaced by a quantized table's factor.
 ///
 /// # Errors
-/// The errors of [`Take::checked`]; `TooLarge` if a row or the indices do not fit a binding of this
-/// device; `MissingFeature` if it binds too few storage buffers.
+/// The errors of [`Take::checked`]; [`DeviceLimit`](crate::Error) if a row or the indices do not
+/// fit a binding of this device, or it binds too few storage buffers.
 pub fn take(take: &Take, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
     let take = take.checked()?;
     let mut passes = Vec::new();
@@ -141,11 +138,11 @@ pub fn take(take: &Take, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> 
     Ok(passes)
 }
 
-/// Fails with `MissingFeature` if a pass binds more storage buffers than the device does.
+/// Fails with `DeviceLimit` if a pass binds more storage buffers than the device does.
 pub(super) fn bound(passes: &[Pass], caps: &Caps) -> Result<()> {
     let most = caps.max_storage_buffers as usize;
     match passes.iter().find(|pass| pass.bindings.len() > most) {
-        Some(Pass { label, bindings, .. }) => Err(Error::MissingFeature(format!(
+        Some(Pass { label, bindings, .. }) => Err(Error::DeviceLimit(format!(
             "{label} binds {} storage buffers, and the limit of the device is {most} \
              (max_storage_buffers_per_shader_stage)",
             bindings.len()
@@ -366,7 +363,7 @@ pub(super) fn source_bits(
     };
     let loads = |o: &&OperandDef| (o.accepts)(operand.format, caps) && o.provides(Access::Elements);
     let loader = tools.kit.operands.iter().find(loads);
-    let loader = loader.ok_or_else(|| Error::NoKernel(format!("no loader for {format}")))?;
+    let loader = loader.ok_or_else(|| Error::DeviceLimit(format!("no loader for {format}")))?;
     builder.load(name, role, Some(loader), Some(operand));
     builder.part(
         tools.decoded,

@@ -77,7 +77,8 @@ impl QuantFormat {
     /// and biases.
     ///
     /// # Errors
-    /// `Unsupported` for a combination that is not implemented; the message lists the formats.
+    /// [`Unsupported`](crate::Error) for a combination that is not implemented; the message lists
+    /// the formats.
     pub fn affine(bits: u32, group_size: u32, scales: DType) -> Result<QuantFormat> {
         let named = format!("affine-{bits}bit-g{group_size}-{scales}").parse();
         named.map_err(|error| match error {

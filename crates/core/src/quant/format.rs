@@ -260,7 +260,7 @@ impl QuantFormat {
     /// Bytes of each plane of a matrix `[n, k]`, without gaps between its rows.
     ///
     /// # Errors
-    /// `Shape` when k is no multiple of [`block`](Self::block), `Overflow` when a count does not
+    /// [`Shape`](crate::Error) when k is no multiple of [`block`](Self::block), or a count does not
     /// fit.
     pub fn sizes(self, n: usize, k: usize) -> Result<Vec<usize>> {
         let block = self.block() as usize;
@@ -269,7 +269,7 @@ impl QuantFormat {
                 "K = {k} is not a multiple of {block}, the block of {self}"
             )));
         }
-        let overflow = || Error::Overflow(format!("{self} weights of {n} by {k} elements"));
+        let overflow = || Error::Shape(format!("overflow: {self} weights of {n} by {k} elements"));
         let elements = n.checked_mul(k).ok_or_else(overflow)?;
         let bytes = |plane: &Plane| {
             (elements / block).checked_mul(plane.bytes as usize).ok_or_else(overflow)

@@ -20,8 +20,8 @@ impl Quantized {
     /// [`QuantFormat::planes`].
     ///
     /// # Errors
-    /// The errors of [`QuantFormat::sizes`]; `Shape` for another number of planes, or one of
-    /// another length.
+    /// The errors of [`QuantFormat::sizes`]; [`Shape`](crate::Error) for another number of planes,
+    /// or one of another length.
     pub fn from_planes(
         format: QuantFormat,
         n: usize,
@@ -52,7 +52,8 @@ impl Quantized {
     /// `global_scale` is 2688 times it.
     ///
     /// # Errors
-    /// `Unsupported` for a format that has none, `InvalidValue` for a factor that is not finite.
+    /// [`Unsupported`](crate::Error) for a format that has none, `Misuse` for a factor that is not
+    /// finite.
     pub fn with_factor(self, factor: f32) -> Result<Self> {
         self.format.admit_factor(factor)?;
         Ok(Quantized { factor, ..self })
@@ -71,12 +72,12 @@ impl Quantized {
     /// Weights `[n, k]` from the blocks of a GGUF file, row after row.
     ///
     /// # Errors
-    /// The errors of [`QuantFormat::sizes`]; `Shape` for another number of bytes; `Unsupported` for
-    /// a format that GGUF does not have.
+    /// The errors of [`QuantFormat::sizes`]; [`Shape`](crate::Error) for another number of bytes;
+    /// `Unsupported` for a format that GGUF does not have.
     pub fn from_blocks(format: QuantFormat, n: usize, k: usize, blocks: &[u8]) -> Result<Self> {
         let needed = format.sizes(n, k)?.into_iter().try_fold(0usize, usize::checked_add);
-        let needed =
-            needed.ok_or_else(|| Error::Overflow(format!("{format} weights of {n} by {k}")))?;
+        let needed = needed
+            .ok_or_else(|| Error::Shape(format!("overflow: {format} weights of {n} by {k}")))?;
         if blocks.len() != needed {
             let held = blocks.len();
             return Err(Error::Shape(format!(
@@ -91,7 +92,7 @@ impl Quantized {
     /// The blocks of a GGUF file, row after row: [`from_blocks`](Self::from_blocks) takes them.
     ///
     /// # Errors
-    /// `Unsupported` for a format that GGUF does not have.
+    /// [`Unsupported`](crate::Error) for a format that GGUF does not have.
     pub fn to_blocks(&self) -> Result<Vec<u8>> {
         self.format.in_gguf()?;
         let mut blocks = Vec::with_capacity(self.planes.iter().map(Vec::len).sum());
@@ -188,7 +189,8 @@ impl QuantFormat {
     /// Takes `blocks`, whole blocks of a GGUF file, apart and appends them to `planes`.
     ///
     /// # Errors
-    /// `Unsupported` for a format that GGUF does not have; `Shape` if the last block is not whole.
+    /// [`Unsupported`](crate::Error) for a format that GGUF does not have; `Shape` if the last
+    /// block is not whole.
     pub fn split_blocks(self, blocks: &[u8], planes: &mut [Vec<u8>]) -> Result<()> {
         self.in_gguf()?;
         let size = self.block_bytes() as usize;
@@ -213,13 +215,14 @@ impl QuantFormat {
     /// Whether a matrix may have this factor ([`Quantized::with_factor`]).
     ///
     /// # Errors
-    /// `Unsupported` for a format that has none, `InvalidValue` for a factor that is not finite.
+    /// [`Unsupported`](crate::Error) for a format that has none, `Misuse` for a factor that is not
+    /// finite.
     pub fn admit_factor(self, factor: f32) -> Result<()> {
         if self.def().factor_of.is_none() {
             return Err(Error::Unsupported(format!("{self} has no factor for a whole matrix")));
         }
         if !factor.is_finite() {
-            return Err(Error::InvalidValue(format!(
+            return Err(Error::Misuse(format!(
                 "the factor of a matrix must be finite, it is {factor}"
             )));
         }
@@ -270,9 +273,9 @@ impl QuantFormat {
 /// Quantizes `weights`, a row-major matrix `[n, k]`. Weights of a 16-bit type are given widened.
 ///
 /// # Errors
-/// The errors of [`QuantFormat::sizes`]; `Unsupported` for a format that is only read
-/// ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `InvalidValue` for a
-/// weight that is NaN or infinite, and for a block whose range the format does not hold.
+/// The errors of [`QuantFormat::sizes`]; [`Unsupported`](crate::Error) for a format that is only
+/// read ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `Misuse` for a weight
+/// that is NaN or infinite, and for a block whose range the format does not hold.
 pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Result<Quantized> {
     encoded(weights, n, k, format, |encoder, own, block| encoder.encode(own, block))
 }
@@ -282,8 +285,8 @@ pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Res
 /// `global_scale` does the same.
 ///
 /// # Errors
-/// The errors of [`quantize`]; `Unsupported` for a format without such a factor, `InvalidValue` for
-/// a `largest` that is not positive and finite.
+/// The errors of [`quantize`]; [`Unsupported`](crate::Error) for a format without such a factor,
+/// `Misuse` for a `largest` that is not positive and finite.
 pub fn quantize_to(
     weights: &[f32],
     n: usize,
@@ -295,11 +298,11 @@ pub fn quantize_to(
         return Err(Error::Unsupported(format!("{format} has no factor for a whole matrix")));
     };
     if !(largest > 0.0 && largest.is_finite()) {
-        return Err(Error::InvalidValue(format!("the largest weight is given as {largest}")));
+        return Err(Error::Misuse(format!("the largest weight is given as {largest}")));
     }
     let inverse = most / largest;
     if !inverse.is_finite() {
-        return Err(Error::InvalidValue(format!(
+        return Err(Error::Misuse(format!(
             "the largest weight is {largest:e}, too small for a factor"
         )));
     }
@@ -328,7 +331,7 @@ fn encoded(
         )));
     }
     if let Some(i) = weights.iter().position(|w| !w.is_finite()) {
-        return Err(Error::InvalidValue(format!(
+        return Err(Error::Misuse(format!(
             "the weight in row {}, column {} is {}",
             i / k,
             i % k,
@@ -339,7 +342,7 @@ fn encoded(
     let planes = format.encode_blocks(weights.len() / size, |i, block| {
         encode(encoder, &weights[i * size..(i + 1) * size], block).map_err(|why| {
             let (row, column) = (i * size / k, i * size % k);
-            Error::InvalidValue(format!("the block at row {row}, column {column}: {why}"))
+            Error::Misuse(format!("the block at row {row}, column {column}: {why}"))
         })
     })?;
     Ok(Quantized { format, n, k, planes, factor: 1.0 })

@@ -2,7 +2,7 @@
 
 use crate::support::{Tensor, file, open, refusal, tensor, with_config};
 use safetensors::tensor::Dtype::{self, BF16, F8_E4M3, F16, F32, I64, U8, U32};
-use tilewise_files::{Expected, Kind};
+use tilewise_files::{Error, Expected, Kind};
 
 /// An affine matrix of [n, k].
 fn affine(
@@ -62,7 +62,7 @@ fn tensors_are_listed_in_the_order_of_their_numbers() {
     let text = model.get("l.10.v").unwrap_err().to_string();
     assert!(
         text.contains(
-            "not found: m.safetensors: no tensor is named \"l.10.v\"; the nearest of 6 are \
+            "m.safetensors: no tensor is named \"l.10.v\"; the nearest of 6 are \
              \"l.10.w\""
         ),
         "{text}"
@@ -96,8 +96,8 @@ fn shapes_that_fit_several_formats_need_a_word() {
         "{text}"
     );
     assert!(
-        text.starts_with("ambiguous: m.safetensors: \"w\": it may be ")
-            && matches!(unsaid.get("w").unwrap().kind(), Kind::Unclear(_))
+        text.starts_with("m.safetensors: \"w\": it may be ")
+            && matches!(unsaid.get("w").unwrap().kind(), Kind::Unclear(Error::Misuse(_)))
     );
     let expect =
         |expected: Expected| unsaid.get_as("w", &expected).map(|tensor| tensor.kind().clone());

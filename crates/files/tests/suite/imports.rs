@@ -170,7 +170,7 @@ fn without_a_config_the_version_of_gptq_is_asked_for() {
         let tensors = matrix.gptq(short, true);
         let silent = with_config(&tensors, "{}");
         let unsaid = silent.get("w").unwrap();
-        assert!(matches!(unsaid.kind(), Kind::Unclear(Error::Ambiguous(_))), "{}", unsaid.kind());
+        assert!(matches!(unsaid.kind(), Kind::Unclear(Error::Misuse(_))), "{}", unsaid.kind());
         assert!(refusal(&silent, "w").contains("name the mode, gptq or gptq_v2"));
         let expected = Expected::default().mode(mode);
         let weights = |model: &Model| {
@@ -191,7 +191,11 @@ fn without_a_config_the_version_of_gptq_is_asked_for() {
         let error = weights(&config(other)).unwrap_err();
         let text =
             format!("the arguments say {}, but config.json says {other}", mode.to_lowercase());
-        assert!(matches!(error, Error::Contradiction(ref why) if why.contains(&text)), "{error}");
+        assert!(
+            matches!(error, Error::File { text: ref why, .. }
+            if why.contains(&text)),
+            "{error}"
+        );
     }
 }
 
@@ -204,10 +208,10 @@ fn modes_that_no_file_or_this_file_has_not() {
         let error = error(impossible.clone());
         let text =
             format!("no format has {impossible}; bits may be 2, 3, 4, 5, 6, 8, modes affine, ");
-        assert!(matches!(error, Error::InvalidValue(ref why) if why.contains(&text)), "{error}");
+        assert!(matches!(error, Error::Misuse(ref why) if why.contains(&text)), "{error}");
     }
     for other in [any().mode("awq"), any().mode("mxfp4"), any().bits(8)] {
-        assert!(matches!(error(other), Error::Contradiction(_)));
+        assert!(error(other).to_string().contains("contradiction: "));
     }
     assert!(gptq.get_as("w", &any().mode("affine")).is_ok());
 }
@@ -234,7 +238,7 @@ fn groups_that_no_group_can_have() {
         let tensor = model.get("w").unwrap();
         let error = tensor.order().unwrap_err();
         assert_eq!(tensor.quantized(), Err(error.clone()));
-        assert_eq!(error.to_string().matches("malformed data: ").count(), 1, "{error}");
+        assert!(matches!(error, Error::File { .. }), "{error}");
         error.to_string()
     };
     matrix.group_of[64] = 0;

@@ -103,7 +103,7 @@ fn truncated_files_are_refused() {
         let bytes = bytes_of(vec![Output::quantized("w", &sample(format))], &[]).unwrap();
         for length in 0..bytes.len() {
             let read = Model::from_bytes("f", bytes[..length].to_vec());
-            assert!(matches!(read, Err(Error::Malformed(_))), "{format}: {length} bytes");
+            assert!(matches!(read, Err(Error::File { .. })), "{format}: {length} bytes");
         }
     }
 }
@@ -271,7 +271,7 @@ fn failures_leave_what_was_there() {
     });
     fails(vec![other], "a: plane 1 of 1");
     let stopped = Output::streamed("a", Kind::Dense(DType::F16), &[2], |_| {
-        Err(Error::InvalidValue("stopped".into()))
+        Err(Error::Misuse("stopped".into()))
     });
     fails(vec![stopped], "stopped");
     let whole = Output::streamed("a", Kind::Quantized(weights.format()), &[3, 33], |_| Ok(()));

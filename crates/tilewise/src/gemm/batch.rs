@@ -82,7 +82,8 @@ impl Batch {
         let sizes = [outer, second, third, inner];
         let entries = sizes.iter().try_fold(1u64, |entries, &size| entries.checked_mul(size));
         let entries = entries.filter(|_| !sizes.contains(&0)).or(sizes.contains(&0).then_some(0));
-        let entries = entries.ok_or_else(|| Error::Overflow(format!("a batch of {self}")))?;
+        let entries =
+            entries.ok_or_else(|| Error::Shape(format!("overflow: a batch of {self}")))?;
         Ok((Grouping::Nested { sizes }, entries))
     }
 

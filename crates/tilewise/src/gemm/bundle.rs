@@ -134,7 +134,7 @@ impl Gemm {
     /// ```
     ///
     /// # Errors
-    /// `Shape`, `GroupOffsets` for operands that do not fit together.
+    /// [`Shape`](crate::Error) for operands that do not fit together.
     pub fn output_shape(&self) -> Result<Vec<usize>> {
         let mut shape = self.stored_shape()?;
         if let (true, rank @ 2..) = (self.is_turned(), shape.len()) {
@@ -441,15 +441,15 @@ fn along_rows(
             (0, _) => operand.ld = 0,
             (1, _) if operand.ld == 1 => operand.ld = 0,
             _ if turned => {
-                return Err(Error::Strides(format!(
-                    "{name} must run along its columns, as groups along N do: give a tensor \
-                     [N,M], transposed by t()"
+                return Err(Error::Shape(format!(
+                    "strides: {name} must run along its columns, as groups along N do: give a \
+                     tensor [N,M], transposed by t()"
                 )));
             }
             _ => {
-                return Err(Error::Strides(format!(
-                    "{name} must run along its rows: give another tensor, or, if there are no \
-                     groups, the transposed product, Cᵀ = Bᵀ·Aᵀ"
+                return Err(Error::Shape(format!(
+                    "strides: {name} must run along its rows: give another tensor, or, where there \
+                     are no groups, the transposed product, Cᵀ = Bᵀ·Aᵀ"
                 )));
             }
         }

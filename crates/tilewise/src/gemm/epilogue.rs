@@ -64,7 +64,7 @@ impl Gemm {
     /// The function after the bias, or the function of the gate.
     ///
     /// # Errors
-    /// `Misuse` if there are both.
+    /// [`Misuse`](crate::Error) if there are both.
     pub(super) fn function(&self) -> Result<Activation> {
         match (self.gate, self.activation) {
             (Some(gate), Activation::None) => Ok(gate),

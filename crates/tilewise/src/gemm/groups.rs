@@ -45,8 +45,8 @@ impl Gemm {
     /// `indices` is a vector of u32 without gaps, one for each row of the product, at any place of
     /// a tensor; the device reads it when it computes. A row whose index is no entry is a product
     /// with K = 0: zeros, or beta·C, and the rest of the epilogue, with the bias of the first
-    /// entry. One binding of the device must hold B; otherwise [`run`](Self::run) gives `TooLarge`.
-    /// It gives `Shape` for rows without any entry of B, and `Unsupported` for
+    /// entry. One binding of the device must hold B; otherwise [`run`](Self::run) gives
+    /// `DeviceLimit`. It gives `Shape` for rows without any entry of B, and `Unsupported` for
     /// [shards](crate::Shards). The rows of the output, of a residual and of a gate must be
     /// contiguous, not their columns.
     ///
@@ -342,9 +342,9 @@ impl Groups {
 /// `GroupOffsets` if the ends are known and exceed a size.
 fn within(ends: &GroupOffsets, size: usize, whose: &str, unit: &str) -> Result<()> {
     match ends.ends.as_deref().and_then(<[u32]>::last) {
-        Some(&last) if last as usize > size => {
-            Err(Error::GroupOffsets(format!("the last one is {last}, {whose} {size} {unit}")))
-        }
+        Some(&last) if last as usize > size => Err(Error::Shape(format!(
+            "group offsets: the last one is {last}, {whose} {size} {unit}"
+        ))),
         _ => Ok(()),
     }
 }

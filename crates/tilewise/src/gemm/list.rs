@@ -80,9 +80,9 @@ impl Gemm {
         operands.add_buffer(Role::Offsets, "the list of products", owner, bound)?;
         let mut add = |role: Role, name: &'static str, tensor: &'s Tensor, turned: bool| {
             if !tensor.is_contiguous() {
-                return Err(Error::Strides(format!(
-                    "{name} with strides {:?}: products of a list lie in a tensor whose elements \
-                     follow one another",
+                return Err(Error::Shape(format!(
+                    "strides: {name} has {:?}: products of a list lie in a tensor whose \
+                     elements follow one another",
                     tensor.strides()
                 )));
             }

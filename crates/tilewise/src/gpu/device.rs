@@ -49,8 +49,8 @@ impl Device {
     /// nothing is checked.
     ///
     /// # Errors
-    /// `WrongContext` for the queue of another device; `DeviceLost` for a device that is lost or
-    /// destroyed.
+    /// [`Misuse`](crate::Error) for the queue of another device; `DeviceLost` for a device that is
+    /// lost or destroyed.
     pub(crate) fn joined(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
         let device = Device::new(device, queue);
         // In a browser everybody who asks is told of a loss, so the caller still is.
@@ -66,8 +66,8 @@ impl Device {
             device.wait()?;
             device.probe()?;
             if done.get().is_none() {
-                let text = "the queue belongs to another device than the one given";
-                return Err(Error::WrongContext(text.into()));
+                let text = "wrong context: the queue belongs to another device than the one given";
+                return Err(Error::Misuse(text.into()));
             }
         }
         Ok(device)

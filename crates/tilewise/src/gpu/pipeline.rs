@@ -73,10 +73,10 @@ impl Pipelines {
     /// The pipeline of a pass, compiled when it is met for the first time.
     ///
     /// # Errors
-    /// `NoKernel` for MSL that is refused, now or before; `Device`, `DeviceLost`.
+    /// [`DeviceLimit`](crate::Error) for MSL that is refused, now or before.
     pub(crate) fn get(&self, device: &Device, pass: &Pass) -> Result<Arc<Pipeline>> {
         if let Some(why) = self.refusal(std::slice::from_ref(pass)) {
-            return Err(Error::NoKernel(why.to_string()));
+            return Err(Error::DeviceLimit(why.to_string()));
         }
         let compile = || match pass.language {
             Language::Wgsl => device.catch(|| self.compile(device, pass)),
@@ -151,7 +151,7 @@ impl Pipelines {
     }
 
     /// Compiles a pass in MSL. If the driver refuses the text, this is remembered, and the error is
-    /// `NoKernel`. Errors of a lost device, or for want of memory, are not remembered.
+    /// `DeviceLimit`. Errors of a lost device, or for want of memory, are not remembered.
     fn compile_msl(&self, device: &Device, pass: &Pass) -> Result<Pipeline> {
         let text = msl::assemble(pass);
         let entry_point = wgpu::PassthroughShaderEntryPoint {
@@ -185,7 +185,9 @@ impl Pipelines {
                 Error::Device { text, .. } => text,
                 other => other.to_string(),
             });
-            Err(Error::NoKernel(self.refused.add(pass, &words, &device.adapter_info()).to_string()))
+            Err(Error::DeviceLimit(
+                self.refused.add(pass, &words, &device.adapter_info()).to_string(),
+            ))
         })
     }
 

@@ -77,7 +77,7 @@ impl Device {
     /// Waits until everything submitted so far is done. Does not block.
     ///
     /// # Errors
-    /// `DeviceLost`; the error of an earlier call that nobody has been told of.
+    /// [`DeviceLost`](crate::Error); the error of an earlier call that nobody has been told of.
     pub(crate) async fn done(&self) -> Result<()> {
         let call = self.call();
         self.cross(&self.fence()?, self.encoder(), call).await?;

@@ -21,8 +21,8 @@ impl Gpu {
     /// A plan with its pipelines, compiled if they are new.
     ///
     /// # Errors
-    /// `NoKernel` if MSL of the plan is refused, which `Pipelines::refusal` then knows; `Device`,
-    /// `DeviceLost`.
+    /// [`DeviceLimit`](crate::Error) if MSL of the plan is refused, which `Pipelines::refusal` then
+    /// knows.
     pub(crate) fn ready(&self, plan: Plan) -> Result<Compiled> {
         let Plan { passes, scratch_bytes, packed_bytes, copies_rows, .. } = plan;
         Ok(Compiled { scratch_bytes, packed_bytes, copies_rows, ..self.compiled(passes)? })
@@ -256,13 +256,14 @@ impl Gpu {
         bound.push((Role::Params.binding(), (uniform, 0, size_of::<Params>() as u64)));
         for binding in &pass.bindings {
             let operand = binding.role.name();
-            let (buffer, offset) = places[binding.from as usize]
-                .ok_or_else(|| Error::WrongContext(format!("{operand} is not in GPU memory")))?;
+            let (buffer, offset) = places[binding.from as usize].ok_or_else(|| {
+                Error::Misuse(format!("wrong context: {operand} is not in GPU memory"))
+            })?;
             let offset = offset + binding.start;
             if offset + binding.bytes > buffer.size() {
                 let len = (buffer.size() - offset.min(buffer.size())) / binding.element_bytes;
                 let needed = binding.bytes / binding.element_bytes;
-                return Err(Error::BufferTooSmall { operand, needed, len });
+                return Err(Error::buffer_too_small(operand, needed, len));
             }
             bound.push((binding.role.binding(), (buffer, offset, binding.bytes)));
         }

@@ -13,7 +13,7 @@ use tilewise_core::{DType, Error, Result};
 pub enum Edge {
     /// Invocations beyond the grid do not run the body, as with Metal's `dispatchThreads`. A body
     /// with barriers cannot be clipped, because all invocations of a workgroup must reach them: it
-    /// is an `Error::Kernel`, unless the grid is a multiple of the workgroup along each axis and
+    /// is an error, unless the grid is a multiple of the workgroup along each axis and
     /// nothing is clipped. Subgroup operations are permitted: clipped invocations take no part in
     /// them. Browsers want subgroup operations in uniform control flow, and may refuse a clipped
     /// body that has some; then take [`Whole`](Self::Whole).
@@ -342,7 +342,7 @@ impl Call {
             DType::F32 | DType::F16 | DType::BF16 => None,
         };
         if range.is_some_and(|range| value.fract() != 0.0 || !range.contains(&value)) {
-            return Err(Error::InvalidValue(format!(
+            return Err(Error::Misuse(format!(
                 "an output of {dtype} cannot hold the initial value {value}"
             )));
         }
@@ -354,7 +354,8 @@ impl Call {
             DType::F32 => (value as f32).to_le_bytes().to_vec(),
         };
         let elements = count(shape)?;
-        let too_many = || Error::Overflow(format!("an output of {dtype} of shape {shape:?}"));
+        let too_many =
+            || Error::Shape(format!("overflow: an output of {dtype} of shape {shape:?}"));
         let len = elements.checked_mul(element.len()).ok_or_else(too_many)?;
         let mut bytes = memory::room(len)?;
         bytes.extend(element.iter().cycle().take(len));

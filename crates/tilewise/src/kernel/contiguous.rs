@@ -69,8 +69,8 @@ fn walk(call: Call, tensor: &Tensor, first: u64, words: usize, pieces: u64) -> R
     for (i, number) in [tensor.elem_count() as u64, first].into_iter().chain(axes).enumerate() {
         let number = u32::try_from(number).ok().filter(|_| u32::try_from(reach).is_ok());
         let number = number.ok_or_else(|| {
-            Error::Overflow(format!(
-                "copying a view that spans {reach} elements: kernels index at most {}",
+            Error::Shape(format!(
+                "overflow: copying a view that spans {reach} elements: kernels index at most {}",
                 u32::MAX
             ))
         })?;

@@ -107,7 +107,7 @@ fn copy(view: &Tensor, target: &mut dyn Target) -> Result<Tensor> {
     let (kernel, call) = contiguous::gather(view)?;
     let copied = record(&kernel, &call, &Fitted::new(&kernel, &call)?, target)?;
     let words =
-        copied.first().ok_or_else(|| Error::Kernel("contiguous: no copy was made".into()))?;
+        copied.first().ok_or_else(|| Error::Misuse("contiguous: no copy was made".into()))?;
     Ok(words.as_packed(view.dtype(), view.shape()))
 }
 
@@ -133,7 +133,7 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<A
     let compile = || gpu.pipelines.compile_custom(&gpu.device, name, &text, ours, &entries);
     deep(compile).map_err(no_thread)?.map_err(|error| match error {
         // naga has accepted the text with all that it knows.
-        Error::Device { text, .. } => Error::MissingFeature(format!(
+        Error::Device { text, .. } => Error::DeviceLimit(format!(
             "kernel {}: the device, one of {}, lacks a feature that it uses, or its compiler \
              refuses it: {text}",
             kernel.name,
@@ -189,13 +189,13 @@ pub(super) fn bound(tensor: &Tensor) -> Result<u64> {
 fn place(tensor: &Tensor) -> Result<Place<'_>> {
     let (buffer, first) = tensor
         .place()
-        .ok_or_else(|| Error::WrongContext("a tensor that is not in GPU memory".into()))?;
+        .ok_or_else(|| Error::Misuse("wrong context: a tensor that is not in GPU memory".into()))?;
     let bytes = bound(tensor)?;
     let offset = if tensor.elem_count() == 0 { 0 } else { first - before(tensor) };
     let (limit, which) =
         (tensor.context().caps().max_binding_bytes, "max_storage_buffer_binding_size");
     if bytes > limit {
-        return Err(Error::TooLarge { operand: "a tensor of the kernel", bytes, limit, which });
+        return Err(Error::too_large("a tensor of the kernel", bytes, limit, which));
     }
     Ok((buffer, offset, bytes))
 }

@@ -76,7 +76,7 @@ impl Fitted {
 
 /// Adds a remedy to an error of the text, if a rule of custom kernels is behind it.
 fn with_hints(kernel: &Kernel, call: &Call, generated: &Generated, error: Error) -> Error {
-    let Error::Kernel(mut text) = error else { return error };
+    let Error::Misuse(mut text) = error else { return error };
     for (name, _) in &call.values {
         if text.contains("(header)") && text.contains(&format!("`{name}`")) {
             text += &format!(
@@ -96,7 +96,7 @@ fn with_hints(kernel: &Kernel, call: &Call, generated: &Generated, error: Error)
              {name}{function} takes single ones"
         );
     }
-    Error::Kernel(text)
+    Error::Misuse(text)
 }
 
 /// The library's error for an error of the sanitizer.
@@ -105,7 +105,7 @@ pub(super) fn error(error: tilewise_sanitizer::Error) -> Error {
         unsupported @ tilewise_sanitizer::Error::Unsupported { .. } => {
             Error::Unsupported(unsupported.to_string())
         }
-        other => Error::Kernel(other.to_string()),
+        other => Error::Misuse(other.to_string()),
     }
 }
 

@@ -112,8 +112,8 @@ impl Generated {
             };
             words.push(u32::try_from(number).map_err(|_| {
                 let Layout { shape, strides, .. } = layout(slot);
-                Error::Overflow(format!(
-                    "shape {shape:?} with strides {strides:?}: kernels count in 32 bits"
+                Error::Shape(format!(
+                    "overflow: shape {shape:?} with strides {strides:?}: kernels count in 32 bits"
                 ))
             })?);
         }
@@ -173,7 +173,7 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     generated.add("body", kernel, &body);
     generated.text += close;
     if kernel.ours && call.context.caps().unrolls() {
-        generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Kernel)?;
+        generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Misuse)?;
         // The user's texts are no longer at these places.
         generated.parts.clear();
     }
@@ -194,7 +194,7 @@ impl Generated {
 }
 
 /// Whether invocations beyond the grid are to end before the body. A text with barriers, which they
-/// would never reach, is not clipped; it is an error, `Kernel`, if there are such invocations.
+/// would never reach, is not clipped; it is an error, `Misuse`, if there are such invocations.
 fn clippable(kernel: &Kernel, call: &Call, texts: [(&str, &Text<'_>); 2]) -> Result<bool> {
     for (part, text) in texts {
         for barrier in BARRIERS {
@@ -202,7 +202,7 @@ fn clippable(kernel: &Kernel, call: &Call, texts: [(&str, &Text<'_>); 2]) -> Res
                 if call.is_aligned() {
                     return Ok(false);
                 }
-                return Err(Error::Kernel(format!(
+                return Err(Error::Misuse(format!(
                     "{} ({part}):{line}:{column}: not all invocations reach this {barrier}, \
                      because Edge::Clip ends those beyond the grid \
                      first; use Edge::Whole, and guard what is read and written by `grid`, or a \
@@ -401,7 +401,7 @@ impl Module<'_> {
                 }
                 Template::Constant(Constant::F32(value)) if !value.is_finite() => {
                     let kernel = &self.kernel.name;
-                    return Err(Error::InvalidValue(format!(
+                    return Err(Error::Misuse(format!(
                         "kernel {kernel}: {name} = {value}: WGSL has no such literal"
                     )));
                 }

@@ -47,7 +47,7 @@ impl Loaded {
             Some(bytes) => bytes,
             None => {
                 let bytes = count(shape)?.checked_mul(dtype.bytes() as usize).ok_or_else(|| {
-                    Error::Overflow(format!("an output of {dtype} of shape {shape:?}"))
+                    Error::Shape(format!("overflow: an output of {dtype} of shape {shape:?}"))
                 })?;
                 // NaN as floats, as in the sanitizer's own outputs, unless no invocation writes.
                 memory::filled(bytes, if call.is_idle() { 0 } else { 0xFF })?

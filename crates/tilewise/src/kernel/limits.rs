@@ -38,7 +38,7 @@ fn within(
         return Ok(());
     }
     let name = &kernel.name;
-    Err(Error::MissingFeature(format!(
+    Err(Error::DeviceLimit(format!(
         "kernel {name}: {what}: {needed}, and the limit of the device is {limit} ({which})"
     )))
 }
@@ -51,7 +51,7 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     })?;
     let (limits, size) = (of(&call.context), call.workgroup);
     if size.contains(&0) {
-        return Err(Error::InvalidValue(format!(
+        return Err(Error::Misuse(format!(
             "kernel {name}: a workgroup of {size:?} has no invocations"
         )));
     }
@@ -104,19 +104,19 @@ pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> R
     within(kernel, what, generated.storage.len() as u64, limit.into(), which)?;
     for output in &call.outputs {
         let Output::New(dtype, shape) = output else { continue };
-        let bytes = (count(shape)? as u64)
-            .checked_mul(dtype.bytes())
-            .ok_or_else(|| Error::Overflow(format!("an output of {dtype} of shape {shape:?}")))?;
+        let bytes = (count(shape)? as u64).checked_mul(dtype.bytes()).ok_or_else(|| {
+            Error::Shape(format!("overflow: an output of {dtype} of shape {shape:?}"))
+        })?;
         let (limit, which) =
             (call.context.caps().max_binding_bytes, "max_storage_buffer_binding_size");
         if bytes > limit {
-            return Err(Error::TooLarge { operand: "an output", bytes, limit, which });
+            return Err(Error::too_large("an output", bytes, limit, which));
         }
     }
     Ok(())
 }
 
-/// `TooLarge` for tensors that the sanitizer's machine, which runs kernels on the CPU, cannot
+/// `DeviceLimit` for tensors that the sanitizer's machine, which runs kernels on the CPU, cannot
 /// address. A view counts from its first element to its last, or as a row-major copy, whichever is
 /// larger.
 pub(super) fn host(call: &Call) -> Result<()> {
@@ -137,7 +137,7 @@ pub(super) fn host(call: &Call) -> Result<()> {
     let (limit, which) =
         (u64::from(u32::MAX - 3), "addresses of 32 bits where kernels run on the CPU");
     match sizes.into_iter().find(|(_, bytes)| *bytes > limit) {
-        Some((operand, bytes)) => Err(Error::TooLarge { operand, bytes, limit, which }),
+        Some((operand, bytes)) => Err(Error::too_large(operand, bytes, limit, which)),
         None => Ok(()),
     }
 }
@@ -146,20 +146,20 @@ fn bytes_of(dtype: DType, shape: &[usize]) -> Result<u64> {
     Ok((count(shape)? as u64).saturating_mul(dtype.bytes()))
 }
 
-/// `Kernel` for a text that would reach beyond its end, `Unsupported` for a text that naga takes
+/// `Misuse` for a text that would reach beyond its end, `Unsupported` for a text that naga takes
 /// but WGSL does not.
 pub(super) fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
     let at = |Token { line, column, .. }: &Token<'_>| {
         format!("{} ({part}):{line}:{column}", kernel.name)
     };
     if let Some(comment) = text.open_comment() {
-        return Err(Error::Kernel(format!("{}: this comment has no end", at(comment))));
+        return Err(Error::Misuse(format!("{}: this comment has no end", at(comment))));
     }
     if let Some(brace) = text.stray_brace() {
-        return Err(Error::Kernel(format!("{}: this brace has no counterpart", at(brace))));
+        return Err(Error::Misuse(format!("{}: this brace has no counterpart", at(brace))));
     }
     if let Some(operator) = mixed_operators(&text.tokens).first() {
-        return Err(Error::Kernel(format!(
+        return Err(Error::Misuse(format!(
             "{}: WGSL wants parentheses around && or || if one is beside the other",
             at(operator)
         )));
@@ -174,7 +174,7 @@ pub(super) fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<(
     Ok(())
 }
 
-/// `Kernel` for an output that the text does not mention, unless the call fills it. Call it after
+/// `Misuse` for an output that the text does not mention, unless the call fills it. Call it after
 /// the text is found valid, because errors of an invalid text say more.
 pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let unbound = |&index: &usize| {
@@ -182,7 +182,7 @@ pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Re
         !filled && generated.binding(Slot::Output(index)).is_none()
     };
     match (0..kernel.outputs.len()).find(unbound) {
-        Some(index) => Err(Error::Kernel(format!(
+        Some(index) => Err(Error::Misuse(format!(
             "{}: nothing writes the output {:?}",
             kernel.name, kernel.outputs[index]
         ))),
@@ -190,7 +190,7 @@ pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Re
     }
 }
 
-/// `MissingFeature` for half precision on a GPU that has none. The CPU executor and the sanitizer
+/// `DeviceLimit` for half precision on a GPU that has none. The CPU executor and the sanitizer
 /// have it.
 pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let context = &call.context;
@@ -208,10 +208,10 @@ pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result
         format!("; {name}_{function} takes f16 everywhere")
     });
     let why = context.lacks(wgpu::Features::SHADER_F16, "shader-f16");
-    Err(Error::MissingFeature(format!("kernel {}: {who} f16, and {why}{way}", kernel.name)))
+    Err(Error::DeviceLimit(format!("kernel {}: {who} f16, and {why}{way}", kernel.name)))
 }
 
-/// `MissingFeature` for subgroups on a GPU that has none. The CPU executor and the sanitizer have
+/// `DeviceLimit` for subgroups on a GPU that has none. The CPU executor and the sanitizer have
 /// them.
 pub(super) fn subgroups(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let (Some(used), Some(device)) = (&generated.subgroups, call.context.device()) else {
@@ -221,7 +221,7 @@ pub(super) fn subgroups(kernel: &Kernel, call: &Call, generated: &Generated) -> 
         return Ok(());
     }
     let why = call.context.lacks(wgpu::Features::SUBGROUP, "subgroups");
-    Err(Error::MissingFeature(format!("kernel {}: {used}, and {why}", kernel.name)))
+    Err(Error::DeviceLimit(format!("kernel {}: {used}, and {why}", kernel.name)))
 }
 
 /// Whether a struct has a member such as `mat2x2<f32>` or `mat3x2<f32>`. naga's HLSL loses writes
@@ -249,13 +249,13 @@ pub(super) fn module(
     let (name, module) = (&kernel.name, shader.module());
     if module.entry_points.len() != 1 {
         let names: Vec<_> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
-        return Err(Error::Kernel(format!(
+        return Err(Error::Misuse(format!(
             "{name}: the body is the only entry point, and there are {names:?}"
         )));
     }
     if let Some((_, constant)) = module.overrides.iter().next() {
         let which = constant.name.as_deref().unwrap_or("one");
-        return Err(Error::Kernel(format!(
+        return Err(Error::Misuse(format!(
             "{name}: {which} is an override; Call::constant gives constants"
         )));
     }
@@ -271,12 +271,12 @@ pub(super) fn module(
     });
     let bound: Vec<_> = bound.filter_map(|variable| variable.name.as_deref()).collect();
     if bound.len() > generated.storage.len() + usize::from(generated.has_uniform) {
-        return Err(Error::Kernel(format!(
+        return Err(Error::Misuse(format!(
             "{name}: the header binds variables besides the call's: {bound:?}"
         )));
     }
     let mut layouter = naga::proc::Layouter::default();
-    layouter.update(module.to_ctx()).map_err(|error| Error::Kernel(format!("{name}: {error}")))?;
+    layouter.update(module.to_ctx()).map_err(|error| Error::Misuse(format!("{name}: {error}")))?;
     let entry = shader.info().get_entry_point(0);
     let used = module.global_variables.iter().filter(|(handle, variable)| {
         variable.space == naga::AddressSpace::WorkGroup && !entry[*handle].is_empty()

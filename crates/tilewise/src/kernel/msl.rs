@@ -39,6 +39,6 @@ pub(super) fn translate(shader: &Shader) -> Result<String> {
     let write =
         || msl::write_string(module, shader.info(), &options, &msl::PipelineOptions::default());
     let written = deep(write).map_err(no_thread)?;
-    let (text, _) = written.map_err(|error| Error::Kernel(format!("naga's MSL: {error}")))?;
+    let (text, _) = written.map_err(|error| Error::Misuse(format!("naga's MSL: {error}")))?;
     Ok(text)
 }

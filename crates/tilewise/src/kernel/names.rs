@@ -46,7 +46,7 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// `Kernel` unless the kernel's name can be printed, and every other name is an identifier of
+    /// `Misuse` unless the kernel's name can be printed, and every other name is an identifier of
     /// WGSL that is used once.
     pub(super) fn new(
         kernel: &'a str,
@@ -56,7 +56,7 @@ impl<'a> Names<'a> {
         values: &[&str],
     ) -> Result<Self> {
         if kernel.is_empty() || kernel.contains(char::is_control) {
-            return Err(Error::Kernel(format!(
+            return Err(Error::Misuse(format!(
                 "the name {kernel:?} of a kernel is empty or has control characters"
             )));
         }
@@ -92,7 +92,7 @@ impl<'a> Names<'a> {
                 } else {
                     continue;
                 };
-                return Err(Error::Kernel(format!("{kernel}: the name {name:?} of {what} {why}")));
+                return Err(Error::Misuse(format!("{kernel}: the name {name:?} of {what} {why}")));
             }
         }
         let what = "the shape, the strides, the number of dimensions or a function of a tensor";
@@ -100,7 +100,7 @@ impl<'a> Names<'a> {
         Ok(Names { taken, kernel })
     }
 
-    /// `Kernel` if the user's text declares something at module scope under a name that already has
+    /// `Misuse` if the user's text declares something at module scope under a name that already has
     /// a meaning there. `part` is the text's name.
     pub(super) fn allow(&self, part: &str, text: &Text<'_>) -> Result<()> {
         for Token { text: name, line, column, .. } in text.declared() {
@@ -110,7 +110,7 @@ impl<'a> Names<'a> {
                 None if name.starts_with(OWN) => "reserved, as all names that begin with tilewise_",
                 None => continue,
             };
-            return Err(Error::Kernel(format!(
+            return Err(Error::Misuse(format!(
                 "{} ({part}):{line}:{column}: `{name}` cannot be declared here, because it is \
                  {meaning}",
                 self.kernel
@@ -174,7 +174,7 @@ mod tests {
         }
         for kernel in ["", "a\nb", "\u{1b}[31m"] {
             assert!(
-                matches!(Names::new(kernel, &[], &["out"], &[], &[]), Err(Error::Kernel(_))),
+                matches!(Names::new(kernel, &[], &["out"], &[], &[]), Err(Error::Misuse(_))),
                 "{kernel:?}"
             );
         }

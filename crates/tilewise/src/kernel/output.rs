@@ -58,9 +58,9 @@ pub(super) fn beside_output(call: &Call, input: &Tensor) -> bool {
     given.into_iter().any(|output| output.storage().shares(input.storage()))
 }
 
-/// Checks that given outputs can be written: `WrongContext`, `Misuse` for a prepared tensor and for
-/// an output that would have to be filled, `Strides` if elements of an output overlap, `Aliased` if
-/// an output overlaps another tensor of the call.
+/// Checks that given outputs can be written: `Misuse` for a tensor of another context, a prepared
+/// one, and an output that would have to be filled; `Shape` if an output overlaps itself or another
+/// tensor of the call.
 pub(super) fn writable(kernel: &Kernel, call: &Call) -> Result<()> {
     for (at, (name, output)) in kernel.outputs.iter().zip(&call.outputs).enumerate() {
         let Output::Given(tensor, read) = output else { continue };
@@ -74,9 +74,9 @@ pub(super) fn writable(kernel: &Kernel, call: &Call) -> Result<()> {
             )));
         }
         if tensor.overlaps_itself() {
-            return Err(Error::Strides(format!(
-                "kernel {}: elements of the output {name:?} overlap: shape {:?} with strides {:?}; \
-                 Call::output makes a tensor whose elements do not",
+            return Err(Error::Shape(format!(
+                "strides: kernel {}: elements of the output {name:?} overlap: shape {:?} with \
+                 strides {:?}; Call::output makes a tensor whose elements do not",
                 kernel.name,
                 tensor.shape(),
                 tensor.strides()
@@ -97,7 +97,7 @@ pub(super) fn writable(kernel: &Kernel, call: &Call) -> Result<()> {
     Ok(())
 }
 
-/// `Aliased` when an output and another tensor of the call share a word of memory.
+/// `Shape` when an output and another tensor of the call share a word of memory.
 fn apart(
     kernel: &Kernel,
     (name, tensor): (&str, &Tensor),
@@ -106,5 +106,5 @@ fn apart(
 ) -> Result<()> {
     let Some(shared) = tensor.shares_bytes(of)? else { return Ok(()) };
     let how = format!("{other:?} {shared} (kernel {}, output {name:?}): {remedy}", kernel.name);
-    Err(Error::Aliased { operand, how })
+    Err(Error::aliased(operand, how))
 }

@@ -6,7 +6,7 @@ use naga::{Block, Expression, Function, Statement, valid::FunctionInfo};
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::Shader;
 
-/// `Kernel` for a text that passes a pointer to an element or a member to a function.
+/// `Misuse` for a text that passes a pointer to an element or a member to a function.
 pub(super) fn passed(kernel: &Kernel, shader: &Shader) -> Result<()> {
     let (module, info) = (shader.module(), shader.info());
     let functions = module.functions.iter().map(|(handle, function)| (function, &info[handle]));
@@ -17,7 +17,7 @@ pub(super) fn passed(kernel: &Kernel, shader: &Shader) -> Result<()> {
             let span = function.expressions.get_span(argument).to_range();
             let place = span.and_then(|span| shader.locate(span));
             let at = place.unwrap_or_else(|| kernel.name.clone());
-            return Err(Error::Kernel(format!(
+            return Err(Error::Misuse(format!(
                 "{at}: a pointer to a part of a variable cannot be passed to a function: pass one \
                  to the whole variable, or the part's value"
             )));

@@ -104,9 +104,9 @@ impl GatherMatmul {
     /// Computes into a new tensor. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape` for operands that do not fit together, `Unsupported` for indices that are not u32,
-    /// `Strides` if x has more than two dimensions and its rows do not lie at one stride; otherwise
-    /// as [`Gemm::run`](crate::Gemm::run).
+    /// [`Shape`](crate::Error) for operands that do not fit together, and if x has more than two
+    /// dimensions and its rows do not lie at one stride; `Unsupported` for indices that are not
+    /// u32; otherwise as [`Gemm::run`](crate::Gemm::run).
     pub fn run(&self) -> Result<Tensor> {
         let y = self.zeros()?;
         self.run_into(&y)?;
@@ -123,8 +123,8 @@ impl GatherMatmul {
     /// indices.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run); `Aliased` when `y` overlaps `w`, `Strides` when elements
-    /// of `y` overlap, or its rows do not lie at one stride, `Misuse` when it is a [prepared
+    /// The errors of [`run`](Self::run); [`Shape`](crate::Error) when `y` overlaps `w` or itself,
+    /// or its rows do not lie at one stride; `Misuse` when it is a [prepared
     /// tensor](crate::PreparedTensor), or of another type than [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, y: &Tensor) -> Result<()> {
         let context = self.x.context();
@@ -134,8 +134,8 @@ impl GatherMatmul {
     /// Adds it to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
-    /// recorder is its own, and for the recorder of another context.
+    /// The errors of [`run_into`](Self::run_into); [`Misuse`](crate::Error) on the CPU executor,
+    /// unless the recorder is its own, and for the recorder of another context.
     pub fn record(&self, to: &mut impl AsRecorder, y: &Tensor) -> Result<()> {
         let to = &mut to.as_recorder();
         to.way(self.x.context())?;

@@ -193,8 +193,8 @@ impl MoeLayer {
     /// work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape` for operands that do not fit together, and when a router is to choose no expert or
-    /// more than there are; otherwise as [`Gemm::run`](crate::Gemm::run) and
+    /// [`Shape`](crate::Error) for operands that do not fit together, and when a router is to
+    /// choose no expert or more than there are; otherwise as [`Gemm::run`](crate::Gemm::run) and
     /// [`Op::run`](crate::ops::Op::run).
     pub fn forward(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Tensor> {
         let routes = routes.into();
@@ -210,8 +210,8 @@ impl MoeLayer {
     /// its rows, that takes memory for T·H numbers.
     ///
     /// # Errors
-    /// The errors of [`forward`](Self::forward); `Aliased` when `y` overlaps weights, of experts or
-    /// tokens, `Strides` when elements of it overlap, `Misuse` when it is a [prepared
+    /// The errors of [`forward`](Self::forward); [`Shape`](crate::Error) when `y` overlaps itself,
+    /// or weights of experts or tokens; `Misuse` when it is a [prepared
     /// tensor](crate::PreparedTensor).
     pub fn forward_into(&self, x: &Tensor, routes: impl Into<Routes>, y: &Tensor) -> Result<()> {
         x.context().submit_as("experts", |to| self.record(to, x, routes, y))
@@ -220,8 +220,8 @@ impl MoeLayer {
     /// Adds the layer to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`forward_into`](Self::forward_into); `WrongContext` on the CPU executor,
-    /// unless the recorder is its own, and for the recorder of another context.
+    /// The errors of [`forward_into`](Self::forward_into); [`Misuse`](crate::Error) on the CPU
+    /// executor, unless the recorder is its own, and for the recorder of another context.
     pub fn record(
         &self,
         to: &mut impl AsRecorder,

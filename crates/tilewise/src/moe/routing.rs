@@ -173,10 +173,9 @@ impl Router {
     /// for.
     ///
     /// # Errors
-    /// `Shape` for logits of another shape, a bias that is not \[experts\], and for k that is 0 or
-    /// above the number of experts; `Unsupported` for other types than floats; `Overflow`,
-    /// `TooLarge`, `OutOfMemory`; `WrongContext` for operands of different contexts; `Device`,
-    /// `DeviceLost`.
+    /// [`Shape`](crate::Error) for logits of another shape, a bias that is not \[experts\], and for
+    /// k that is 0 or above the number of experts; `Unsupported` for other types than floats;
+    /// `Misuse` for operands of different contexts.
     pub fn run(&self, logits: &Tensor) -> Result<Routing> {
         let [tokens, experts] = self.sizes(logits)?;
         let routing = Routing::zeros(logits.context(), tokens, experts, self.k)?;
@@ -187,8 +186,8 @@ impl Router {
     /// Like [`run`](Self::run), into the tensors of `routing`.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run); `Shape` for a routing of other numbers of tokens, experts
-    /// or k.
+    /// The errors of [`run`](Self::run); [`Shape`](crate::Error) for a routing of other numbers of
+    /// tokens, experts or k.
     pub fn run_into(&self, logits: &Tensor, routing: &Routing) -> Result<()> {
         logits.context().submit_as("routing", |to| self.record(to, logits, routing))
     }
@@ -196,8 +195,8 @@ impl Router {
     /// Adds it to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
-    /// recorder is its own, and for the recorder of another context.
+    /// The errors of [`run_into`](Self::run_into); [`Misuse`](crate::Error) on the CPU executor,
+    /// unless the recorder is its own, and for the recorder of another context.
     pub fn record(
         &self,
         to: &mut impl AsRecorder,
@@ -256,8 +255,8 @@ impl Routing {
     /// A routing of zeros, for a router to write: each of the tokens has k of the experts.
     ///
     /// # Errors
-    /// `Shape` for k that is 0 or above the number of experts; `Overflow`, `TooLarge`,
-    /// `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`Shape`](crate::Error) for k that is 0 or above the number of experts, and for more than a
+    /// kernel counts.
     pub fn zeros(context: &Context, tokens: usize, experts: usize, k: usize) -> Result<Self> {
         admitted(k, experts)?;
         Self::with_room(context, tokens, experts, k)
@@ -272,8 +271,8 @@ impl Routing {
     ) -> Result<Self> {
         let rows = tokens.checked_mul(k).and_then(|rows| u32::try_from(rows).ok());
         let rows = rows.ok_or_else(|| {
-            Error::Overflow(format!(
-                "{tokens} tokens by {k} experts: kernels count to {}",
+            Error::Shape(format!(
+                "overflow: {tokens} tokens by {k} experts: kernels count to {}",
                 u32::MAX
             ))
         })?;

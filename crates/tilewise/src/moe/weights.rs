@@ -94,7 +94,7 @@ impl Gated {
     /// Checks that all weights lie beside this output.
     ///
     /// # Errors
-    /// `Aliased` if some overlap it.
+    /// [`Shape`](crate::Error) if some overlap it.
     pub(super) fn lie_beside(&self, y: &Tensor) -> Result<()> {
         self.operands().try_for_each(|(part, operand)| operand.lies_beside(part, y))
     }
@@ -152,7 +152,7 @@ impl Gated {
             GateUp::Separate(..) => Some(f),
             GateUp::Fused(_) => f.checked_mul(2),
         };
-        let both = both.ok_or_else(|| Error::Overflow(format!("twice {f} columns")))?;
+        let both = both.ok_or_else(|| Error::Shape(format!("overflow: twice {f} columns")))?;
         let zeros = |columns| Tensor::zeros(context, dtype, &[rows, columns]);
         Ok(Hidden { first: zeros(both)?, second: zeros(f)? })
     }
@@ -266,8 +266,8 @@ impl Rows<'_> {
             Of::Sorted(_) | Of::Named(_) => "the experts",
         };
         result.map_err(|error| match error {
-            Error::NoKernel(why) => Error::NoKernel(format!("{part} of {whose}: {why}")),
-            other => other,
+            Error::DeviceLimit(_) => error.map_text(|why| format!("{part} of {whose}: {why}")),
+            _ => error,
         })
     }
 }

@@ -92,7 +92,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `InvalidValue` for a number that an integer type does not have; otherwise as
+    /// [`Misuse`](crate::Error) for a number that an integer type does not have; otherwise as
     /// [`Op::run_into`](crate::ops::Op::run_into).
     pub fn fill(&self, value: impl Into<f64>) -> Result<()> {
         let (value, dtype) = (value.into(), self.dtype());
@@ -102,13 +102,13 @@ impl Tensor {
             DType::F32 | DType::F16 | DType::BF16 => None,
         };
         if range.is_some_and(|range| value.fract() != 0.0 || !range.contains(&value)) {
-            return Err(Error::InvalidValue(format!("fill: {value} for a tensor of {dtype}")));
+            return Err(Error::Misuse(format!("fill: {value} for a tensor of {dtype}")));
         }
         rank("fill", "the tensor", self)?;
         self.writable()?;
         if self.overlaps_itself() {
-            return Err(Error::Strides(format!(
-                "fill: elements of the tensor overlap: shape {:?} with strides {:?}",
+            return Err(Error::Shape(format!(
+                "strides: fill: elements of the tensor overlap: shape {:?} with strides {:?}",
                 self.shape(),
                 self.strides()
             )));
@@ -171,8 +171,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Misuse` when `T` is not the tensor's dtype, `Shape` for more or fewer elements than it has;
-    /// otherwise as [`Op::run_into`](crate::ops::Op::run_into).
+    /// [`Misuse`](crate::Error) when `T` is not the tensor's dtype, `Shape` for more or fewer
+    /// elements than it has; otherwise as [`Op::run_into`](crate::ops::Op::run_into).
     pub fn write<T: Element>(&self, data: &[T]) -> Result<()> {
         if T::DTYPE != self.dtype() {
             return Err(Error::Misuse(format!(

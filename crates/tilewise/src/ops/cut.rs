@@ -16,7 +16,8 @@ use tilewise_core::{Error, Result};
 /// along that axis. One more axis may belong to operands alone; `entries` gives its length.
 ///
 /// # Errors
-/// The errors of `plan` and `part`; `TooLarge` for a tensor that no cut makes shorter.
+/// The errors of `plan` and `part`; [`DeviceLimit`](crate::Error) for a tensor that no cut makes
+/// shorter.
 pub(super) fn steps<K, const N: usize>(
     kind: &K,
     outs: [&Tensor; N],
@@ -53,7 +54,7 @@ pub(super) fn steps<K, const N: usize>(
     // Parts that lie among each other span nearly as much as the whole.
     let Some((axis, size, _)) = best.filter(|(_, _, left)| *left <= bytes - bytes / 8) else {
         let which = "max_storage_buffer_binding_size";
-        return Err(Error::TooLarge { operand, bytes, limit, which });
+        return Err(Error::too_large(operand, bytes, limit, which));
     };
     let mut all = Steps::new();
     for range in [0..middle(size), middle(size)..size] {

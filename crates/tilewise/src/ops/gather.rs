@@ -87,8 +87,8 @@ impl Lower for Gather {
         let (length, inner) = axes.row();
         let rows = out.shape()[0].checked_mul(inner).and_then(|rows| u32::try_from(rows).ok());
         let rows = rows.ok_or_else(|| {
-            Error::Overflow(format!(
-                "gather: {} · {inner} rows: kernels count to {}",
+            Error::Shape(format!(
+                "overflow: gather: {} · {inner} rows: kernels count to {}",
                 out.shape()[0],
                 u32::MAX
             ))

@@ -80,8 +80,8 @@ impl Lower<2> for Group {
             )));
         };
         let starts = groups.checked_add(1).filter(|&starts| u32::try_from(starts).is_ok());
-        let starts =
-            starts.ok_or_else(|| Error::Overflow(format!("group: starts of {groups} groups")))?;
+        let starts = starts
+            .ok_or_else(|| Error::Shape(format!("overflow: group: starts of {groups} groups")))?;
         let slots = smallvec![3, counted("group", keys.elem_count())? as usize];
         Ok([("starts", smallvec![starts], DType::U32), ("slots", slots, DType::U32)])
     }

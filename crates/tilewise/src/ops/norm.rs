@@ -93,7 +93,7 @@ impl Lower for Norm {
             }
         }
         if !(self.eps >= 0.0 && self.eps.is_finite()) {
-            return Err(Error::InvalidValue(format!(
+            return Err(Error::Misuse(format!(
                 "{name}: eps is {}, wanted a finite number from 0 on",
                 self.eps
             )));

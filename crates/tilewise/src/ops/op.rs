@@ -128,9 +128,9 @@ pub(super) fn fits(
         return Err(Error::Unsupported(format!("{operation}: {name} is {kind}, not {dtype}")));
     }
     if out.overlaps_itself() {
-        return Err(Error::Strides(format!(
-            "{operation}: elements of {name} overlap: shape {:?} with strides {:?}; run() makes \
-             a tensor whose elements do not",
+        return Err(Error::Shape(format!(
+            "strides: {operation}: elements of {name} overlap: shape {:?} with strides {:?}; run() \
+             makes a tensor whose elements do not",
             out.shape(),
             out.strides()
         )));
@@ -151,9 +151,9 @@ impl<K: Operation> Op<K> {
     /// Computes into a new tensor. On a GPU the work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape` for operands that do not fit together, `Unsupported` for their types, `Overflow`,
-    /// `TooLarge`, `MissingFeature` for what exceeds the device; `WrongContext` for operands of
-    /// different contexts; `Device`, `DeviceLost`.
+    /// [`Shape`](crate::Error) for operands that do not fit together, `Unsupported` for their
+    /// types, `DeviceLimit` for what exceeds the device; `Misuse` for operands of different
+    /// contexts.
     pub fn run(&self) -> Result<Tensor> {
         let [out] = self.zeros()?;
         let out = out?;
@@ -188,10 +188,9 @@ impl<K: Operation<N>, const N: usize> Op<K, N> {
     /// each element of the output depends only on this operand's elements of the same row.
     ///
     /// # Errors
-    /// The errors of `run`; `Aliased` when an output overlaps an operand otherwise, or another
-    /// output; `Strides` when its elements overlap; `Misuse` when it is a [prepared
-    /// tensor](crate::PreparedTensor) or a view of one, or of another type than
-    /// [`out_dtype`](Op::out_dtype).
+    /// The errors of `run`; [`Shape`](crate::Error) when an output overlaps itself, an operand
+    /// otherwise, or another output; `Misuse` when it is a [prepared tensor](crate::PreparedTensor)
+    /// or a view of one, or of another type than [`out_dtype`](Op::out_dtype).
     pub fn run_into<'o>(&self, outs: impl Into<[&'o Tensor; N]>) -> Result<()> {
         self.context().submit_as(self.kind.name(), |to| self.record(to, outs))
     }
@@ -199,8 +198,8 @@ impl<K: Operation<N>, const N: usize> Op<K, N> {
     /// Adds it to the given compute pass, command encoder or recorder.
     ///
     /// # Errors
-    /// The errors of [`run_into`](Self::run_into); `WrongContext` on the CPU executor, unless the
-    /// recorder is its own, and for the recorder of another context.
+    /// The errors of [`run_into`](Self::run_into); [`Misuse`](crate::Error) on the CPU executor,
+    /// unless the recorder is its own, and for the recorder of another context.
     pub fn record<'o>(
         &self,
         to: &mut impl AsRecorder,

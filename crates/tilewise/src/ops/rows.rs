@@ -22,8 +22,8 @@ impl<const N: usize> Rows<N> {
             .try_fold(1u32, |rows, &size| rows.checked_mul(u32::try_from(size).ok()?));
         let empty = axes.shape.contains(&0);
         let count = rows.or(empty.then_some(0)).ok_or_else(|| {
-            Error::Overflow(format!(
-                "{operation}: rows of shape {:?}: kernels count to {}",
+            Error::Shape(format!(
+                "overflow: {operation}: rows of shape {:?}: kernels count to {}",
                 axes.shape,
                 u32::MAX
             ))
@@ -115,7 +115,7 @@ impl<const N: usize> Rows<N> {
     }
 
     /// Like [`dispatch`](Self::dispatch), for rows in segments. Also adds TURNS, `span` and
-    /// `units`. `Overflow` for more segments than kernels count.
+    /// `units`. `Shape` for more segments than kernels count.
     pub(super) fn dispatch_segments(
         &self,
         operation: &str,
@@ -127,8 +127,8 @@ impl<const N: usize> Rows<N> {
         let segments = self.length().div_ceil(span).max(1);
         let units = u32::try_from(segments).ok().and_then(|all| self.count.checked_mul(all));
         let units = units.ok_or_else(|| {
-            Error::Overflow(format!(
-                "{operation}: {} rows of {segments} segments: kernels count to {}",
+            Error::Shape(format!(
+                "overflow: {operation}: {} rows of {segments} segments: kernels count to {}",
                 self.count,
                 u32::MAX
             ))
@@ -179,9 +179,9 @@ pub(super) fn in_blocks(
 ) -> Result<Call> {
     let per_row = u32::try_from(length.div_ceil(BLOCK)).ok();
     let blocks = per_row.and_then(|per_row| rows.checked_mul(per_row)).ok_or_else(|| {
-        Error::Overflow(format!(
-            "{operation}: {rows} rows of {length} elements in blocks of {BLOCK}: kernels count to \
-             {}",
+        Error::Shape(format!(
+            "overflow: {operation}: {rows} rows of {length} elements in blocks of {BLOCK}: kernels \
+             count to {}",
             u32::MAX
         ))
     })?;
@@ -218,7 +218,7 @@ pub(super) fn group_size(caps: &Caps) -> u32 {
 pub(super) fn counted(operation: &str, count: usize) -> Result<u32> {
     let most = u32::MAX - (1 << 16);
     u32::try_from(count).ok().filter(|&count| count <= most).ok_or_else(|| {
-        Error::Overflow(format!("{operation}: {count} elements: kernels count to {most}"))
+        Error::Shape(format!("overflow: {operation}: {count} elements: kernels count to {most}"))
     })
 }
 

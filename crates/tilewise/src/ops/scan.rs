@@ -147,8 +147,8 @@ fn step(operation: &str, x: &Tensor, out: &Tensor, part: &Part<'_>) -> Result<St
     // Each segment counts as a row.
     let count = u32::try_from(part.segments).ok().and_then(|all| rows.count.checked_mul(all));
     let count = count.ok_or_else(|| {
-        Error::Overflow(format!(
-            "{operation}: {} rows of {} segments: kernels count to {}",
+        Error::Shape(format!(
+            "overflow: {operation}: {} rows of {} segments: kernels count to {}",
             rows.count,
             part.segments,
             u32::MAX

@@ -89,8 +89,8 @@ impl Lower for Scatter {
         let (length, outer) = axes.row();
         let all = count.checked_mul(outer).and_then(|all| u32::try_from(all).ok());
         let all = all.ok_or_else(|| {
-            Error::Overflow(format!(
-                "scatter: {count} · {outer} rows: kernels count to {}",
+            Error::Shape(format!(
+                "overflow: scatter: {count} · {outer} rows: kernels count to {}",
                 u32::MAX
             ))
         })?;

@@ -95,7 +95,7 @@ impl Lower<2> for Sort {
             keys.context().same(payload.context(), "payload")?;
         }
         if !(1..=u32::BITS).contains(bits) {
-            return Err(Error::InvalidValue(format!("{name}: {bits} bits, wanted 1 to 32")));
+            return Err(Error::Misuse(format!("{name}: {bits} bits, wanted 1 to 32")));
         }
         let shape = Sizes::from(keys.shape());
         let second = if payload.is_some() { "the payload" } else { "the indices" };

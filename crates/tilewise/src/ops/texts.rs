@@ -196,7 +196,7 @@ impl Text {
     ) -> Result<Step> {
         let out = outputs[0];
         if out.context().caps().fxc && BEYOND_FXC.contains(&self.name) {
-            return Err(Error::MissingFeature(format!(
+            return Err(Error::DeviceLimit(format!(
                 "{operation}: FXC, which compiles shaders here, does not take its text; DXC does: \
                  wgpu uses DXC if dxcompiler.dll is on the PATH, and its devices then have wgpu's \
                  feature SUBGROUP"
@@ -318,7 +318,7 @@ impl Step {
     }
 }
 
-/// `Aliased` for an input that overlaps the output.
+/// `Shape` for an input that overlaps the output.
 pub(super) fn apart(
     operation: &str,
     name: &'static str,
@@ -329,7 +329,7 @@ pub(super) fn apart(
     let Some(shared) = out.shares_bytes(input)? else { return Ok(()) };
     let also = if in_place { ", or the very view that is read" } else { "" };
     let how = format!("of {operation} {shared}: give another output, as run() does{also}");
-    Err(Error::Aliased { operand: name, how })
+    Err(Error::aliased(name, how))
 }
 
 #[cfg(test)]

@@ -44,11 +44,12 @@ impl Tensor {
     /// feature `ndarray`.
     ///
     /// # Errors
-    /// The errors of [`read`](Self::read); `Overflow` for a shape that no array has.
+    /// The errors of [`read`](Self::read); [`Shape`](crate::Error) for a shape that no array has.
     pub async fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
         let elements = self.read().await?;
-        ArrayD::from_shape_vec(IxDyn(self.shape()), elements)
-            .map_err(|error| Error::Overflow(format!("an array of {:?}: {error}", self.shape())))
+        ArrayD::from_shape_vec(IxDyn(self.shape()), elements).map_err(|error| {
+            Error::Shape(format!("overflow: an array of {:?}: {error}", self.shape()))
+        })
     }
 
     /// Like [`to_ndarray`](Self::to_ndarray), blocking.

@@ -26,8 +26,8 @@ impl Tensor {
         last.and_then(|last| last.checked_add(1)).ok_or_else(|| {
             let negative = self.strides.iter().any(|&stride| stride > isize::MAX as usize);
             let hint = if negative { ": strides cannot be negative" } else { "" };
-            Error::Overflow(format!(
-                "shape {:?} with strides {:?} from element {} on{hint}",
+            Error::Shape(format!(
+                "overflow: shape {:?} with strides {:?} from element {} on{hint}",
                 self.shape, self.strides, self.offset
             ))
         })
@@ -70,14 +70,15 @@ impl Tensor {
         let [(outer, far), (inner, near)] = self.batch(2);
         let entries = outer
             .checked_mul(inner)
-            .ok_or_else(|| Error::Overflow(format!("{name} of shape {:?}", self.shape)))?;
+            .ok_or_else(|| Error::Shape(format!("overflow: {name} of shape {:?}", self.shape)))?;
         let stride = match (outer, inner) {
             (_, 1) => far,
             (0..=1, _) => near,
             _ if near.checked_mul(inner) == Some(far) => near,
             _ => {
-                return Err(Error::Strides(format!(
-                    "{name} of shape {:?} with strides {:?}: its entries have no common stride",
+                return Err(Error::Shape(format!(
+                    "strides: {name} of shape {:?} with strides {:?}: its entries have no common \
+                     stride",
                     self.shape, self.strides
                 )));
             }
@@ -101,8 +102,8 @@ impl Tensor {
             (_, _) if rows <= 1 => (true, col),
             _ => {
                 let strides = &self.strides;
-                return Err(Error::Strides(format!(
-                    "{name} with strides {strides:?}: rows or columns must be contiguous"
+                return Err(Error::Shape(format!(
+                    "strides: {name} has {strides:?}: rows or columns must be contiguous"
                 )));
             }
         };
@@ -165,7 +166,7 @@ impl Tensor {
     /// without a `tensor` counts as overlapping, because its bytes are not known.
     ///
     /// # Errors
-    /// `Aliased` if they overlap.
+    /// [`Shape`](crate::Error) if they overlap.
     pub(crate) fn lies_beside(
         &self,
         operand: &'static str,
@@ -175,9 +176,9 @@ impl Tensor {
         if !bound.storage.shares(&self.storage) {
             return Ok(false);
         }
-        let aliased = |how| Err(Error::Aliased { operand, how });
+        let aliased = |how: &str| Err(Error::aliased(operand, how));
         let Some(tensor) = tensor else {
-            return aliased("lie in one buffer, whose bytes cannot be told apart: take two".into());
+            return aliased("lie in one buffer, whose bytes cannot be told apart: take two");
         };
         let Some(shared) = self.shares_bytes(tensor)? else { return Ok(true) };
         let also = match operand {
@@ -186,7 +187,7 @@ impl Tensor {
             }
             _ => "",
         };
-        aliased(format!("{shared}: give another output, as run() does{also}"))
+        aliased(&format!("{shared}: give another output, as run() does{also}"))
     }
 
     /// The buffer, and the byte of it at which the first element lies; none for host storage.
@@ -232,7 +233,7 @@ impl Tensor {
         };
         let start = first - first % alignment;
         let words = (first - start + self.extent()?).div_ceil(4);
-        let too_many = |_| Error::Overflow(format!("a view of {words} words"));
+        let too_many = |_| Error::Shape(format!("overflow: a view of {words} words"));
         let view = Tensor {
             context: self.context.clone(),
             dtype: DType::U32,

@@ -18,8 +18,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Misuse` when `T` is not the tensor's dtype, or a given buffer lacks `COPY_SRC`; `Overflow`,
-    /// `OutOfMemory`, `Device`, `DeviceLost`.
+    /// [`Misuse`](crate::Error) when `T` is not the tensor's dtype, or a given buffer lacks
+    /// `COPY_SRC`.
     pub async fn read<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
             return Err(Error::Misuse(format!(
@@ -45,8 +45,7 @@ impl Tensor {
     /// The elements as little-endian bytes, row-major in the view's order.
     ///
     /// # Errors
-    /// `Misuse` when a given buffer lacks `COPY_SRC`; `Overflow`, `OutOfMemory`, `Device`,
-    /// `DeviceLost`.
+    /// [`Misuse`](crate::Error) when a given buffer lacks `COPY_SRC`.
     pub async fn read_bytes(&self) -> Result<Vec<u8>> {
         let bytes = self.extent_bytes().await?;
         if self.is_contiguous() { Ok(bytes) } else { self.gather(&bytes) }

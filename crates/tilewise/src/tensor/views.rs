@@ -34,7 +34,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` when there is no such dimension.
+    /// [`Shape`](crate::Error) when there is no such dimension.
     pub fn transpose(&self, i: usize, j: usize) -> Result<Tensor> {
         let mut axes: Sizes = (0..self.shape.len()).collect();
         if i.max(j) >= axes.len() {
@@ -60,7 +60,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` unless `axes` names every dimension once.
+    /// [`Shape`](crate::Error) unless `axes` names every dimension once.
     pub fn permute(&self, axes: &[usize]) -> Result<Tensor> {
         let rank = self.shape.len();
         if axes.len() != rank || !(0..rank).all(|axis| axes.contains(&axis)) {
@@ -88,7 +88,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` when `axis` is beyond the number of dimensions.
+    /// [`Shape`](crate::Error) when `axis` is beyond the number of dimensions.
     pub fn unsqueeze(&self, axis: usize) -> Result<Tensor> {
         if axis > self.shape.len() {
             return Err(self.no_such("unsqueeze", &[axis]));
@@ -119,7 +119,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` when there is no such dimension, or its size is not 1.
+    /// [`Shape`](crate::Error) when there is no such dimension, or its size is not 1.
     pub fn squeeze(&self, axis: usize) -> Result<Tensor> {
         if self.shape.get(axis) != Some(&1) {
             return Err(self.no_such("squeeze", &[axis]));
@@ -148,7 +148,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` when a dimension is neither 1 nor the one wanted, `Overflow`.
+    /// [`Shape`](crate::Error) when a dimension is neither 1 nor the one wanted.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Tensor> {
         let refused =
             || Error::Shape(format!("a tensor of shape {:?} broadcast to {shape:?}", self.shape));
@@ -181,13 +181,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` when `shape` and `strides` differ in length, `BufferTooSmall` when the view would
-    /// reach beyond the storage, `Misaligned` when it would end in a word of 4 bytes that the end
-    /// of the buffer cuts off, `Overflow`.
+    /// [`Shape`](crate::Error) when `shape` and `strides` differ in length, or the view would reach
+    /// beyond the storage, or end in a word of 4 bytes that the end of the buffer cuts off.
     pub fn as_strided(&self, shape: &[usize], strides: &[usize], offset: usize) -> Result<Tensor> {
         let first = self.offset.checked_add(offset);
         let first = first.ok_or_else(|| {
-            Error::Overflow(format!("offset {offset} from element {}", self.offset))
+            Error::Shape(format!("overflow: offset {offset} from element {}", self.offset))
         })?;
         let view = Tensor { offset: first, ..self.view() }.strided(shape, strides)?;
         // An empty view keeps its offset, as one of `slice` does.
@@ -208,7 +207,7 @@ impl Tensor {
         (count(shape)? as u64)
             .checked_mul(size)
             .and_then(|bytes| isize::try_from(bytes).ok())
-            .ok_or_else(|| Error::Overflow(format!("a {} view of {shape:?}", self.dtype)))?;
+            .ok_or_else(|| Error::Shape(format!("overflow: a {} view of {shape:?}", self.dtype)))?;
         let view = Tensor { shape: shape.into(), strides: strides.into(), ..self.view() };
         // Bindings and copies go by words of 4 bytes.
         let len = match self.storage.is_on_gpu() {
@@ -217,20 +216,21 @@ impl Tensor {
         };
         match view.end()? {
             needed if needed <= len => Ok(view),
-            needed if needed <= self.storage.bytes() / size => Err(Error::Misaligned(format!(
-                "the last element lies in a word of 4 bytes that is cut off by the end of its \
-                 buffer of {} bytes: kernels read whole words, so make it {}",
+            needed if needed <= self.storage.bytes() / size => Err(Error::Shape(format!(
+                "misaligned: the last element lies in a word of 4 bytes that is cut off by the end \
+                 of its buffer of {} bytes: kernels read whole words, so make it {}",
                 self.storage.bytes(),
                 self.storage.bytes().next_multiple_of(4)
             ))),
-            needed => Err(Error::BufferTooSmall { operand: "tensor", needed, len }),
+            needed => Err(Error::buffer_too_small("tensor", needed, len)),
         }
     }
 
     /// The view of a range along each dimension.
     ///
     /// # Errors
-    /// `Shape` when there are more or fewer ranges than dimensions or one exceeds its dimension.
+    /// [`Shape`](crate::Error) when there are more or fewer ranges than dimensions or one exceeds
+    /// its dimension.
     pub fn slice(&self, ranges: &[Range<usize>]) -> Result<Tensor> {
         let fits = ranges.len() == self.shape.len()
             && ranges
@@ -273,7 +273,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` for an axis or places that the tensor does not have.
+    /// [`Shape`](crate::Error) for an axis or places that the tensor does not have.
     pub fn narrow(&self, axis: usize, start: usize, len: usize) -> Result<Tensor> {
         let mut ranges: SmallVec<[Range<usize>; 4]> = self.shape.iter().map(|&n| 0..n).collect();
         match (ranges.get_mut(axis), start.checked_add(len)) {
@@ -305,7 +305,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape` when the number of elements differs, `Strides` when elements would have to be
+    /// [`Shape`](crate::Error) when the number of elements differs, or elements would have to be
     /// copied.
     pub fn reshape(&self, shape: &[usize]) -> Result<Tensor> {
         if count(shape)? != self.elem_count() {
@@ -317,9 +317,9 @@ impl Tensor {
             )));
         }
         let strides = self.strides_as(shape).ok_or_else(|| {
-            Error::Strides(format!(
-                "reshape of a view of shape {:?} with strides {:?} to {shape:?}, which takes a \
-                 row-major copy: contiguous()",
+            Error::Shape(format!(
+                "strides: reshape of a view of shape {:?} with strides {:?} to {shape:?}, which \
+                 takes a row-major copy: contiguous()",
                 self.shape, self.strides
             ))
         })?;

@@ -100,7 +100,7 @@ pub(super) async fn measure(context: &Context, problem: &Problem) -> Result<Meas
         }
         let contender = match Contender::new(context, &problem, Some(named(&choice))) {
             // A kernel in MSL that the device refuses is no choice.
-            Err(Error::NoKernel(why)) => {
+            Err(Error::DeviceLimit(why)) => {
                 log::debug!("{choice} is not tried: {why}");
                 continue;
             }

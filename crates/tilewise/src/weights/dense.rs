@@ -22,8 +22,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Weights::open`] and [`Weights::get`]; `Misuse` for a quantized tensor and
-    /// for a GGUF file.
+    /// The errors of [`Weights::open`] and [`Weights::get`]; [`Misuse`](crate::Error) for a
+    /// quantized tensor and for a GGUF file.
     pub fn from_safetensors(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
         let weights = Weights::open(context, path)?;
         weights.is_gguf(false)?;
@@ -42,18 +42,15 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `File` for a file that cannot be read, `Malformed` for one that is no `.npy` file or has
-    /// other elements, `Unsupported` for integers of 64 bits; otherwise as
-    /// [`upload`](Self::upload).
+    /// [`File`](crate::Error) for a file that cannot be read, is no `.npy` file or has other
+    /// elements, `Unsupported` for integers of 64 bits; otherwise as [`upload`](Self::upload).
     pub fn from_npy(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let refused = |why: std::io::Error| Error::file(format!("{}: {why}", path.display()), why);
+        let refused = |why: std::io::Error| Error::io(format!("{}: {why}", path.display()), why);
         let file = File::open(path).map_err(refused)?;
         let len = file.metadata().map_err(refused)?.len();
-        let array = Npy::read(file, len).map_err(|error| match error {
-            Error::Malformed(why) => Error::Malformed(format!("{}: {why}", path.display())),
-            other => other,
-        })?;
+        let array = Npy::read(file, len)
+            .map_err(|error| error.map_text(|why| format!("{}: {why}", path.display())))?;
         let (dtype, bytes) = match array.scalar {
             Scalar::Dense(dtype) => (dtype, array.bytes),
             Scalar::F64 => {

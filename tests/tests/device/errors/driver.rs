@@ -51,7 +51,7 @@ fn pipelines_that_fail() {
         let call = || Call::new(&context).output(DType::F32, &[64]).grid([64, 1, 1]);
         for _ in 0..2 {
             let read = || kernel.run_one(&call())?.read_blocking::<f32>();
-            refused(read(), kind!(MissingFeature), &["roomy", "1024"]);
+            refused(read(), kind!(DeviceLimit), &["roomy", "1024"]);
         }
     }
 }

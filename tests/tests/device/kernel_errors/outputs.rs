@@ -31,17 +31,17 @@ fn outputs_that_overlap() {
         ] {
             let words = ["\"out\"", words[0], "input \"a\"", words[1], "Call::inout"];
             for call in [Call::of(&input).output_into(&output), Call::of(&input).inout(&output)] {
-                refused(&kernel, &grid(call), kind!(Aliased), &words);
+                refused(&kernel, &grid(call), kind!(Shape), &words);
             }
         }
         let call = Call::new(&context).inout(&rows(0..2)).output_into(&rows(1..2));
         let words = ["output \"more\"", "bytes 24..48", "output \"out\"", "Call::output"];
-        refused(&two, &grid(call), kind!(Aliased), &words);
+        refused(&two, &grid(call), kind!(Shape), &words);
         // Two halves of one word.
         let halves = Tensor::zeros(&context, DType::BF16, &[6]).unwrap();
         let half = |range| halves.slice(&[range]).unwrap();
         let call = Call::new(&context).inout(&half(0..3)).output_into(&half(3..6));
-        refused(&two, &grid(call), kind!(Aliased), &["share bytes 4..8 of one buffer"]);
+        refused(&two, &grid(call), kind!(Shape), &["aliasing: ", "share bytes 4..8 of one buffer"]);
         // A view without elements overlaps nothing.
         let call = Call::of(&rows(1..1)).output_into(&rows(1..2));
         kernel.run(&grid(call)).unwrap();
@@ -69,7 +69,7 @@ fn elements_that_overlap() {
         ] {
             let words = ["\"out\"", &format!("{shape:?}") as &str, &format!("{strides:?}")];
             let words = [words[0], words[1], words[2], "Call::output"];
-            refused(&kernel, &call(&view(&shape, &strides)), kind!(Strides), &words);
+            refused(&kernel, &call(&view(&shape, &strides)), kind!(Shape), &words);
         }
         for (shape, strides) in
             [([3, 4], [4, 1]), ([1, 4], [0, 1]), ([4, 3], [1, 4]), ([2, 3], [5, 2])]
@@ -102,14 +102,14 @@ fn what_is_no_output() {
         refused(
             &kernel,
             &call.clone().inout(&foreign),
-            kind!(WrongContext),
-            &["out and the rest of the call"],
+            kind!(Misuse),
+            &["wrong context: ", "out and the rest of the call"],
         );
         let integers = Tensor::zeros(&context, DType::U32, &[4]).unwrap();
-        refused(&kernel, &call.clone().inout(&integers), kind!(Kernel), &["mine (body):1:"]);
+        refused(&kernel, &call.clone().inout(&integers), kind!(Misuse), &["mine (body):1:"]);
         let atomic = kernel.clone().atomic_outputs(true);
         refused(&atomic, &call.clone().inout(&tensor), kind!(Unsupported), &["\"out\" is f32"]);
-        refused(&kernel.source(""), &call.inout(&tensor), kind!(Kernel), &["nothing writes"]);
+        refused(&kernel.source(""), &call.inout(&tensor), kind!(Misuse), &["nothing writes"]);
 
         let two = copy(&[], &["out", "more"]);
         let call = Call::new(&context).output(DType::F32, &[1]).output(DType::F32, &[1]);

@@ -28,40 +28,40 @@ fn places_in_the_text() {
             ("let x = 1.0;\nlet y = nobody;", "mine (body):2:9"),
             ("let x = a[0] +;", "mine (body):1:"),
         ] {
-            refused(&kernel(body), &call, kind!(Kernel), &[place]);
+            refused(&kernel(body), &call, kind!(Misuse), &[place]);
         }
         let header = |text: &str| kernel(FINE).header(text);
         refused(
             &header("// first\nfn f() -> f32 { return 1u; }"),
             &call,
-            kind!(Kernel),
+            kind!(Misuse),
             &["mine (header):2:"],
         );
         refused(
             &header("enable f16;\nenable nothing;"),
             &call,
-            kind!(Kernel),
+            kind!(Misuse),
             &["mine (header):2:8"],
         );
-        refused(&header("fn f() {"), &call, kind!(Kernel), &["mine (header):1:8"]);
+        refused(&header("fn f() {"), &call, kind!(Misuse), &["mine (header):1:8"]);
         refused(
             &header("fn f() -> u32 { return a_shape[0]; }"),
             &call,
-            kind!(Kernel),
+            kind!(Misuse),
             &["mine (header):1:24"],
         );
-        refused(&header("fn main() {}"), &call, kind!(Kernel), &["mine (header):1:4", "main"]);
+        refused(&header("fn main() {}"), &call, kind!(Misuse), &["mine (header):1:4", "main"]);
         refused(
             &header("\n /*"),
             &call,
-            kind!(Kernel),
+            kind!(Misuse),
             &["mine (header):2:2: this comment has no end"],
         );
         let reach = "var<private> p: array<u32, 4>; fn f() { p[7] = 1u; }";
         refused(
             &header(reach),
             &call,
-            kind!(Kernel),
+            kind!(Misuse),
             &["mine (header):1:", "index 7 is out of bounds"],
         );
     }
@@ -96,7 +96,7 @@ fn names_that_the_generated_text_uses() {
                 refused(
                     &kernel(FINE).header(format!("\n{declaration}")),
                     &call,
-                    kind!(Kernel),
+                    kind!(Misuse),
                     &words,
                 );
             }
@@ -104,7 +104,7 @@ fn names_that_the_generated_text_uses() {
             refused(
                 &kernel(&body),
                 &call,
-                kind!(Kernel),
+                kind!(Misuse),
                 &["mine (body):2:7", &format!("`{name}`")],
             );
         }
@@ -164,11 +164,11 @@ fn barriers_and_clipping() {
             ("storageBarrier(); out[0] = 1.0;", "mine (body):1:1"),
             ("var<workgroup> n: u32; out[0] = f32(workgroupUniformLoad(&n));", "mine (body):1:37"),
         ] {
-            refused(&kernel(body), &call, kind!(Kernel), &[place, "Edge::Whole"]);
+            refused(&kernel(body), &call, kind!(Misuse), &[place, "Edge::Whole"]);
             kernel(body).run(&call.clone().edge(Edge::Whole)).unwrap();
         }
         let header = kernel("out[0] = 1.0; f();").header("fn f() { workgroupBarrier(); }");
-        refused(&header, &call, kind!(Kernel), &["mine (header):1:10"]);
+        refused(&header, &call, kind!(Misuse), &["mine (header):1:10"]);
         kernel("out[0] = 1.0; // workgroupBarrier()").run(&call).unwrap();
         // If the grid ends with a workgroup, nothing is clipped, along any axis.
         let barrier =
@@ -186,7 +186,7 @@ fn barriers_and_clipping() {
                 ),
             }
         }
-        refused(&barrier, &call.clone().workgroup([8, 6, 2]), kind!(Kernel), &["mine (body):1:1"]);
+        refused(&barrier, &call.clone().workgroup([8, 6, 2]), kind!(Misuse), &["mine (body):1:1"]);
     }
 }
 
@@ -198,13 +198,13 @@ fn hints() {
         let header =
             kernel("out[global_id.x] = f() * rate;").header("fn f() -> f32 { return rate; }");
         let words = ["mine (header):1:", "`rate` is a value of the call", "as an argument"];
-        refused(&header, &rate, kind!(Kernel), &words);
+        refused(&header, &rate, kind!(Misuse), &words);
         let a = Tensor::zeros(&context, DType::BF16, &[4]).unwrap();
         let halves = Call::of(&a).output(DType::BF16, &[4]).grid([4, 1, 1]);
         let words = ["mine (body):1:", "out is bf16", "out_store takes single ones"];
-        refused(&kernel("out[global_id.x] = 1.0;"), &halves, kind!(Kernel), &words);
+        refused(&kernel("out[global_id.x] = 1.0;"), &halves, kind!(Misuse), &words);
         let words = ["a is bf16", "a_load takes single ones"];
-        refused(&kernel("out_store(0u, a[0] + 1.0);"), &halves, kind!(Kernel), &words);
+        refused(&kernel("out_store(0u, a[0] + 1.0);"), &halves, kind!(Misuse), &words);
     }
 }
 
@@ -216,7 +216,7 @@ fn features_that_the_device_lacks() {
     let lacks = |kernel: &Kernel, call: &Call, words: &[&str]| {
         let error = kernel.run(call).unwrap_err();
         let told = |text: &str| words.iter().all(|word| text.contains(word));
-        assert!(matches!(&error, Error::MissingFeature(text) if told(text)), "{error} {words:?}");
+        assert!(matches!(&error, Error::DeviceLimit(text) if told(text)), "{error} {words:?}");
     };
     for adapter in adapters() {
         let (device, queue) = adapter.device(|_| ());

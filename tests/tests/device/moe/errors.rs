@@ -30,7 +30,11 @@ fn routers() {
         refused(biased.run(&logits), "Shape", &["[5]", "[4]"]);
         refused(Router::new(1).bias(&zeros(DType::U32, &[4])).run(&logits), "Unsupported", &[]);
         let other = Tensor::zeros(&Context::cpu(), DType::F32, &[4]).unwrap();
-        refused(Router::new(1).bias(&other).run(&logits), "WrongContext", &["the bias"]);
+        refused(
+            Router::new(1).bias(&other).run(&logits),
+            "Misuse",
+            &["wrong context: ", "the bias"],
+        );
         let routing = Routing::zeros(&context, 2, 4, 1).unwrap();
         let error = Router::new(1).run_into(&logits, &routing);
         refused(error, "Shape", &["[2, 4, 1]", "[3, 4, 1]"]);
@@ -57,7 +61,11 @@ fn routers() {
             all.offsets = GroupOffsets::upload(other.context(), &[0, 1, 2, 3, 3]).unwrap();
         };
         refused(replaced(of_host, &[0], u), "Shape", &["offsets", "from the host"]);
-        refused(Routing::zeros(&context, usize::MAX, 4, 4), "Overflow", &["kernels count to"]);
+        refused(
+            Routing::zeros(&context, usize::MAX, 4, 4),
+            "Shape",
+            &["overflow: ", "kernels count to"],
+        );
         let recorded = |context: &Context| {
             let device = context.device()?;
             let mut encoder = device.create_command_encoder(&Default::default());
@@ -86,13 +94,21 @@ fn kernels() {
         let shared = layer.shared(&dense, &dense, &dense);
         refused(
             shared.forward(&x, &logits),
-            "NoKernel",
-            &["gate of the shared experts: no loader"],
+            "DeviceLimit",
+            &["gate of the shared experts: ", "no loader"],
         );
-        refused(shared.plans(&x, &logits), "NoKernel", &["gate of the shared experts: no loader"]);
+        refused(
+            shared.plans(&x, &logits),
+            "DeviceLimit",
+            &["gate of the shared experts: ", "no loader"],
+        );
         assert_eq!(shared.kernel("naive").plans(&x, &logits).unwrap().len(), 6);
         let fused = MoeLayer::fused(zeros(&[3, 64, 32]), &own, 2).kernel("rows");
-        refused(fused.forward(&x, &logits), "NoKernel", &["gate and up of the experts: no loader"]);
+        refused(
+            fused.forward(&x, &logits),
+            "DeviceLimit",
+            &["gate and up of the experts: ", "no loader"],
+        );
         let rhs = Tensor::upload(&context, &[0u32, 2, 1, 1], &[4]).unwrap();
         let plans = gather_matmul(&x, &own, None, &rhs).kernel("rows").plans().unwrap();
         assert_eq!(plans.len(), 1);
@@ -164,23 +180,23 @@ fn layers() {
         let mixed = MoeLayer::new(&gate, &few, &down, 1);
         refused(mixed.forward(&x, &logits), "Shape", &["[3, 6, 32]", "[3, 6, 8]"]);
         let other = Tensor::zeros(&Context::cpu(), DType::F32, &[3, 6, 8]).unwrap();
-        refused(of(&gate, &other, &down, 1), "WrongContext", &["up"]);
+        refused(of(&gate, &other, &down, 1), "Misuse", &["wrong context: ", "up"]);
         let named = layer.clone().kernel("nonesuch");
-        refused(named.forward(&x, &logits), "UnknownKernel", &["nonesuch"]);
+        refused(named.forward(&x, &logits), "Misuse", &["no kernel is named ", "nonesuch"]);
         let wide = x.broadcast_to(&[2, 7, 8]).unwrap().as_strided(&[7, 8], &[0, 1], 0).unwrap();
-        refused(layer.forward_into(&x, &logits, &wide), "Strides", &["overlap"]);
+        refused(layer.forward_into(&x, &logits, &wide), "Shape", &["strides: ", "overlap"]);
         let rows = |weight: &Tensor| {
             let [groups, n, k] = weight.shape() else { unreachable!() };
             weight.reshape(&[groups * n * k / 8, 8]).unwrap().narrow(0, 0, 7).unwrap()
         };
-        refused(layer.forward_into(&x, &logits, &rows(&gate)), "Aliased", &["gate"]);
-        refused(layer.forward_into(&x, &logits, &rows(&down)), "Aliased", &["down"]);
+        refused(layer.forward_into(&x, &logits, &rows(&gate)), "Shape", &["aliasing: ", "gate"]);
+        refused(layer.forward_into(&x, &logits, &rows(&down)), "Shape", &["aliasing: ", "down"]);
         let [own, other] = [zeros(&[12, 8]), zeros(&[8, 12])];
         let shared = layer.clone().shared(&own, &own, &other);
         refused(
             shared.forward_into(&x, &logits, &own.narrow(0, 0, 7).unwrap()),
-            "Aliased",
-            &["gate"],
+            "Shape",
+            &["aliasing: ", "gate"],
         );
         let y = zeros(&[7, 3]);
         let narrow = MoeLayer::new(zeros(&[3, 6, 3]), zeros(&[3, 6, 3]), zeros(&[3, 3, 6]), 1);
@@ -191,12 +207,16 @@ fn layers() {
         let operands = Operands::new(Case { tokens: 2, ..PLAIN }, 1);
         let (gpu, cpu) = (operands.layer(&context), Context::cpu());
         let [x, logits] = operands.on(&cpu);
-        refused(gpu.forward(&x, &logits), "WrongContext", &["gate"]);
+        refused(gpu.forward(&x, &logits), "Misuse", &["wrong context: ", "gate"]);
         let device = context.device().unwrap();
         let mut encoder = device.create_command_encoder(&Default::default());
         let on_cpu = operands.layer(&cpu);
         let y = Tensor::zeros(&cpu, DType::F32, &[2, PLAIN.h]).unwrap();
-        refused(on_cpu.record(&mut encoder, &x, &logits, &y), "WrongContext", &["needs a GPU"]);
+        refused(
+            on_cpu.record(&mut encoder, &x, &logits, &y),
+            "Misuse",
+            &["wrong context: ", "needs a GPU"],
+        );
     }
 }
 
@@ -222,17 +242,17 @@ fn gathered_products() {
         refused(gather_matmul(&x, &w, None, &floats(&[4])).run(), "Unsupported", &["rhs is f32"]);
         refused(gather_matmul(&x, &w, None, &words(&[2, 2])).run(), "Shape", &["[2, 2]"]);
         let first = w.narrow(0, 0, 1).unwrap().squeeze(0).unwrap().narrow(0, 0, 4).unwrap();
-        refused(gather_matmul(&x, &w, None, &rhs).run_into(&first), "Aliased", &["w"]);
+        refused(gather_matmul(&x, &w, None, &rhs).run_into(&first), "Shape", &["aliasing: ", "w"]);
         let turned = floats(&[2, 4, 5]).transpose(0, 1).unwrap();
         let error = gather_matmul(&turned, &w, None, &words(&[4, 2])).run();
-        refused(error, "Strides", &["[8, 5]"]);
+        refused(error, "Shape", &["strides: ", "[8, 5]"]);
         let short = gather_matmul(&x, &w, None, &rhs).run_into(&floats(&[4, 3]));
         refused(short, "Shape", &["[4, 3]", "[4, 2]"]);
         let half = gather_matmul(&x, &w, None, &rhs).out_dtype(DType::F16);
         refused(half.run_into(&floats(&[4, 2])), "Misuse", &["is f32", "says f16"]);
         let other = Tensor::zeros(&Context::cpu(), DType::U32, &[4]).unwrap();
-        refused(gather_matmul(&x, &w, None, &other).run(), "WrongContext", &["rhs"]);
+        refused(gather_matmul(&x, &w, None, &other).run(), "Misuse", &["wrong context: ", "rhs"]);
         let error: Result<_, Error> = gather_matmul(&x, &w, None, &rhs).kernel("none").run();
-        refused(error, "UnknownKernel", &["none"]);
+        refused(error, "Misuse", &["no kernel is named ", "none"]);
     }
 }

@@ -101,7 +101,7 @@ fn errors() -> Result<()> {
         let short = [&weights.narrow(0, 0, 6)?, &experts.narrow(0, 0, 6)?];
         refused(by(short[0], short[1]), "Shape", &["weights of tokens", "[6, 2]", "[7, 13]"]);
         let other = Tensor::zeros(&Context::cpu(), DType::F32, &[7, 2])?;
-        refused(by(&other, experts), "WrongContext", &["the weights of tokens"]);
+        refused(by(&other, experts), "Misuse", &["wrong context: ", "the weights of tokens"]);
         let stack = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).unwrap();
         let unlike = MoeLayer::new(stack(&[3, 9, 13]), stack(&[4, 9, 13]), stack(&[3, 13, 9]), 1);
         refused(unlike.forward(&x, &chosen), "Shape", &["up", "[4, 9, 13]", "[3, 9, 13]"]);
@@ -111,7 +111,7 @@ fn errors() -> Result<()> {
         let all = upload(&context, DType::F32, &[1.0; 7 * 13], &[7, 13]);
         let weights = all.narrow(1, 0, 2)?;
         let own = Routes::Chosen { weights, experts: experts.clone() };
-        refused(layer.forward_into(&x, own, &all), "Aliased", &["weights of tokens"]);
+        refused(layer.forward_into(&x, own, &all), "Shape", &["aliasing: ", "weights of tokens"]);
     }
     Ok(())
 }
