@@ -321,7 +321,9 @@ fn refused() {
     };
     assert_eq!(refused(&grouped, LIMIT), Error::too_large("offsets", 8000, LIMIT, which));
     let huge = Problem::dense(DType::F32, 1 << 31, 1 << 25, 1);
-    assert!(matches!(refused(&huge, LIMIT), Error::Shape(text) if text.contains("65536 passes")));
+    assert!(
+        matches!(refused(&huge, LIMIT), Error::DeviceLimit(text) if text.contains("65536 passes"))
+    );
 }
 
 /// The plan for a random product under a random limit is right, or is refused with the limit.

@@ -198,7 +198,7 @@ fn bad_input_is_refused() {
         refused(ops::softmax(&words).run(), unsupported, "x is u32");
         refused(softmax.run_into(&words), unsupported, "the output is u32");
         refused(ops::arg_max(&x, 0).out_dtype(DType::F32).run(), unsupported, "f32, not u32");
-        refused(words.fill(-1.0), value, "-1 for a tensor of u32");
+        refused(words.fill(-1.0), value, "-1 does not fit a tensor of u32");
         refused(words.fill(0.5), value, "0.5");
         refused(
             softmax.clone().out_dtype(DType::F16).run_into(&zeros(&[4, 6])),

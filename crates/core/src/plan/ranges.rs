@@ -99,9 +99,8 @@ struct Cutter<'a> {
 impl Cutter<'_> {
     fn cut(&mut self, piece: Piece) -> Result<()> {
         if self.passes.saturating_add(piece.steps()) > MAX_PASSES {
-            return Err(Error::Shape(format!(
-                "overflow: it takes more than {MAX_PASSES} passes, because the device binds little \
-                 at a time"
+            return Err(Error::DeviceLimit(format!(
+                "it takes more than {MAX_PASSES} passes, because the device binds little at a time"
             )));
         }
         let excess = self.excess(&piece);

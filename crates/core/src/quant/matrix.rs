@@ -298,7 +298,9 @@ pub fn quantize_to(
         return Err(Error::Unsupported(format!("{format} has no factor for a whole matrix")));
     };
     if !(largest > 0.0 && largest.is_finite()) {
-        return Err(Error::Misuse(format!("the largest weight is given as {largest}")));
+        return Err(Error::Misuse(format!(
+            "the largest weight is given as {largest}, not above 0 and finite"
+        )));
     }
     let inverse = most / largest;
     if !inverse.is_finite() {

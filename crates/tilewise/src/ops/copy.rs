@@ -102,7 +102,7 @@ impl Tensor {
             DType::F32 | DType::F16 | DType::BF16 => None,
         };
         if range.is_some_and(|range| value.fract() != 0.0 || !range.contains(&value)) {
-            return Err(Error::Misuse(format!("fill: {value} for a tensor of {dtype}")));
+            return Err(Error::Misuse(format!("fill: {value} does not fit a tensor of {dtype}")));
         }
         rank("fill", "the tensor", self)?;
         self.writable()?;
