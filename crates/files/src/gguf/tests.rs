@@ -215,7 +215,9 @@ fn no_rows_or_columns_are_a_tensor_and_too_many_none() {
     assert_eq!(model(&[u64::MAX - 31, 0]).get("w").unwrap().rows(0..0).map(|none| none.n()), Ok(0));
     let text = model(&[0, 1 << 62, 5]).get("w").unwrap().sizes().unwrap_err().to_string();
     assert!(
-        text.contains("f.gguf: \"w\": the rows of [5, 4611686018427387904, 0] cannot be counted"),
+        text.contains(
+            "f.gguf: \"w\": overflow: the rows of [5, 4611686018427387904, 0] cannot be counted"
+        ),
         "{text}"
     );
 }
