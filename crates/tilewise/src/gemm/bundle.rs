@@ -448,7 +448,7 @@ fn along_rows(
             }
             _ => {
                 return Err(Error::Shape(format!(
-                    "strides: {name} must run along its rows: give another tensor, or, where there \
+                    "strides: {name} must run along its rows: give another tensor, or, if there \
                      are no groups, the transposed product, Cᵀ = Bᵀ·Aᵀ"
                 )));
             }
