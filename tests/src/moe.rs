@@ -1,9 +1,9 @@
 //! Layers of experts: their cases, weights and f64 answers.
 
 use crate::Rng;
-use tilewise::moe::{Router, Scoring};
+use tilewise::moe::{MoeLayer, Router, Scoring};
 use tilewise::{
-    Activation, Context, DType, MoeLayer, Precision, QuantizedTensor, RightOperand, Shards, Tensor,
+    Activation, Context, DType, Precision, QuantizedTensor, RightOperand, Shards, Tensor,
 };
 use tilewise_core::quant::{dequantize, quantize};
 use tilewise_core::{Format, convert};

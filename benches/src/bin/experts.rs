@@ -4,10 +4,10 @@
 use clap::Parser;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tilewise::moe::{Router, Routing};
+use tilewise::moe::{MoeLayer, Router, Routing};
 use tilewise::planner::Grouping;
 use tilewise::{
-    Activation, Context, ContextOptions, DType, Error, Gemm, MoeLayer, QuantFormat, Quantized,
+    Activation, Context, ContextOptions, DType, Error, Gemm, QuantFormat, Quantized,
     QuantizedTensor, Recorder, Result, Tensor, ops, timing,
 };
 use tilewise_benches::inputs::wrong;

@@ -38,6 +38,7 @@ impl DType {
     }
 
     /// The number of a floating-point type in the constants of kernels.
+    #[doc(hidden)]
     pub const fn number(self) -> u32 {
         match self {
             DType::F16 => 1,

@@ -78,6 +78,7 @@ impl Precision {
 
     /// The most additions of one chain on a matrix unit with [`SplitF32`](Self::SplitF32). Each
     /// step along K takes three of them.
+    #[doc(hidden)]
     pub const CHAIN: u64 = 1024;
 
     /// Lower-case name, as the command line writes it.

@@ -123,7 +123,7 @@ pub struct Layer<'a> {
     pub choice: Choice<'a>,
     /// The function of gate's product.
     pub activation: Activation,
-    /// Precision of products, as for [`MoeLayer`](tilewise::MoeLayer).
+    /// Precision of products, as for [`MoeLayer`](tilewise::moe::MoeLayer).
     pub precision: Precision,
     /// The experts.
     pub own: Ffn<'a>,

@@ -4,8 +4,8 @@
 //!
 //! `cargo run --release --example routed_experts`; on the CPU with TILEWISE_ADAPTER=cpu.
 
-use tilewise::moe::Router;
-use tilewise::{Context, Gemm, GroupOffsets, MoeLayer, Result, Tensor, ops};
+use tilewise::moe::{MoeLayer, Router};
+use tilewise::{Context, Gemm, GroupOffsets, Result, Tensor, ops};
 
 mod checked;
 use checked::{numbers, product, transposed, wide};

@@ -16,7 +16,7 @@
 //! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights.
 //!   [`Quantize`] makes quantized weights on the device.
 //! - [`ops`] has ready kernels between products: softmax, norms, elementwise functions.
-//! - [`MoeLayer`] is a mixture of experts, from a router's logits to the output.
+//! - [`moe::MoeLayer`] is a mixture of experts, from a router's logits to the output.
 //! - [`Context::tune`] times the kernels that take a problem and might be fast, and keeps the
 //!   fastest for later calls and runs.
 //! - [`Kernel`] is your own kernel: you write its body in WGSL. [`Call`] is one use of it. It runs
@@ -126,8 +126,6 @@ pub use gemm::Gemm;
 #[cfg(feature = "custom-kernels")]
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
 pub use list::{ProductList, ProductShape};
-#[cfg(feature = "custom-kernels")]
-pub use moe::MoeLayer;
 pub use offsets::GroupOffsets;
 pub use options::{ContextOptions, Switch};
 pub use planes::PlaneSource;

@@ -26,7 +26,7 @@ use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 /// devices without matrix units, none is made, and no memory is spent.
 ///
 /// Views of it, such as `slice()`, have no copy. Its transpose does not use the copy, but the
-/// transpose of the transpose does. [`MoeLayer`](crate::MoeLayer) and
+/// transpose of the transpose does. [`MoeLayer`](crate::moe::MoeLayer) and
 /// [`Gemm::ragged_n`](crate::Gemm::ragged_n) transpose weights \[N,K\] or \[experts,N,K\]; prepare
 /// these by `PreparedTensor::right(&w.t())?.t()`.
 ///

@@ -121,7 +121,7 @@ impl RightOperand {
 /// quantized weights it is \[N,K\] or \[n,N,K\]. All shards have one type and matrices of one
 /// shape; their strides may differ, and so may the factors of quantized weights.
 /// [`Gemm::grouped`](crate::Gemm::grouped), [`Gemm::ragged_n`](crate::Gemm::ragged_n),
-/// [`Gemm::masked`](crate::Gemm::masked), [`MoeLayer`](crate::MoeLayer) and
+/// [`Gemm::masked`](crate::Gemm::masked), [`MoeLayer`](crate::moe::MoeLayer) and
 /// [`moe::gather_matmul`](crate::moe::gather_matmul) take shards. Each shard is a product on the
 /// device, which computes the rows of its groups; nothing is copied.
 ///

@@ -5,9 +5,9 @@ mod gather;
 mod routes;
 mod routing;
 
-use tilewise::moe::Scoring;
+use tilewise::moe::{MoeLayer, Scoring};
 use tilewise::planner::Grouping;
-use tilewise::{Activation, DType, MoeLayer, Result, Tensor};
+use tilewise::{Activation, DType, Result, Tensor};
 use tilewise_tests::moe::{Case, FEW_BITS, Held, Operands, PLAIN, cases, numbers, upload, wide};
 use tilewise_tests::{Rng, adapters, contexts, minima};
 

@@ -9,12 +9,11 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::{Barrier, Once};
 use std::thread::LocalKey;
-use tilewise::moe::gather_matmul;
+use tilewise::moe::{MoeLayer, gather_matmul};
 use tilewise::planner::Problem;
 use tilewise::wgpu;
 use tilewise::{
-    Activation, Context, DType, Error, Gemm, GroupOffsets, MoeLayer, QuantFormat, QuantizedTensor,
-    Tensor,
+    Activation, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Tensor,
 };
 use tilewise_tests::{adapters, contexts};
 

@@ -7,9 +7,9 @@
 mod training;
 
 use super::{Raw, encoder, filled, read, zeros};
-use tilewise::moe::{Router, Scoring};
+use tilewise::moe::{MoeLayer, Router, Scoring};
 use tilewise::wgpu::{self, BufferUsages};
-use tilewise::{Call, Context, DType, Error, Gemm, Kernel, MoeLayer, Tensor};
+use tilewise::{Call, Context, DType, Error, Gemm, Kernel, Tensor};
 use tilewise_tests::{Adapter, adapters};
 
 /// Bytes of the device's buffers with this label; none if the backend does not tell.

@@ -172,6 +172,7 @@ impl QuantFormat {
 
     /// One format of each kind: formats of a kind differ only in groups and the type of scales.
     /// Tests that are too slow for all formats use these. Groups and types take turns.
+    #[doc(hidden)]
     pub fn kinds() -> Vec<QuantFormat> {
         let kind = |format: &QuantFormat| {
             let constants = format

@@ -106,6 +106,7 @@ impl Quantized {
     ///
     /// # Errors
     /// The errors of [`QuantFormat::sizes`].
+    #[doc(hidden)]
     pub fn sample(
         format: QuantFormat,
         n: usize,
@@ -143,6 +144,7 @@ impl Quantized {
     /// How far a kernel's dequantized weight may lie from [`dequantize`]'s, element by element.
     /// Infinite if a number on the way is beyond f32 in one order of the arithmetic and not in
     /// another.
+    #[doc(hidden)]
     pub fn weight_error(&self) -> Vec<f64> {
         let mut errors = vec![0.0; self.n * self.k];
         self.format.each_block(&self.slices(), &mut errors, |block, out| {
@@ -163,6 +165,7 @@ impl Quantized {
 
     /// How far [`quantize`] leaves a weight from its element, at most: a number per block. 0 for
     /// formats that it does not make.
+    #[doc(hidden)]
     pub fn steps(&self) -> Vec<f64> {
         let mut errors = vec![0.0; self.n * self.k];
         let step =
@@ -182,6 +185,7 @@ impl QuantFormat {
     ///
     /// # Panics
     /// When a plane is shorter than `out`.
+    #[doc(hidden)]
     pub fn decode(self, planes: &[&[u8]], out: &mut [f32]) {
         self.each_block(planes, out, |block, out| self.def().codec.decode(block, out));
     }
@@ -191,6 +195,7 @@ impl QuantFormat {
     /// # Errors
     /// [`Unsupported`](crate::Error) for a format that GGUF does not have; `Shape` if the last
     /// block is not whole.
+    #[doc(hidden)]
     pub fn split_blocks(self, blocks: &[u8], planes: &mut [Vec<u8>]) -> Result<()> {
         self.in_gguf()?;
         let size = self.block_bytes() as usize;
@@ -252,6 +257,7 @@ impl QuantFormat {
     ///
     /// # Errors
     /// The first of `f`'s.
+    #[doc(hidden)]
     pub fn encode_blocks(
         self,
         blocks: usize,

@@ -18,7 +18,7 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 /// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
 ///
 /// ```
-/// use tilewise::{Context, MoeLayer, Tensor};
+/// use tilewise::{Context, Tensor, moe::MoeLayer};
 ///
 /// # fn main() -> tilewise::Result<()> {
 /// let ctx = Context::new()?;

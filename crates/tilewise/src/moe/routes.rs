@@ -10,7 +10,7 @@ use tilewise_core::{DType, Error, Result};
 /// [`Router::choose`](super::Router::choose) gives them.
 ///
 /// ```
-/// use tilewise::{Context, MoeLayer, Tensor};
+/// use tilewise::{Context, Tensor, moe::MoeLayer};
 ///
 /// # fn main() -> tilewise::Result<()> {
 /// let ctx = Context::new()?;

@@ -10,6 +10,7 @@ use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`Router::choose`](crate::moe::Router::choose).
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Choose {
     pub(crate) logits: Tensor,

@@ -11,6 +11,7 @@ use tilewise_core::{Error, Result};
 use tilewise_sanitizer::Options;
 
 /// The operation of [`combine`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Combine {
     x: Tensor,

@@ -37,6 +37,7 @@ macro_rules! functions {
 pub(super) use functions;
 
 /// An operation of [`unary`](super::unary()) or [`binary`](super::binary()).
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Elementwise {
     /// The operation's name, and that of its function in choices.wgsl.

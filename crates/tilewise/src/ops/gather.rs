@@ -10,6 +10,7 @@ use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`gather`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Gather {
     x: Tensor,

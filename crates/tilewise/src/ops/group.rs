@@ -22,6 +22,7 @@ const FEW: u32 = 512;
 const COMPARISONS: u64 = 1 << 19;
 
 /// The operation of [`group`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Group {
     keys: Tensor,

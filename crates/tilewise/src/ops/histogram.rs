@@ -18,6 +18,7 @@ const SHARE: u32 = 16;
 const FEW: usize = 2048;
 
 /// The operation of [`histogram`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Histogram {
     keys: Tensor,

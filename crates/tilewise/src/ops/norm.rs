@@ -10,6 +10,7 @@ use std::ops::Range;
 use tilewise_core::{Error, Result};
 
 /// The operation of [`layer_norm`] and [`rms_norm`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Norm {
     x: Tensor,

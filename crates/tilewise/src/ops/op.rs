@@ -217,6 +217,7 @@ impl<K: Operation<N>, const N: usize> Op<K, N> {
     ///
     /// # Errors
     /// The errors of [`run_into`](Self::run_into).
+    #[doc(hidden)]
     pub fn calls<'o>(&self, outs: impl Into<[&'o Tensor; N]>) -> Result<Vec<(Kernel, Call)>> {
         let kernel = |step: Step| ((*step.kernel()).clone(), step.call);
         Ok(self.steps(outs.into())?.into_iter().map(kernel).collect())

@@ -11,6 +11,7 @@ use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`sum`], [`mean`], [`max`], [`min`] and [`arg_max`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Reduce {
     kind: Kind,

@@ -10,6 +10,7 @@ use std::ops::Range;
 use tilewise_core::{Error, Result};
 
 /// The operation of [`rope`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Rope {
     x: Tensor,

@@ -16,6 +16,7 @@ const LONG: usize = 16 << 10;
 const SEGMENT: usize = 4 << 10;
 
 /// The operation of [`exclusive_scan`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Scan {
     x: Tensor,

@@ -10,6 +10,7 @@ use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`scatter`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Scatter {
     x: Tensor,

@@ -10,6 +10,7 @@ use std::ops::Range;
 use tilewise_core::{Error, Result};
 
 /// The operation of [`softmax`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Softmax {
     x: Tensor,

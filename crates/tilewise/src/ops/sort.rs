@@ -15,6 +15,7 @@ const BLOCK: u32 = 2048;
 const DIGIT: u32 = 8;
 
 /// The operation of [`sort`] and [`sort_by_key`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Sort {
     keys: Tensor,

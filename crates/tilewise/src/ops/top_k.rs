@@ -10,6 +10,7 @@ use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// The operation of [`top_k`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct TopK {
     x: Tensor,

@@ -1,10 +1,8 @@
 //! Operands that do not fit give errors with both numbers.
 
 use super::{Case, Operands, PLAIN};
-use tilewise::moe::{Router, Routing, gather_matmul};
-use tilewise::{
-    Context, DType, Error, GroupOffsets, MoeLayer, QuantFormat, QuantizedTensor, Shards, Tensor,
-};
+use tilewise::moe::{MoeLayer, Router, Routing, gather_matmul};
+use tilewise::{Context, DType, Error, GroupOffsets, QuantFormat, QuantizedTensor, Shards, Tensor};
 use tilewise_tests::contexts;
 
 #[track_caller]

@@ -2,8 +2,8 @@
 
 use super::errors::refused;
 use super::{Case, Operands, PLAIN, check, upload};
-use tilewise::moe::{Router, Routes};
-use tilewise::{Context, DType, Error, MoeLayer, Result, Tensor};
+use tilewise::moe::{MoeLayer, Router, Routes};
+use tilewise::{Context, DType, Error, Result, Tensor};
 use tilewise_tests::contexts;
 
 /// A layer, x, and the weights and experts that its router chooses.
