@@ -101,7 +101,8 @@ impl Deref for Adapter {
 /// One line: name, backend, driver, and the words that describe what the adapter can do.
 impl fmt::Display for Adapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AdapterDescription { name, backend, driver, caps, .. } = &self.description;
+        let AdapterDescription { name, backend, driver, .. } = &self.description;
+        let caps = self.description.caps();
         write!(f, "{name} through {backend}, {driver}")?;
         for word in
             ["hardware", "f16", "coop"].into_iter().filter(|word| is(&self.description, word))
@@ -121,8 +122,8 @@ fn is(adapter: &AdapterDescription, word: &str) -> bool {
     match word {
         "vulkan" | "metal" | "dx12" | "gl" => adapter.backend == word,
         "hardware" => adapter.hardware,
-        "f16" => adapter.caps.f16,
-        "coop" => !adapter.caps.coop.is_empty(),
+        "f16" => adapter.caps().f16,
+        "coop" => !adapter.caps().coop.is_empty(),
         "lavapipe" => name.contains("llvmpipe"),
         "swiftshader" => name.contains("swiftshader"),
         _ => false,

@@ -27,9 +27,15 @@ const VOCABULARY: &str = "tilewise_core";
 /// The folder of the lists.
 const KEPT: &str = "tests/goldens/public-api";
 
+/// Opens a line of a list that is no item.
+const COMMENT: &str = "//";
+
 /// The version of rustdoc's JSON that the reader knows. Rust 1.93 to 1.95 write it, and a job of
 /// the CI uses one of them.
 const FORMAT: u64 = 57;
+
+/// The feature whose items are not listed: they may change in any release.
+const UNSTABLE: &str = "planner";
 
 /// Tells this program that cargo called it in the place of the rustdoc that it names.
 const AS_RUSTDOC: &str = "XTASK_AS_RUSTDOC";
@@ -84,9 +90,10 @@ pub(crate) fn check(bless: bool) -> Result<Outcome> {
 }
 
 fn keep(path: &Path, items: &BTreeSet<String>) -> Result {
+    let head = format!("{COMMENT} With all features, except `{UNSTABLE}` of `{FACE}`.\n");
     let text: String = items.iter().map(|item| format!("{item}\n")).collect();
     fs::create_dir_all(KEPT)
-        .and_then(|()| fs::write(path, text))
+        .and_then(|()| fs::write(path, head + &text))
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
@@ -112,11 +119,22 @@ fn document() -> Result {
         .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json"))
 }
 
-/// rustdoc's arguments and its path, if cargo called this program in its place.
+/// rustdoc's arguments and its path, if cargo called this program in its place. The unstable
+/// feature is taken out.
 pub(crate) fn called_as_rustdoc() -> Option<Command> {
     let mut rustdoc = Command::new(env::var_os(AS_RUSTDOC)?);
-    rustdoc.args(env::args_os().skip(1)).env("RUSTC_BOOTSTRAP", "1").env_remove(AS_RUSTDOC);
+    rustdoc.args(stable(env::args_os().skip(1))).env("RUSTC_BOOTSTRAP", "1").env_remove(AS_RUSTDOC);
     Some(rustdoc)
+}
+
+/// The arguments without the one that switches the unstable feature on, and the `--cfg` before it.
+fn stable(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let unstable = format!("feature=\"{UNSTABLE}\"");
+    let mut kept: Vec<OsString> = Vec::new();
+    for arg in args {
+        if arg == *unstable { drop(kept.pop()) } else { kept.push(arg) }
+    }
+    kept
 }
 
 /// Runs rustdoc, except for a crate whose items are not listed.
@@ -206,7 +224,8 @@ fn is_about(item: &str, library: &str, names: &BTreeSet<String>) -> bool {
 
 /// The lines that are gone, with `-`, and the new lines, with `+`.
 fn difference(kept: &str, items: &BTreeSet<String>) -> Vec<String> {
-    let kept: BTreeSet<String> = kept.lines().map(str::to_owned).collect();
+    let kept = kept.lines().filter(|line| !line.starts_with(COMMENT));
+    let kept: BTreeSet<String> = kept.map(str::to_owned).collect();
     let gone = kept.difference(items).map(|item| format!("- {item}"));
     let came = items.difference(&kept).map(|item| format!("+ {item}"));
     gone.chain(came).collect()
@@ -266,8 +285,15 @@ mod tests {
 
     #[test]
     fn both_directions_of_a_difference() {
-        assert_eq!(difference("a\nb\n", &set(&["b", "c"])), ["- a", "+ c"]);
+        assert_eq!(difference("// head\na\nb\n", &set(&["b", "c"])), ["- a", "+ c"]);
         assert!(difference("a\nb\n", &set(&["b", "a"])).is_empty());
+    }
+
+    #[test]
+    fn the_unstable_feature_is_switched_off() {
+        let args = ["--cfg", "feature=\"files\"", "--cfg", "feature=\"planner\"", "lib.rs"];
+        let kept = ["--cfg", "feature=\"files\"", "lib.rs"];
+        assert_eq!(stable(args.map(OsString::from).into_iter()), kept);
     }
 
     #[test]

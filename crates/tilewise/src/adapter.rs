@@ -1,9 +1,7 @@
 //! Adapters: which there are, what to ask of one, and what it can do.
 
 use crate::msl;
-use crate::options::ContextOptions;
 use tilewise_core::caps::PATIENCE;
-use tilewise_core::kernel::Library;
 use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass, PackedProducts};
 
 /// An adapter, described.
@@ -16,8 +14,7 @@ pub struct AdapterDescription {
     pub backend: &'static str,
     /// Driver and its version, if the backend tells them.
     pub driver: String,
-    /// Its features and limits.
-    pub caps: Caps,
+    pub(crate) caps: Caps,
     /// Whether it is hardware rather than a software rasterizer.
     pub hardware: bool,
     /// Whether it has timestamps for compute passes.
@@ -52,11 +49,6 @@ impl AdapterDescription {
             msl: msl::suits(info.backend, required_features(adapter), &coop_of(adapter)),
             name: info.name,
         }
-    }
-
-    /// The kernels of a context on this adapter with these options.
-    pub fn library(&self, options: &ContextOptions) -> &'static Library {
-        msl::library(options.msl, self.msl)
     }
 
     /// Whether `name` means this adapter: part of its name, its backend, or both, as
@@ -194,7 +186,7 @@ pub fn device_descriptor(
 }
 
 /// The caps of a device that is made with [`required_features`] and [`required_limits`].
-pub fn caps_of(adapter: &wgpu::Adapter) -> Caps {
+fn caps_of(adapter: &wgpu::Adapter) -> Caps {
     let coop = coop_of(adapter);
     caps(&info_of(adapter), required_features(adapter), &required_limits(adapter), coop)
 }

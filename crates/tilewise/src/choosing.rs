@@ -21,31 +21,8 @@ struct Planned {
 }
 
 impl Context {
-    /// Plans these problems and compiles the pipelines that they need: the first products of their
-    /// kind then wait for nothing. No operand is allocated. On the CPU executor the problems are
-    /// only checked.
-    ///
-    /// ```
-    /// use tilewise::planner::Problem;
-    /// use tilewise::{Activation, Context, DType, Gemm, Tensor};
-    ///
-    /// # fn main() -> tilewise::Result<()> {
-    /// let ctx = Context::new()?;
-    /// ctx.warm_up(&[1, 128].map(|rows| Problem::dense(DType::F32, rows, 64, 32)))?;
-    ///
-    /// // A problem with strides, an epilogue or groups is had from a product.
-    /// let x = Tensor::zeros(&ctx, DType::F32, &[8, 32])?;
-    /// let w = Tensor::zeros(&ctx, DType::F32, &[64, 32])?;
-    /// ctx.warm_up(&Gemm::new(&x, &w.t()).activation(Activation::Relu).problems()?)?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Shape`](crate::Error), `Unsupported`, `DeviceLimit` for the first problem that cannot be
-    /// run on this device; `Misuse` for a context's kernel that is not one of its
-    /// [library](Self::library).
-    pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
+    /// Plans the problems and compiles their pipelines; on the CPU executor it checks them.
+    pub(crate) fn prepare(&self, problems: &[Problem]) -> Result<()> {
         if let Backend::Gpu(gpu) = &self.0.backend {
             gpu.device.still_alive()?;
         }
@@ -55,23 +32,16 @@ impl Context {
         })
     }
 
-    /// Which kernel a product uses here and why not another, as text. `kernel` is one that the call
-    /// names ([`Gemm::kernel`](crate::Gemm::kernel)). As in a product, it counts before the kernels
-    /// of the environment and the tuner. The text ends with the state of each pass's pipeline:
-    /// whether it is compiled, and how long that took.
-    ///
-    /// # Errors
-    /// The errors of [`warm_up`](Self::warm_up); [`Misuse`](crate::Error) for text that names no
-    /// kernel, `DeviceLimit` when the kernel does not take the problem.
-    pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
+    /// Which kernel a problem gets, and why not another.
+    pub(crate) fn explained(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
         let forced = self.forced(kernel, problem)?;
         let asked = forced.as_ref().map(|(forced, _)| forced);
         let Planned { plan, library, refused } = self.planned(problem, asked)?;
         let Ok(gpu) = self.gpu_backend() else {
-            let described = tilewise_core::plan::describe(&plan.problem, self.caps());
+            let described = tilewise_core::plan::describe(&plan.problem, &self.0.caps);
             return Ok(described + "chosen  matrixmultiply, its only kernel\n");
         };
-        let mut text = tilewise_core::explain(problem, self.caps(), library, asked)?;
+        let mut text = tilewise_core::explain(problem, &self.0.caps, library, asked)?;
         if let Some(why) = refused {
             text += &format!("without MSL: {why}\n");
         }
@@ -100,7 +70,7 @@ impl Context {
             return Ok(Planned { plan, library, refused: None });
         };
         forced.map_or(Ok(()), |forced| msl::on(forced, library))?;
-        let plan = |library| tilewise_core::plan(problem, self.caps(), library, forced);
+        let plan = |library| tilewise_core::plan(problem, &self.0.caps, library, forced);
         let with_all = plan(library)?;
         match gpu.pipelines.refusal(&with_all.passes) {
             None => Ok(Planned { plan: with_all, library, refused: None }),
@@ -124,7 +94,7 @@ impl Context {
     /// first.
     pub(crate) fn choices(&self, problem: &Problem) -> Result<Vec<Choice>> {
         let Ok(gpu) = self.gpu_backend() else { return Ok(Vec::new()) };
-        let mut choices = tilewise_core::plan::choices(problem, self.caps(), self.0.library)?;
+        let mut choices = tilewise_core::plan::choices(problem, &self.0.caps, self.0.library)?;
         if gpu.pipelines.refusals() > 0 {
             choices.retain(|choice| self.plan_with(problem, Some(&named(choice))).is_ok());
         }
@@ -187,9 +157,9 @@ impl Context {
                 Err(error) => Err(blaming_options(name, error)),
             };
         }
-        let winner = winners.of(problem, self.caps());
+        let winner = winners.of(problem, &self.0.caps);
         let winner = winner.filter(|winner| {
-            admits(problem, self.caps(), self.library(), winner)
+            admits(problem, &self.0.caps, self.0.library, winner)
                 && self.plan_with(problem, Some(winner)).is_ok()
         });
         Ok(winner.map(|winner| (winner, "the tuner")))

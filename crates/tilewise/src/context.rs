@@ -63,17 +63,6 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// The device's features and limits.
-    pub fn caps(&self) -> &Caps {
-        &self.0.caps
-    }
-
-    /// The kernels that the planner chooses from. They include kernels in MSL if the context may
-    /// use them, even kernels that the device has refused; [`explain`](Self::explain) says which.
-    pub fn library(&self) -> &'static Library {
-        self.0.library
-    }
-
     /// Name of the adapter, or `CPU executor`.
     pub fn adapter_name(&self) -> &str {
         &self.0.caps.name

@@ -18,8 +18,12 @@ use crate::tensor::Tensor;
 use factor::Factor;
 use groups::Groups;
 use std::sync::Arc;
-use tilewise_core::plan::{Choice, Plan};
-use tilewise_core::{Activation, Axis, DType, Error, Precision, Problem, Result};
+use tilewise_core::{Activation, Axis, DType, Error, Precision, Result};
+#[cfg(feature = "planner")]
+use tilewise_core::{
+    Problem,
+    plan::{Choice, Plan},
+};
 
 /// A product C = activation(alpha · A·B + beta · C + bias) + residual. Build it, then
 /// [`run`](Self::run) it:
@@ -170,8 +174,7 @@ impl Gemm {
 
     /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (4 splits of K) or
     /// `coop/64x64x32+pad16` (16 elements between lines in workgroup memory, for kernels with such
-    /// padding). `msl-gemm/64x64x16` is a kernel in MSL, if the context has some
-    /// ([`Context::library`]); if the driver does not compile it, the product is an error,
+    /// padding). `msl-gemm/64x64x16` is a kernel in MSL, if the context has some; if the driver does not compile it, the product is an error,
     /// `DeviceLimit`. The CPU executor only checks that the name exists.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into().into());
@@ -237,6 +240,65 @@ impl Gemm {
         self.record_onto(&mut to.as_recorder(), c)
     }
 
+    /// Which kernel was chosen and why not another, as text. It ends with the state of each pass's
+    /// pipeline: whether it is compiled, and how long that took. A product that is
+    /// planned in parts has a text for each: [shards](crate::Shards) of B, and a few large
+    /// [groups](Self::grouped). Neighbouring shards with equal numbers of groups
+    /// and equal kernels share one.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    pub fn explain(&self) -> Result<String> {
+        self.parts()?.explain()
+    }
+
+    /// Plans the product and compiles its pipelines: the first run then waits for nothing. No
+    /// operand is allocated. On the CPU executor the product is only checked.
+    ///
+    /// ```
+    /// use tilewise::{Activation, Context, DType, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::zeros(&ctx, DType::F32, &[8, 32])?;
+    /// let w = Tensor::zeros(&ctx, DType::F32, &[64, 32])?;
+    /// Gemm::new(&x, &w.t()).activation(Activation::Relu).warm_up()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    pub fn warm_up(&self) -> Result<()> {
+        self.parts()?.warm_up()
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        self.a.context()
+    }
+
+    /// `Misuse` when options for an output to allocate contradict the given output `c`.
+    fn fits(&self, c: &Tensor) -> Result<()> {
+        if self.c.is_some() {
+            return Err(Error::Misuse(
+                "c() is for run(): an output of your own is itself the C that beta multiplies"
+                    .into(),
+            ));
+        }
+        c.writable()?;
+        match self.out_dtype {
+            Some(dtype) if dtype != c.dtype() => Err(Error::Misuse(format!(
+                "out_dtype() is {dtype}, the output given is {}",
+                c.dtype()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Names types of the [planner](crate::planner).
+#[cfg(feature = "planner")]
+impl Gemm {
     /// The plans for an output that [`run`](Self::run) would allocate: passes, grids, bindings,
     /// parameters. Nothing is allocated. On the CPU executor they have no passes.
     ///
@@ -271,44 +333,11 @@ impl Gemm {
         .choices()
     }
 
-    /// Which kernel was chosen and why not another, as text. It ends with the state of each pass's
-    /// pipeline: whether it is compiled, and how long that took. A product with [several
-    /// plans](Self::plans) has a text for each. Neighbouring shards with equal numbers of groups
-    /// and equal kernels share one.
-    ///
-    /// # Errors
-    /// The errors of [`run`](Self::run).
-    pub fn explain(&self) -> Result<String> {
-        self.parts()?.explain()
-    }
-
     /// The problem of each [plan](Self::plans), as [`Context::warm_up`] takes them.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run), for the operands.
     pub fn problems(&self) -> Result<Vec<Problem>> {
         Ok(self.parts()?.problems())
-    }
-
-    pub(crate) fn context(&self) -> &Context {
-        self.a.context()
-    }
-
-    /// `Misuse` when options for an output to allocate contradict the given output `c`.
-    fn fits(&self, c: &Tensor) -> Result<()> {
-        if self.c.is_some() {
-            return Err(Error::Misuse(
-                "c() is for run(): an output of your own is itself the C that beta multiplies"
-                    .into(),
-            ));
-        }
-        c.writable()?;
-        match self.out_dtype {
-            Some(dtype) if dtype != c.dtype() => Err(Error::Misuse(format!(
-                "out_dtype() is {dtype}, the output given is {}",
-                c.dtype()
-            ))),
-            _ => Ok(()),
-        }
     }
 }

@@ -17,8 +17,8 @@
 //!   [`Quantize`] makes quantized weights on the device.
 //! - [`ops`] has ready kernels between products: softmax, norms, elementwise functions.
 //! - [`moe::MoeLayer`] is a mixture of experts, from a router's logits to the output.
-//! - [`Context::tune`] times the kernels that take a problem and might be fast, and keeps the
-//!   fastest for later calls and runs.
+//! - [`Gemm::tune`] times the kernels that take a product and might be fast, and keeps the fastest
+//!   for later calls and runs.
 //! - [`Kernel`] is your own kernel: you write its body in WGSL. [`Call`] is one use of it. It runs
 //!   where products run, and under a sanitizer: [`Kernel::check`].
 //!
@@ -39,6 +39,7 @@
 //! - `files`: loads the weights of model files, `.safetensors`, GGUF, GPTQ and AWQ (`Weights`).
 //! - `ndarray`: tensors from arrays of the crate [ndarray](https://docs.rs/ndarray) 0.17, and back
 //!   (`Tensor::from_ndarray`, `to_ndarray`).
+//! - `planner`: the module `planner`, which inspects plans and plans without a device.
 //!
 //! # Blocking and async
 //!
@@ -49,8 +50,8 @@
 //!
 //! # Stability
 //!
-//! Within 0.1 only additions. [`planner`] is exempt. Texts (of errors, plans and reports) and
-//! speed are no part of the promise.
+//! Within 0.1 only additions. The feature `planner` is exempt. Texts (of errors, plans and reports)
+//! and speed are no part of the promise.
 //!
 //! # Example
 //!
@@ -100,6 +101,7 @@ pub mod ops;
 mod options;
 mod parts;
 mod planes;
+#[cfg(feature = "planner")]
 pub mod planner;
 mod prepared;
 mod quantize;
@@ -119,7 +121,7 @@ mod weights;
 mod winners;
 
 pub use adapter::{
-    AdapterDescription, adapters, caps_of, device_descriptor, required_features, required_limits,
+    AdapterDescription, adapters, device_descriptor, required_features, required_limits,
 };
 pub use context::Context;
 pub use gemm::Gemm;

@@ -111,7 +111,7 @@ pub struct ContextOptions {
     /// `TILEWISE_CACHE_DIR`.
     pub pipeline_cache: Option<PathBuf>,
     /// Folder with the file of this adapter's tuned kernels. The file is read when the context
-    /// opens, and written by [`Context::tune_blocking`](crate::Context::tune_blocking). Absent:
+    /// opens, and written by [`Gemm::tune_blocking`](crate::Gemm::tune_blocking). Absent:
     /// tuned kernels are kept for the life of the context only. In a browser, which has no files,
     /// [`Context::tuned_text`](crate::Context::tuned_text) gives them as text.
     /// `TILEWISE_CACHE_DIR`, and absent with `TILEWISE_TUNED=off`.

@@ -3,7 +3,9 @@
 use crate::context::Context;
 use std::ops::Range;
 use std::sync::Arc;
-use tilewise_core::plan::{Choice, Plan};
+#[cfg(feature = "planner")]
+use tilewise_core::plan::Choice;
+use tilewise_core::plan::Plan;
 use tilewise_core::{Problem, Result};
 
 /// The parts of a product. Most have one.
@@ -29,6 +31,11 @@ impl Parts {
         self.all.iter().map(|(problem, _)| *problem).collect()
     }
 
+    /// Plans all parts and compiles their pipelines.
+    pub(crate) fn warm_up(&self) -> Result<()> {
+        self.context.prepare(&self.problems())
+    }
+
     pub(crate) fn plans(&self) -> Result<Vec<Plan>> {
         self.all.iter().map(|(problem, _)| self.plan(problem)).collect()
     }
@@ -38,6 +45,7 @@ impl Parts {
     }
 
     /// The kernels that take all parts, in the order for the first.
+    #[cfg(feature = "planner")]
     pub(crate) fn choices(&self) -> Result<Vec<Choice>> {
         let Some(((first, _), rest)) = self.all.split_first() else { return Ok(Vec::new()) };
         let mut choices = self.context.choices(first)?;
@@ -64,7 +72,7 @@ impl Parts {
                     all.end = own_groups.end;
                 }
                 _ => {
-                    let text = self.context.explain(problem, self.kernel.as_deref())?;
+                    let text = self.context.explained(problem, self.kernel.as_deref())?;
                     texts.push((title.clone(), text));
                 }
             }

@@ -120,7 +120,7 @@ fn in_buffer(
     size: u64,
 ) -> Result<Storage> {
     let storage = Storage::of_buffer(context, buffer.clone(), start)?;
-    let alignment = u64::from(context.caps().storage_alignment);
+    let alignment = u64::from(context.0.caps.storage_alignment);
     if !start.is_multiple_of(alignment) {
         return Err(Error::Shape(format!(
             "misaligned: {name} begins at byte {start}; bindings of this device begin at multiples \

@@ -178,7 +178,7 @@ fn copy<'a>(
     let [entries, rows, columns] = matrix.map(|extent| extent as u64);
     let [extent, k] = if role == Role::A { [rows, columns] } else { [columns, rows] };
     let sizes = [entries, extent, k];
-    let preparation = prepare(operand, role, sizes, precision, context.caps(), context.library())?;
+    let preparation = prepare(operand, role, sizes, precision, &context.0.caps, context.0.library)?;
     let (Backend::Gpu(gpu), Some(Preparation { pass, bytes, copy })) =
         (&context.0.backend, preparation)
     else {
@@ -191,7 +191,7 @@ fn copy<'a>(
     }
     buffers[role.copy() as usize] = Some(Bound::whole(&storage));
     let prepared = gpu.compiled(vec![pass])?;
-    gpu.submit("tilewise prepare", context.caps(), |target| {
+    gpu.submit("tilewise prepare", &context.0.caps, |target| {
         gpu.record(target, &prepared, Factors::of(&Epilogue::default()), on_device(&buffers))
     })?;
     Ok(Some((storage, copy)))

@@ -90,7 +90,7 @@ impl Quantize {
         if let Some(Storage::Gpu { buffer, start }) = out.status.as_ref().map(|own| &own.storage) {
             target.clear(buffer, *start, STATUS_BYTES);
         }
-        let compiled = gpu.convert(Conversion::Quantize(quantize), self.context().caps())?;
+        let compiled = gpu.convert(Conversion::Quantize(quantize), &self.context().0.caps)?;
         gpu.record(target, &compiled, Default::default(), on_device(&buffers))
     }
 

@@ -474,7 +474,7 @@ pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
 pub(crate) fn pitch(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<usize> {
     let [.., k] = matrices(shape)?;
     let pitch = format.pitch(k as u64) as usize;
-    let most = context.caps().max_buffer_bytes;
+    let most = context.0.caps.max_buffer_bytes;
     let fits = |sizes: Vec<usize>| sizes.into_iter().all(|bytes| bytes as u64 <= most);
     Ok(if sizes(format, shape, pitch).is_ok_and(fits) { pitch } else { k })
 }

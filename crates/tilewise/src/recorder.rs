@@ -167,7 +167,7 @@ impl Context {
         work: impl FnOnce(&mut Recorder<'_>) -> Result<T>,
     ) -> Result<T> {
         match &self.0.backend {
-            Backend::Gpu(gpu) => gpu.submit(label, self.caps(), |target| {
+            Backend::Gpu(gpu) => gpu.submit(label, &self.0.caps, |target| {
                 work(&mut Recorder(To::Device(target, Some(self))))
             }),
             Backend::Cpu => work(&mut Recorder(To::Host(self))),

@@ -40,7 +40,7 @@ impl Storage {
     pub(crate) fn repeating(context: &Context, block: &[u8], bytes: u64) -> Result<Self> {
         match &context.0.backend {
             Backend::Gpu(gpu) => {
-                let buffer = gpu.buffer_with(context.caps(), block, bytes)?;
+                let buffer = gpu.buffer_with(&context.0.caps, block, bytes)?;
                 Ok(Storage::Gpu { buffer, start: 0 })
             }
             Backend::Cpu => {
@@ -60,7 +60,7 @@ impl Storage {
     pub(crate) fn zeros(context: &Context, bytes: u64) -> Result<Self> {
         match &context.0.backend {
             Backend::Gpu(gpu) => {
-                Ok(Storage::Gpu { buffer: gpu.buffer(context.caps(), bytes)?, start: 0 })
+                Ok(Storage::Gpu { buffer: gpu.buffer(&context.0.caps, bytes)?, start: 0 })
             }
             Backend::Cpu => {
                 let words = usize::try_from(bytes.div_ceil(4)).map_err(|_| {

@@ -134,7 +134,7 @@ impl Take {
             Take::new(all).record(to, &numbers)?;
             return self.of_decoded(numbers).record(to, out);
         }
-        let compiled = gpu.convert(Conversion::Take(take), self.context().caps())?;
+        let compiled = gpu.convert(Conversion::Take(take), &self.context().0.caps)?;
         let epilogue = Epilogue { alpha: self.factor(), ..Epilogue::default() };
         gpu.record(target, &compiled, Factors::of(&epilogue), on_device(&buffers))
     }
@@ -146,7 +146,7 @@ impl Take {
         let RightOperand::Quantized(w) = &self.table else { return Ok(None) };
         let columns = self.columns.is_some() || w.order.is_some();
         let indices = usize::from(self.rows.is_some()) + usize::from(columns);
-        let most = self.context().caps().max_storage_buffers as usize;
+        let most = self.context().0.caps.max_storage_buffers as usize;
         if indices == 0 || w.planes.len() + indices < most {
             return Ok(None);
         }

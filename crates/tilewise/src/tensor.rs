@@ -274,7 +274,7 @@ impl Tensor {
     /// `Misuse` on the CPU executor.
     pub fn binding(&self) -> Result<wgpu::BindingResource<'_>> {
         self.context.gpu_backend()?;
-        let alignment = u64::from(self.context.caps().storage_alignment);
+        let alignment = u64::from(self.context.0.caps.storage_alignment);
         let size = NonZeroU64::new(self.extent()?.next_multiple_of(4)).ok_or_else(|| {
             Error::Shape(format!("a binding of no elements: the shape is {:?}", self.shape()))
         })?;

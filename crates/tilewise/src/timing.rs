@@ -58,7 +58,7 @@ impl Gemm {
         let trial = self.output()?;
         self.context().submit(|to| self.record_onto(to, &trial))?;
         let record = |to: &mut Recorder<'_>| self.record_onto(to, &trial);
-        let timing = time_planned(self.context(), &self.plans()?, record).await?;
+        let timing = time_long(self.context(), seconds(&self.parts()?.plans()?), record).await?;
         Ok((self.run()?, timing))
     }
 
@@ -126,16 +126,28 @@ pub async fn time(
 ///
 /// # Errors
 /// The errors of [`time`].
+#[cfg(feature = "planner")]
 pub async fn time_planned(
     context: &Context,
     plans: &[Plan],
+    work: impl FnMut(&mut Recorder<'_>) -> Result<()>,
+) -> Result<Timing> {
+    time_long(context, seconds(plans), work).await
+}
+
+/// The estimated time of these plans.
+pub(crate) fn seconds(plans: &[Plan]) -> f64 {
+    plans.iter().map(Plan::seconds).sum()
+}
+
+/// Like [`time`], for work that takes about this many seconds.
+pub(crate) async fn time_long(
+    context: &Context,
+    seconds: f64,
     mut work: impl FnMut(&mut Recorder<'_>) -> Result<()>,
 ) -> Result<Timing> {
     match &context.0.backend {
-        Backend::Gpu(gpu)
-            if plans.iter().map(Plan::seconds).sum::<f64>()
-                > context.caps().max_submission_seconds =>
-        {
+        Backend::Gpu(gpu) if seconds > context.0.caps.max_submission_seconds => {
             let call = gpu.device.call();
             let fence = gpu.device.fence()?;
             let start = Instant::now();

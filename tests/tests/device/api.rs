@@ -499,7 +499,7 @@ fn choosing_a_context() {
             open(adapter.description.backend).unwrap().backend_name(),
             adapter.description.backend
         );
-        assert_eq!(adapter.context.caps(), &adapter.description.caps);
+        assert_eq!(adapter.context.caps(), adapter.description.caps());
         assert!(!adapter.context.is_cpu());
     }
 }

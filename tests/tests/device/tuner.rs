@@ -87,7 +87,7 @@ fn winners_are_used() {
             1,
             "{tuned}"
         );
-        let winner = tuned.winner.map_or(own.clone(), |winner| winner.to_string());
+        let winner = tuned.winner.unwrap_or(own.clone());
         // The plan's name for a kernel leaves `+k1` out.
         let name = |kernel: &str| kernel.trim_end_matches("+k1").to_owned();
         assert_eq!(chosen(&context, SIZE).0, name(&winner));

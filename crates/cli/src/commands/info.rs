@@ -78,7 +78,7 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
             splits: None,
         };
         let name = forced.to_string();
-        let reason = |problem| match plan(problem, &adapter.caps, library, Some(&forced)).err()? {
+        let reason = |problem| match plan(problem, adapter.caps(), library, Some(&forced)).err()? {
             Error::DeviceLimit(why) => {
                 let why = why.strip_prefix("no kernel takes this problem here: ").unwrap_or(&why);
                 Some(why.strip_prefix(&format!("{name}: ")).unwrap_or(why).to_owned())
@@ -105,11 +105,13 @@ fn limits(caps: &Caps) -> [(&'static str, &'static str, u64); 7] {
 }
 
 fn to_json(adapter: &AdapterDescription) -> Value {
-    let mut caps: serde_json::Map<String, Value> =
-        limits(&adapter.caps).iter().map(|&(name, _, value)| (name.into(), value.into())).collect();
-    caps.insert("max_workgroup_size_x".into(), adapter.caps.max_workgroup_size_x.into());
-    caps.insert("f16".into(), adapter.caps.f16.into());
-    caps.insert("class".into(), format!("{:?}", adapter.caps.class).to_lowercase().into());
+    let mut caps: serde_json::Map<String, Value> = limits(adapter.caps())
+        .iter()
+        .map(|&(name, _, value)| (name.into(), value.into()))
+        .collect();
+    caps.insert("max_workgroup_size_x".into(), adapter.caps().max_workgroup_size_x.into());
+    caps.insert("f16".into(), adapter.caps().f16.into());
+    caps.insert("class".into(), format!("{:?}", adapter.caps().class).to_lowercase().into());
     let kernel = |kernel: &Admission| {
         json!({
             "name": kernel.name,
@@ -141,15 +143,15 @@ fn print(adapter: &AdapterDescription, out: &mut dyn Write) -> Result<()> {
         writeln!(
             out,
             "  device   {:?}; f16 in shaders: {}; timestamps: {}; kernels in MSL: {}",
-            adapter.caps.class,
-            yes_no(adapter.caps.f16),
+            adapter.caps().class,
+            yes_no(adapter.caps().f16),
             yes_no(adapter.timestamps),
             yes_no(has_msl(adapter))
         )?;
         if let Some(version) = msl_version(adapter) {
             writeln!(out, "  metal    language {}.{}", version / 100, version / 10 % 10)?;
         }
-        for (_, text, value) in limits(&adapter.caps) {
+        for (_, text, value) in limits(adapter.caps()) {
             writeln!(out, "  limit    {value} {text}")?;
         }
     }

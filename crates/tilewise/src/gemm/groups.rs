@@ -76,7 +76,7 @@ impl Gemm {
     #[cfg(feature = "custom-kernels")]
     pub(crate) fn is_by_index(&self) -> Result<bool> {
         Ok(!matches!(self.b, RightOperand::Shards(_))
-            && by_index(&self.bundle(None)?.problem, self.context().caps()))
+            && by_index(&self.bundle(None)?.problem, &self.context().0.caps))
     }
 
     /// Whether the place and the strides of `c` allow the product to be computed into it.

@@ -67,11 +67,12 @@ impl Gemm {
     }
 
     /// The parts of the product, for an output that is still to be allocated.
-    pub(super) fn parts(&self) -> Result<Parts> {
+    pub(crate) fn parts(&self) -> Result<Parts> {
         self.parts_of(&self.lower(None)?)
     }
 
     /// The whole product, also if it has large groups.
+    #[cfg(feature = "planner")]
     pub(super) fn whole(&self) -> Result<Parts> {
         self.parts_of(&[Step::whole(self, None)])
     }
@@ -166,7 +167,7 @@ impl<'s> Step<'s> {
                     return self.record_copied(to, &take, gemm);
                 }
                 let factors = Factors::of(&bundle.problem.epilogue);
-                let (places, caps) = (on_device(&bundle.buffers), context.caps());
+                let (places, caps) = (on_device(&bundle.buffers), &context.0.caps);
                 gpu.record_with(target, &compiled, factors, gemm.written(), places, caps)
             }
             Way::Run => {

@@ -57,7 +57,7 @@ fn walk(call: Call, tensor: &Tensor, first: u64, words: usize, pieces: u64) -> R
     let stride = |size: usize, stride: usize| if size == 1 { 0 } else { stride as u64 };
     let axes = tensor.shape().iter().zip(tensor.strides()).rev();
     let axes = axes.flat_map(|(&size, &by)| [size as u64, stride(size, by)]);
-    let caps = tensor.context().caps();
+    let caps = &tensor.context().0.caps;
     let size = caps.max_threads().min(64);
     let most = u64::from(caps.max_workgroups) * u64::from(size);
     let mut call = call

@@ -172,7 +172,7 @@ fn is_alone(call: &Call, slot: Slot) -> bool {
 
 /// Bytes from the last place where a binding can start to the first element.
 fn before(tensor: &Tensor) -> u64 {
-    let alignment = u64::from(tensor.context().caps().storage_alignment);
+    let alignment = u64::from(tensor.context().0.caps.storage_alignment);
     tensor.place().map_or(0, |(_, first)| first % alignment)
 }
 
@@ -193,7 +193,7 @@ fn place(tensor: &Tensor) -> Result<Place<'_>> {
     let bytes = bound(tensor)?;
     let offset = if tensor.elem_count() == 0 { 0 } else { first - before(tensor) };
     let (limit, which) =
-        (tensor.context().caps().max_binding_bytes, "max_storage_buffer_binding_size");
+        (tensor.context().0.caps.max_binding_bytes, "max_storage_buffer_binding_size");
     if bytes > limit {
         return Err(Error::too_large("a tensor of the kernel", bytes, limit, which));
     }

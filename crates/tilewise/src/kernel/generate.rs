@@ -172,8 +172,8 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     generated.text += &head;
     generated.add("body", kernel, &body);
     generated.text += close;
-    if kernel.ours && call.context.caps().unrolls() {
-        generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Misuse)?;
+    if kernel.ours && call.context.0.caps.unrolls() {
+        generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Kernel)?;
         // The user's texts are no longer at these places.
         generated.parts.clear();
     }
@@ -248,7 +248,7 @@ impl Module<'_> {
         let mut text = String::new();
         for (slot, (name, dtype, ndim)) in inputs.chain(outputs) {
             let lies_so = self.kernel.fours.iter().any(|own| own == name);
-            let fours = lies_so.then(|| Fours::of(dtype, call.context.caps().f16));
+            let fours = lies_so.then(|| Fours::of(dtype, call.context.0.caps.f16));
             let reached = self.reached(name, dtype, matches!(slot, Slot::Output(_)), fours)?;
             let direct = self.everywhere.contains(name.as_str());
             if direct || reached.is_some() {

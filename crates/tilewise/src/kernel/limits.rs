@@ -17,7 +17,7 @@ use tilewise_shaders::tokens::Token;
 /// The limits of the context's device. On the CPU executor they are WebGPU's, unless its caps
 /// differ.
 fn of(context: &Context) -> wgpu::Limits {
-    let caps = context.caps();
+    let caps = &context.0.caps;
     let of_caps = || wgpu::Limits {
         max_compute_workgroup_storage_size: caps.max_workgroup_bytes,
         max_compute_invocations_per_workgroup: caps.max_invocations,
@@ -108,7 +108,7 @@ pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> R
             Error::Shape(format!("overflow: an output of {dtype} of shape {shape:?}"))
         })?;
         let (limit, which) =
-            (call.context.caps().max_binding_bytes, "max_storage_buffer_binding_size");
+            (call.context.0.caps.max_binding_bytes, "max_storage_buffer_binding_size");
         if bytes > limit {
             return Err(Error::too_large("an output", bytes, limit, which));
         }
@@ -194,7 +194,7 @@ pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Re
 /// have it.
 pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let context = &call.context;
-    if context.is_cpu() || context.caps().f16 || !generated.f16 {
+    if context.is_cpu() || context.0.caps.f16 || !generated.f16 {
         return Ok(());
     }
     let direct = generated.storage.iter().filter(|binding| !binding.by_functions);

@@ -9,8 +9,10 @@ use crate::recorder::{AsRecorder, Recorder};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::Arc;
-use tilewise_core::plan::{Choice, Plan};
-use tilewise_core::{DType, Error, Precision, Problem, Result};
+use tilewise_core::plan::Plan;
+use tilewise_core::{DType, Error, Precision, Result};
+#[cfg(feature = "planner")]
+use tilewise_core::{Problem, plan::Choice};
 
 /// The operation of [`gather_matmul`].
 #[derive(Clone, Debug)]
@@ -218,39 +220,20 @@ impl GatherMatmul {
         }
     }
 
-    /// The plan of the product, or the plans of its [shards](crate::Shards). Nothing is computed;
-    /// memory is taken as for a call.
-    ///
-    /// # Errors
-    /// The errors of [`run`](Self::run).
-    pub fn plans(&self) -> Result<Vec<Plan>> {
-        Ok(self.planned()?.1)
-    }
-
-    /// The [problem](crate::planner::Problem) of each [plan](Self::plans).
-    /// [`Context::warm_up`](crate::Context::warm_up) takes all of them,
-    /// [`Context::tune`](crate::Context::tune) takes one.
-    ///
-    /// # Errors
-    /// The errors of [`run`](Self::run).
-    pub fn problems(&self) -> Result<Vec<Problem>> {
-        Ok(self.planned()?.0.problems())
-    }
-
-    /// Every kernel that may be of use, as [`Gemm::choices`](crate::Gemm::choices).
-    ///
-    /// # Errors
-    /// The errors of [`run`](Self::run).
-    pub fn choices(&self) -> Result<Vec<Choice>> {
-        self.planned()?.0.choices()
-    }
-
     /// Which kernel was chosen and why not another, as [`Gemm::explain`](crate::Gemm::explain).
     ///
     /// # Errors
     /// The errors of [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
         self.planned()?.0.explain()
+    }
+
+    /// Compiles the pipelines of the product, as [`Gemm::warm_up`](crate::Gemm::warm_up).
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    pub fn warm_up(&self) -> Result<()> {
+        self.planned()?.0.warm_up()
     }
 
     /// The product that a call computes, of sorted rows or of rows that name their matrices, and
@@ -356,4 +339,35 @@ fn broadcast(one: &[usize], other: &[usize]) -> Option<Vec<usize>> {
         (own, size) => (own == size).then_some(size),
     });
     both.collect()
+}
+
+/// Names types of the [planner](crate::planner).
+#[cfg(feature = "planner")]
+impl GatherMatmul {
+    /// The plan of the product, or the plans of its [shards](crate::Shards). Nothing is computed;
+    /// memory is taken as for a call.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    pub fn plans(&self) -> Result<Vec<Plan>> {
+        Ok(self.planned()?.1)
+    }
+
+    /// The [problem](crate::planner::Problem) of each [plan](Self::plans).
+    /// [`Context::warm_up`](crate::Context::warm_up) takes all of them,
+    /// [`Context::tune`](crate::Context::tune) takes one.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    pub fn problems(&self) -> Result<Vec<Problem>> {
+        Ok(self.planned()?.0.problems())
+    }
+
+    /// Every kernel that may be of use, as [`Gemm::choices`](crate::Gemm::choices).
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    pub fn choices(&self) -> Result<Vec<Choice>> {
+        self.planned()?.0.choices()
+    }
 }

@@ -310,30 +310,9 @@ impl MoeLayer {
         whole.map_or(Ok(()), |whole| ops::copy(&whole).record(to, y))
     }
 
-    /// The plans of the products of [`forward`](Self::forward), in the order in which they run:
-    /// gate, up and down, then those of shared experts. Each [shard](crate::Shards) has its own.
-    /// Nothing is computed; memory is taken as for a call.
-    ///
-    /// # Errors
-    /// The errors of [`forward`](Self::forward).
-    pub fn plans(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Plan>> {
-        let products = self.planned(x, routes)?;
-        Ok(products.into_iter().flat_map(|(_, plans)| plans).collect())
-    }
-
-    /// The problems of the products, in the order of [`plans`](Self::plans).
-    /// [`Context::warm_up`](crate::Context::warm_up) takes all of them,
-    /// [`Context::tune`](crate::Context::tune) takes one.
-    ///
-    /// # Errors
-    /// The errors of [`forward`](Self::forward).
-    pub fn problems(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Problem>> {
-        let products = self.planned(x, routes)?;
-        Ok(products.iter().flat_map(|(product, _)| product.problems()).collect())
-    }
-
-    /// Which kernels were chosen and why not others, for each product in the order of
-    /// [`plans`](Self::plans), as [`Gemm::explain`](crate::Gemm::explain).
+    /// Which kernels were chosen and why not others, for each product in the order in
+    /// which they run: gate, up and down, then those of shared experts. It is the text of
+    /// [`Gemm::explain`](crate::Gemm::explain).
     ///
     /// # Errors
     /// The errors of [`forward`](Self::forward).
@@ -344,6 +323,15 @@ impl MoeLayer {
             Ok(title + &product.explain()?)
         });
         texts.collect()
+    }
+
+    /// Compiles the pipelines of all products, as [`Gemm::warm_up`](crate::Gemm::warm_up). The
+    /// operations between them are compiled when they are first used.
+    ///
+    /// # Errors
+    /// The errors of [`forward`](Self::forward).
+    pub fn warm_up(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<()> {
+        self.planned(x, routes)?.iter().try_for_each(|(product, _)| product.warm_up())
     }
 
     fn planned(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Planned> {
@@ -446,6 +434,32 @@ impl MoeLayer {
         };
         *kept = Some(memory.clone());
         Ok(memory)
+    }
+}
+
+/// Names types of the [planner](crate::planner).
+#[cfg(feature = "planner")]
+impl MoeLayer {
+    /// The plans of the products of [`forward`](Self::forward), in the order in which they run:
+    /// gate, up and down, then those of shared experts. Each [shard](crate::Shards) has its own.
+    /// Nothing is computed; memory is taken as for a call.
+    ///
+    /// # Errors
+    /// The errors of [`forward`](Self::forward).
+    pub fn plans(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Plan>> {
+        let products = self.planned(x, routes)?;
+        Ok(products.into_iter().flat_map(|(_, plans)| plans).collect())
+    }
+
+    /// The problems of the products, in the order of [`plans`](Self::plans).
+    /// [`Context::warm_up`](crate::Context::warm_up) takes all of them,
+    /// [`Context::tune`](crate::Context::tune) takes one.
+    ///
+    /// # Errors
+    /// The errors of [`forward`](Self::forward).
+    pub fn problems(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Problem>> {
+        let products = self.planned(x, routes)?;
+        Ok(products.iter().flat_map(|(product, _)| product.problems()).collect())
     }
 }
 

@@ -85,7 +85,7 @@ impl Lower<2> for Choose {
         let mut step = CHOOSE.step("choose", Function::NONE, &inputs, &outs)?;
         let biased = bias.is_some();
         step.call = rows
-            .dispatch_each(step.call, logits.context().caps())
+            .dispatch_each(step.call, &logits.context().0.caps)
             .constant("FLIP", 0u32)
             .constant("SOFTMAX", softmax)
             .constant("NORMALIZE", normalize)

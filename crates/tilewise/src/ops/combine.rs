@@ -82,7 +82,7 @@ impl Lower for Combine {
         let &[rows, n] = out.shape() else { return Ok(Steps::new()) };
         let inputs = [Some(x), Some(places), Some(&singly(weights))];
         let mut step = COMBINE.step("combine", Function::NONE, &inputs, &[out])?;
-        let (rows, caps) = (counted("combine", rows)?, x.context().caps());
+        let (rows, caps) = (counted("combine", rows)?, &x.context().0.caps);
         step.call = in_blocks("combine", step.call, rows, n, caps)?
             .value("entries", counted("combine", x.shape()[0])?)
             .max_iterations(Options::execute().max_iterations.max(places.shape()[1] as u64));

@@ -27,7 +27,7 @@ pub(super) fn steps<K, const N: usize>(
 ) -> Result<Steps> {
     // The whole is planned, too, because of its checks: parts do not know of each other.
     let whole = plan(kind, outs)?;
-    let limit = outs[0].context().caps().max_binding_bytes;
+    let limit = outs[0].context().0.caps.max_binding_bytes;
     let bound = bound(&whole)?;
     // If several are largest, the first counts.
     let largest = bound.iter().enumerate().rev().max_by_key(|(_, (_, bytes))| *bytes);

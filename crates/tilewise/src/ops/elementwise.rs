@@ -165,7 +165,7 @@ pub(super) fn each(
         inputs.iter().enumerate().map(|(at, input)| rows.view(input, at)).collect();
     let views: SmallVec<[Option<&Tensor>; 2]> = views.iter().map(Some).collect();
     let mut step = ELEMENTWISE.step(operation, function, &views, &[&rows.view(out, 2)])?;
-    let caps = out.context().caps();
+    let caps = &out.context().0.caps;
     step.call = in_blocks(operation, step.call, rows.count, rows.length(), caps)?
         .constant("INPUTS", inputs.len() as u32)
         .value("value", value);

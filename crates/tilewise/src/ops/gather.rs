@@ -82,7 +82,7 @@ impl Lower for Gather {
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Gather { x, indices, zeros, first } = self;
         let (indices, mut steps) = counted_from(*first, indices)?;
-        let caps = x.context().caps();
+        let caps = &x.context().0.caps;
         let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
         let axes = Axes { shape: x.shape()[1..].into(), strides }.of_entries();
         let (length, inner) = axes.row();

@@ -89,7 +89,7 @@ impl Lower<2> for Group {
 
     fn steps(&self, [starts, slots]: [&Tensor; 2]) -> Result<Steps> {
         let Group { ref keys, groups } = *self;
-        let (count, caps) = (counted("group", keys.elem_count())?, keys.context().caps());
+        let (count, caps) = (counted("group", keys.elem_count())?, &keys.context().0.caps);
         if count == 0 {
             return each("group", FILL, &[], starts, Constant::U32(0));
         }

@@ -71,7 +71,7 @@ impl Lower for Histogram {
         let view = keys.laid_out(&axes.shape, &axes.strides[0]);
         let mut counting = HISTOGRAM.step("histogram", Function::NONE, &[Some(&view)], &[out])?;
         let mut steps = each("histogram", FILL, &[], out, Constant::U32(0))?;
-        let caps = keys.context().caps();
+        let caps = &keys.context().0.caps;
         let count = counted("histogram", keys.elem_count())?;
         let groups = count.div_ceil(SHARE * group_size(caps));
         counting.call = in_groups(counting.call, groups, caps)

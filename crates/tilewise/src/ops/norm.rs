@@ -112,7 +112,7 @@ impl Lower for Norm {
         let mut step =
             NORMALIZE.step(self.name(), Function::NONE, &inputs, &[&rows.view(out, 1)])?;
         step.call = rows
-            .dispatch_kept(step.call, x.context().caps())
+            .dispatch_kept(step.call, &x.context().0.caps)
             .constant("CENTRED", self.bias.is_some())
             .value("eps", self.eps);
         Ok(smallvec![step])

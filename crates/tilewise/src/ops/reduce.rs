@@ -178,7 +178,7 @@ impl Lower for Reduce {
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Reduce { kind, ref x, factor, .. } = *self;
-        let caps = x.context().caps();
+        let caps = &x.context().0.caps;
         let shared = self.rows(out)?.in_segments(kind != Kind::ArgMax, caps);
         let first = |factor: f32, out: &Tensor| {
             let first = Segments { reduce: Reduce { factor, ..self.clone() }, shared };
@@ -227,7 +227,7 @@ impl Segments {
         let mut step = REDUCE.step(name, reduce.kind.function(), &inputs, &[&out])?;
         let flip = if reduce.kind == Kind::Min { 0x8000_0000u32 } else { 0 };
         let call = step.call.value("factor", reduce.factor).constant("FLIP", flip);
-        let caps = out.context().caps();
+        let caps = &out.context().0.caps;
         step.call = rows.dispatch_segments(name, call, shared, caps)?;
         Ok(smallvec![step])
     }

@@ -118,7 +118,7 @@ impl Lower for Rope {
         let inputs = [pairs(x, 0), rows.view(cos, 1), rows.view(sin, 2)];
         let inputs = inputs.each_ref().map(Some);
         let mut step = ROPE.step("rope", Function::NONE, &inputs, &[&pairs(out, 3)])?;
-        let caps = x.context().caps();
+        let caps = &x.context().0.caps;
         step.call = in_blocks("rope", step.call, rows.count, rows.length(), caps)?
             .constant("INTERLEAVED", *interleaved);
         Ok(smallvec![step])

@@ -157,7 +157,7 @@ fn step(operation: &str, x: &Tensor, out: &Tensor, part: &Part<'_>) -> Result<St
     })?;
     let segments = Axes { shape: smallvec![part.span], strides: [smallvec![1]] };
     step.call = Rows { axes: segments, count }
-        .dispatch(step.call, x.context().caps())
+        .dispatch(step.call, &x.context().0.caps)
         .dtype("T", x.dtype())
         .constant("SUMS", part.sums)
         .constant("TOTAL", part.total)

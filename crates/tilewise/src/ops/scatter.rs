@@ -73,7 +73,7 @@ impl Lower for Scatter {
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Scatter { x, indices, rows, first } = self;
         let (indices, mut steps) = counted_from(*first, indices)?;
-        let (count, caps) = (x.shape()[0], x.context().caps());
+        let (count, caps) = (x.shape()[0], &x.context().0.caps);
         if count == 0 {
             return Ok(Steps::new());
         }

@@ -116,7 +116,7 @@ impl Lower for Softmax {
         let before = self.causal.map(|offset| offset.min(rows.length()) as u32);
         let queries = if before.is_some() { shape[shape.len() - 2] as u32 } else { 1 };
         step.call = rows
-            .dispatch_kept(step.call, x.context().caps())
+            .dispatch_kept(step.call, &x.context().0.caps)
             .constant("MASKED", mask.is_some())
             .constant("CAUSAL", before.is_some())
             .value("scale", self.scale)

@@ -137,8 +137,8 @@ impl Lower<2> for Sort {
             let shift = DIGIT * pass;
             let mask = (1u32 << DIGIT.min(self.bits - shift)) - 1;
             let called = |mut step: Step| {
-                step.call = in_groups(step.call, blocks, context.caps())
-                    .constant("TURNS", BLOCK / group_size(context.caps()))
+                step.call = in_groups(step.call, blocks, &context.0.caps)
+                    .constant("TURNS", BLOCK / group_size(&context.0.caps))
                     .value("count", count)
                     .value("blocks", blocks)
                     .value("shift", shift)

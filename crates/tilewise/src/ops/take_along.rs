@@ -60,7 +60,7 @@ impl Lower for TakeAlong {
     }
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
-        let (TakeAlong { x, indices }, caps) = (self, self.x.context().caps());
+        let (TakeAlong { x, indices }, caps) = (self, &self.x.context().0.caps);
         let &[rows, k] = out.shape() else { return Ok(Steps::new()) };
         let inputs = [Some(&singly(x)), Some(indices)];
         let mut step = TAKE_ALONG.step("take_along", Function::NONE, &inputs, &[out])?;

@@ -195,7 +195,7 @@ impl Text {
         outputs: &[&Tensor],
     ) -> Result<Step> {
         let out = outputs[0];
-        if out.context().caps().fxc && BEYOND_FXC.contains(&self.name) {
+        if out.context().0.caps.fxc && BEYOND_FXC.contains(&self.name) {
             return Err(Error::DeviceLimit(format!(
                 "{operation}: FXC, which compiles shaders here, does not take its text; DXC does: \
                  wgpu uses DXC if dxcompiler.dll is on the PATH, and its devices then have wgpu's \

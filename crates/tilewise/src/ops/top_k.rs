@@ -74,7 +74,7 @@ impl Lower<2> for TopK {
         let inputs = [Some(&rows.view(x, 0))];
         let mut step = TOP_K.step("top_k", Function::NONE, &inputs, &outs)?;
         let call = step.call.constant("FLIP", 0u32);
-        step.call = rows.dispatch(call, x.context().caps()).value("k", k as u32);
+        step.call = rows.dispatch(call, &x.context().0.caps).value("k", k as u32);
         Ok(smallvec![step])
     }
 

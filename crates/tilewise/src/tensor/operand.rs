@@ -126,7 +126,7 @@ impl Tensor {
         };
         let first = base + self.offset as u64 * size;
         let start = match &self.storage {
-            Storage::Gpu { .. } => first - first % u64::from(self.context.caps().storage_alignment),
+            Storage::Gpu { .. } => first - first % u64::from(self.context.0.caps.storage_alignment),
             Storage::Host { .. } => 0,
         };
         let operand = Operand {
@@ -225,7 +225,7 @@ impl Tensor {
         let size = self.dtype.bytes();
         let (storage, first, alignment) = match &self.storage {
             Storage::Gpu { buffer, start } => {
-                let alignment = u64::from(self.context.caps().storage_alignment);
+                let alignment = u64::from(self.context.0.caps.storage_alignment);
                 let whole = Storage::Gpu { buffer: buffer.clone(), start: 0 };
                 (whole, start + self.offset as u64 * size, alignment)
             }

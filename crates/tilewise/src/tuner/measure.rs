@@ -134,12 +134,12 @@ async fn time_all(
             let mut sets = sets.iter().cycle().take(repetitions);
             sets.try_for_each(|set| gpu.record(target, compiled, factors, on_device(&bound(set))))
         };
-        let timing = timing::time_planned(context, std::slice::from_ref(plan), record);
+        let timing = timing::time_long(context, plan.seconds(), record);
         Ok::<f64, Error>(timing.await?.seconds / repetitions as f64)
     };
     let warm = &contenders[0];
     let once = time(warm, 1).await?;
-    let runs = match context.caps().class {
+    let runs = match context.0.caps.class {
         DeviceClass::Cpu => 0.0,
         _ => WARM_UP / (repetitions(once) as f64 * once.max(SAMPLE / MOST_REPETITIONS)),
     };
@@ -217,7 +217,7 @@ fn operands(context: &Context, problem: &Problem, contenders: &[Contender]) -> R
         }
     }
     let total: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
-    let sets = match context.caps().class {
+    let sets = match context.0.caps.class {
         DeviceClass::Cpu => 1,
         _ => ((ROTATED_BYTES / total as f64) as usize).clamp(1, MOST_SETS),
     };

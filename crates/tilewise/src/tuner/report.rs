@@ -1,7 +1,6 @@
 //! The results of tuning a problem.
 
 use std::path::PathBuf;
-use tilewise_core::plan::Forced;
 
 /// Kernels whose estimate is more than this many times the best are not tried.
 pub(super) const HOPELESS_ESTIMATE: f64 = 20.0;
@@ -20,20 +19,21 @@ pub struct Trial {
 }
 
 /// The result of tuning. Its `Display` is a table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Tuned {
-    /// The problem's class. The result applies to all problems of this class.
+    /// The class. The result applies to all products of this class.
     pub class: String,
-    /// The fastest kernel; none when the planner's choice is as fast.
-    pub winner: Option<Forced>,
+    /// The fastest kernel, as [`Gemm::kernel`](crate::Gemm::kernel) takes it; none when the
+    /// planner's choice is as fast.
+    pub winner: Option<String>,
     /// The times, the shortest first. Empty on the CPU executor and for a product without elements.
     pub times: Vec<Trial>,
     /// Kernels that were not tried, because their estimates are more than 20 times the best.
     pub untried: usize,
     /// The file in which the winner is kept.
     pub file: Option<PathBuf>,
-    /// Why [`Context::tune_blocking`](crate::Context::tune_blocking) could not write the file;
+    /// Why [`Gemm::tune_blocking`](crate::Gemm::tune_blocking) could not write the file;
     /// absent if it did, or if there is nothing to keep.
     pub not_kept: Option<String>,
 }
