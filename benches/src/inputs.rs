@@ -10,9 +10,8 @@ use expected::{Expected, Sources, expected};
 use std::fmt::Display;
 use storage::{Pool, Values, Weights};
 use tilewise::{
-    Activation, Context, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor,
-    PreparedTensor, ProductList, ProductShape, QuantizedTensor, Result, RightOperand, Shards,
-    Tensor, wgpu,
+    Activation, Context, Error, Gemm, GroupOffsets, Precision, Prepared, ProductList, ProductShape,
+    QuantizedTensor, Result, RightOperand, Shards, Tensor, wgpu,
 };
 use tilewise_core::kernel::Language;
 use tilewise_core::plan::Plan;
@@ -70,7 +69,7 @@ enum Groups {
 #[derive(Debug)]
 enum A {
     Dense(Tensor),
-    Prepared(PreparedTensor),
+    Prepared(Prepared<Tensor>),
 }
 
 impl A {
@@ -85,9 +84,9 @@ impl A {
 #[derive(Debug)]
 enum B {
     Dense(Tensor),
-    Prepared(PreparedTensor),
+    Prepared(Prepared<Tensor>),
     Quantized(QuantizedTensor),
-    PreparedQuantized(PreparedQuantizedTensor),
+    PreparedQuantized(Prepared<QuantizedTensor>),
     /// A stack that does not fit one buffer.
     Shards(Shards),
 }
@@ -156,7 +155,7 @@ impl Inputs {
         let precision = shape.precision.unwrap_or_default();
         let a = |set: usize| match shape.prepared {
             "prepared" => {
-                view(0, set).and_then(|a| PreparedTensor::left_for(&a, precision)).map(A::Prepared)
+                view(0, set).and_then(|a| Prepared::left_for(&a, precision)).map(A::Prepared)
             }
             _ => view(0, set).map(A::Dense),
         };
@@ -169,7 +168,7 @@ impl Inputs {
                 let b = pool.view(0, size, turned[1])?;
                 Ok(match shape.prepared {
                     "" => RightOperand::from(b),
-                    _ => RightOperand::from(PreparedTensor::right_for(&b, precision)?),
+                    _ => RightOperand::from(Prepared::right_for(&b, precision)?),
                 })
             };
             let parts: Result<Vec<_>> = (0..entries).step_by(count).map(part).collect();
@@ -181,13 +180,11 @@ impl Inputs {
                 let weights = QuantizedTensor::upload_groups(ctx, &weights.entries)?;
                 match shape.prepared {
                     "" => Ok(B::Quantized(weights)),
-                    _ => PreparedQuantizedTensor::new(&weights).map(B::PreparedQuantized),
+                    _ => Prepared::quantized(&weights).map(B::PreparedQuantized),
                 }
             }
             None if shape.prepared.is_empty() => view(1, set).map(B::Dense),
-            None => {
-                view(1, set).and_then(|b| PreparedTensor::right_for(&b, precision)).map(B::Prepared)
-            }
+            None => view(1, set).and_then(|b| Prepared::right_for(&b, precision)).map(B::Prepared),
         };
         let gate = |set: usize| shape.gated.then(|| view(2, set)).transpose();
         let sets =

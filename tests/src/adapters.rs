@@ -64,7 +64,7 @@ impl Adapter {
     /// shows that DXC compiles its shaders, if the adapter has it.
     pub fn device(&self, change: impl FnOnce(&mut wgpu::Limits)) -> (wgpu::Device, wgpu::Queue) {
         let adapter = self.found();
-        let mut limits = tilewise::required_limits(&adapter);
+        let mut limits = adapter.limits();
         change(&mut limits);
         let dx12 = adapter.get_info().backend == wgpu::Backend::Dx12;
         let wanted = if dx12 { wgpu::Features::SUBGROUP } else { wgpu::Features::empty() };

@@ -9,8 +9,8 @@ use crate::generators::poison;
 use crate::{Case, Count, Entries, Place, Rng};
 use std::ops::Range;
 use tilewise::{
-    Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, ProductList,
-    Quantized, QuantizedTensor, RightOperand, Shards, Tensor,
+    Axis, Context, DType, Gemm, GroupOffsets, Prepared, ProductList, Quantized, QuantizedTensor,
+    RightOperand, Shards, Tensor,
 };
 use tilewise_core::plan::{Forced, plan};
 use tilewise_core::problem::{LISTED, ListSizes};
@@ -391,9 +391,9 @@ async fn execute(
 
     let prepared = match case.prepared {
         true => Some((
-            PreparedTensor::left_for(&a_view, case.precision)?,
-            PreparedTensor::right_for(&b_view, case.precision)?,
-            weights.as_ref().map(PreparedQuantizedTensor::new).transpose()?,
+            Prepared::left_for(&a_view, case.precision)?,
+            Prepared::right_for(&b_view, case.precision)?,
+            weights.as_ref().map(Prepared::quantized).transpose()?,
         )),
         false => None,
     };

@@ -39,7 +39,7 @@ impl Run {
 /// Runs `body` as the kernel of a puzzle on the CPU, under the sanitizer.
 ///
 /// # Errors
-/// The errors of [`Kernel::check_with`], above all for a body that is no WGSL.
+/// The errors of [`Kernel::check`], above all for a body that is no WGSL.
 pub(crate) fn run(
     puzzle: &Puzzle,
     case: &Case,
@@ -51,7 +51,7 @@ pub(crate) fn run(
     let kernel = kernel(puzzle, body);
     let mut options = Options::default();
     (options.trace, options.max_iterations) = (true, MOST_TURNS);
-    let check = kernel.check_with_blocking(&call(&context, case, inputs)?, options)?;
+    let check = kernel.check_blocking(&call(&context, case, inputs)?, options)?;
     let findings = check.render(color);
     Ok(Run {
         output: check.outputs[0].read_f32_blocking()?,

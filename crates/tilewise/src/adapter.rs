@@ -127,10 +127,8 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
     Vec::new()
 }
 
-/// The features to ask of this adapter for a device for
-/// [`Context::from_wgpu`](crate::Context::from_wgpu): all features that tilewise can use and the
-/// adapter has. None is indispensable.
-pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
+/// All features that the adapter has and the library can use. None is indispensable.
+pub(crate) fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let speed = wgpu::Features::SHADER_F16
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE;
@@ -151,21 +149,16 @@ const SUBGROUPS: wgpu::Features = wgpu::Features::SUBGROUP.union(wgpu::Features:
 /// The features that kernels in WGSL for matrix units ask for.
 pub(crate) const MATRIX_UNITS: wgpu::Features = COOPERATIVE.union(SUBGROUPS);
 
-/// The limits to ask of this adapter for a device: the adapter's own. The defaults of WebGPU work
-/// too, with smaller tiles and operands.
-pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
-    adapter.limits()
-}
-
-/// The descriptor of a device with [`required_features`] and [`required_limits`]. Add your own
-/// features and limits to it.
+/// The descriptor of a device for [`Context::from_wgpu`](crate::Context::from_wgpu), which has an
+/// example. Add your own features and limits to it.
+///
+/// It asks for all features that the adapter has and tilewise can use. None is indispensable. The
+/// limits are the adapter's own. The defaults of WebGPU work too, with smaller tiles and operands.
 ///
 /// Matrix units through Vulkan are an experimental feature of wgpu. The descriptor asks for them if
 /// `experimental` is [`enabled`](wgpu::ExperimentalFeatures::enabled), a token that wgpu gives to
 /// an unsafe call. With [`disabled`](wgpu::ExperimentalFeatures::disabled) products do without
 /// them.
-///
-/// [`Context::from_wgpu`](crate::Context::from_wgpu) takes the device, and has an example.
 pub fn device_descriptor(
     adapter: &wgpu::Adapter,
     experimental: wgpu::ExperimentalFeatures,
@@ -177,7 +170,7 @@ pub fn device_descriptor(
     wgpu::DeviceDescriptor {
         label: Some("tilewise"),
         required_features,
-        required_limits: required_limits(adapter),
+        required_limits: adapter.limits(),
         // wgpu does not count PASSTHROUGH_SHADERS as experimental. The unsafe call in
         // gpu/pipeline.rs answers for it.
         experimental_features: experimental,
@@ -185,10 +178,10 @@ pub fn device_descriptor(
     }
 }
 
-/// The caps of a device that is made with [`required_features`] and [`required_limits`].
+/// The caps of a device that is made with all features and limits that the library asks for.
 fn caps_of(adapter: &wgpu::Adapter) -> Caps {
     let coop = coop_of(adapter);
-    caps(&info_of(adapter), required_features(adapter), &required_limits(adapter), coop)
+    caps(&info_of(adapter), required_features(adapter), &adapter.limits(), coop)
 }
 
 /// The square products of floats among those of the adapter's matrix units.

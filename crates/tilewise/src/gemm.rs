@@ -201,7 +201,7 @@ impl Gemm {
     /// The errors of [`run`](Self::run); [`Shape`](crate::Error) when `c` overlaps an operand, or
     /// shares a buffer with quantized weights, group offsets, row counts or indices of entries;
     /// `Misuse` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a [prepared
-    /// tensor](crate::PreparedTensor) or a view of one, or [`c`](Self::c) was called, too.
+    /// tensor](crate::Prepared) or a view of one, or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         self.context().submit(|to| self.record(to, c))
     }
@@ -307,7 +307,7 @@ impl Gemm {
     /// and are computed as dense products one after the other, if all of these hold: no more than
     /// four groups have rows, the output has 2²⁴ elements or more for each of them, the host knows
     /// their ends, and neither a kernel, nor rows by index, nor a [packed
-    /// copy](crate::PreparedTensor) of A or B is given.
+    /// copy](crate::Prepared) of A or B is given.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run).

@@ -169,11 +169,11 @@ impl Kernel {
         outputs()?.pop().ok_or_else(no_output)
     }
 
-    /// Runs the call under the sanitizer, with its default options. It reports races, accesses out
-    /// of bounds, reads of memory that was not written, elements of outputs that were not written,
-    /// and barriers that not all invocations reach; it counts costs. It runs on copies: tensors
-    /// that the call gives as outputs keep their elements. It does not block while the device
-    /// works; the sanitizer itself runs on the calling thread.
+    /// Runs the call under the sanitizer. By default it reports races, accesses out of bounds, reads
+    /// of memory that was not written, elements of outputs that were not written, and barriers that
+    /// not all invocations reach; it counts costs. It runs on copies: tensors that the call gives as
+    /// outputs keep their elements. It does not block while the device works; the sanitizer itself
+    /// runs on the calling thread.
     ///
     /// Subgroups have 32 invocations ([`Options::subgroup_size`]), on every device, and kernels
     /// with f16 can be checked on devices without f16.
@@ -181,33 +181,7 @@ impl Kernel {
     /// # Errors
     /// The errors of [`run`](Self::run), but findings are no errors; [`Misuse`](crate::Error) when
     /// an input lies in a given buffer without `COPY_SRC`.
-    pub async fn check(&self, call: &Call) -> Result<Check> {
-        self.check_with(call, Options::default()).await
-    }
-
-    /// Like [`check`](Self::check), blocking.
-    ///
-    /// # Errors
-    /// The errors of [`check`](Self::check).
-    #[cfg(not(target_family = "wasm"))]
-    pub fn check_blocking(&self, call: &Call) -> Result<Check> {
-        pollster::block_on(self.check(call))
-    }
-
-    /// Like [`check_with`](Self::check_with), blocking.
-    ///
-    /// # Errors
-    /// The errors of [`check`](Self::check).
-    #[cfg(not(target_family = "wasm"))]
-    pub fn check_with_blocking(&self, call: &Call, options: Options) -> Result<Check> {
-        pollster::block_on(self.check_with(call, options))
-    }
-
-    /// Like [`check`](Self::check), with the given options.
-    ///
-    /// # Errors
-    /// The errors of [`check`](Self::check).
-    pub async fn check_with(&self, call: &Call, mut options: Options) -> Result<Check> {
+    pub async fn check(&self, call: &Call, mut options: Options) -> Result<Check> {
         let fitted = Fitted::new(self, call)?;
         let shader = fitted.shader(self, call)?;
         limits::host(call)?;
@@ -221,6 +195,15 @@ impl Kernel {
         let copy = |(output, bytes): (&Output, Vec<u8>)| output.holding(&call.context, &bytes);
         let outputs = call.outputs.iter().zip(left).map(copy).collect::<Result<_>>()?;
         Ok(Check { report, outputs, shader })
+    }
+
+    /// Like [`check`](Self::check), blocking.
+    ///
+    /// # Errors
+    /// The errors of [`check`](Self::check).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn check_blocking(&self, call: &Call, options: Options) -> Result<Check> {
+        pollster::block_on(self.check(call, options))
     }
 
     /// The generated module.

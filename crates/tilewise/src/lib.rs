@@ -7,8 +7,7 @@
 //!
 //! - [`Context`] holds an adapter and its device, and everything worth keeping between calls.
 //! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few
-//!   bits. [`PreparedTensor`] and [`PreparedQuantizedTensor`] are the same for constant operands,
-//!   packed or decoded once.
+//!   bits. [`Prepared`] is a constant operand, packed or decoded once.
 //! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, or [`record`](Gemm::record) it
 //!   into your compute pass or command encoder. It can [`explain`](Gemm::explain) which kernel it
 //!   chose.
@@ -120,9 +119,7 @@ mod tuner;
 mod weights;
 mod winners;
 
-pub use adapter::{
-    AdapterDescription, adapters, device_descriptor, required_features, required_limits,
-};
+pub use adapter::{AdapterDescription, adapters, device_descriptor};
 pub use context::Context;
 pub use gemm::Gemm;
 #[cfg(feature = "custom-kernels")]
@@ -131,7 +128,7 @@ pub use list::{ProductList, ProductShape};
 pub use offsets::GroupOffsets;
 pub use options::{ContextOptions, Switch};
 pub use planes::PlaneSource;
-pub use prepared::{PreparedQuantizedTensor, PreparedTensor};
+pub use prepared::Prepared;
 pub use quantize::Quantize;
 pub use quantized::QuantizedTensor;
 pub use recorder::{AsRecorder, Recorder};
@@ -148,9 +145,8 @@ pub use wgpu;
 /// Model files, without a device. [`Weights`] loads tensors from them.
 #[cfg(feature = "files")]
 pub mod model {
-    pub use tilewise_files::{Array, CHUNK, Value, replace, tensor_name, write, write_to};
+    pub use tilewise_files::{Array, Value, tensor_name, write};
     pub use tilewise_files::{Chunk, Expected, Files, Kind, Model, Output, Sink, Tensor};
-    pub use tilewise_files::{Npy, Scalar};
 }
 
 /// The sanitizer's options and reports, for [`Kernel::check`].

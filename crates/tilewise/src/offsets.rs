@@ -58,26 +58,6 @@ impl GroupOffsets {
         Ok(GroupOffsets { tensor, ends: Some(ends.into()), expected: even(ends) })
     }
 
-    /// Sets the number of rows that a group with rows is expected to have. Kernels are chosen by
-    /// it; results do not depend on it. Without it, ends from the host whose groups are about even
-    /// give the number; otherwise rows count as if each had chosen its group at random.
-    ///
-    /// ```
-    /// use tilewise::{Context, GroupOffsets, Tensor};
-    ///
-    /// # fn main() -> tilewise::Result<()> {
-    /// let ctx = Context::new()?;
-    /// let ends = Tensor::upload(&ctx, &[32u32, 64, 64, 96], &[4])?; // a kernel's
-    /// let ends = GroupOffsets::from_tensor(&ends)?.expect_rows(32);
-    /// assert_eq!(ends.count(), 4);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn expect_rows(mut self, rows: usize) -> Self {
-        self.expected = Some(rows as u64);
-        self
-    }
-
     /// Takes ends from a tensor, a vector of u32 that a kernel may write. The view may have any
     /// offset; the CPU executor takes it, too. Nothing is read back or copied. An end below the end
     /// before it counts as equal to it; an end beyond M counts as M.

@@ -13,44 +13,65 @@ use tilewise_core::plan::{Preparation, prepare};
 use tilewise_core::problem::Copied;
 use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 
-/// A constant operand of many products, such as a layer's weights, with a copy that is packed for
-/// kernels on matrix units. Without this copy, every product on matrix units packs the operand
-/// again if it is bf16, if its rows are not multiples of 16 bytes, if K is not a multiple of a
-/// kernel's step, or if the operand is f32 and the product's [`Precision`] lets kernels split it.
-/// A stack of f16 matrices that are stored along K, such as weights \[experts,N,K\], gets a copy,
-/// too: it lies in the order in which kernels read it, and takes as much memory as the stack.
-///
-/// A prepared tensor goes wherever a tensor goes. [`Gemm`](crate::Gemm) uses the copy if its kernel
-/// needs one, and the tensor is the operand that it was prepared to be: left or right. The same
-/// kernel gives the same bits with the copy and without it. If kernels need no copy, for example on
-/// devices without matrix units, none is made, and no memory is spent.
-///
-/// Views of it, such as `slice()`, have no copy. Its transpose does not use the copy, but the
-/// transpose of the transpose does. [`MoeLayer`](crate::moe::MoeLayer) and
-/// [`Gemm::ragged_n`](crate::Gemm::ragged_n) transpose weights \[N,K\] or \[experts,N,K\]; prepare
-/// these by `PreparedTensor::right(&w.t())?.t()`.
-///
-/// Nobody may write to the tensor from then on, because the copy would not follow. A prepared
-/// tensor and its views are refused as outputs; the tensor from which it was made is not.
+/// A constant operand of many products, such as a layer's weights, with a copy in the form that
+/// kernels on matrix units load. It goes wherever the tensor or the quantized weights go.
 ///
 /// ```
-/// use tilewise::{Context, Gemm, PreparedTensor, Tensor};
+/// use tilewise::{Context, Gemm, Prepared, Tensor};
 ///
 /// # fn main() -> tilewise::Result<()> {
 /// let ctx = Context::new()?;
 /// let w = Tensor::upload(&ctx, &[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0], &[3, 2])?;
-/// let w = PreparedTensor::right(&w)?;
+/// let w = Prepared::right(&w)?;
 /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[1, 3])?;
 /// assert_eq!(Gemm::new(&x, &w).run()?.read_blocking::<f32>()?, [4.0, 5.0]);
 /// # Ok(())
 /// # }
 /// ```
+///
+/// If kernels need no copy, for example on devices without matrix units, none is made, and no
+/// memory is spent.
+///
+/// Nobody may write to the operand from then on, because the copy would not follow. A prepared
+/// operand and its views are refused as outputs; the operand from which it was made is not.
+///
+/// # Tensors
+///
+/// Without the copy, every product on matrix units packs a tensor again if it is bf16, if its rows
+/// are not multiples of 16 bytes, if K is not a multiple of a kernel's step, or if it is f32 and
+/// the product's [`Precision`] lets kernels split it. A stack of f16 matrices that are stored along
+/// K, such as weights \[experts,N,K\], gets a copy, too: it lies in the order in which kernels read
+/// it, and takes as much memory as the stack.
+///
+/// [`Gemm`](crate::Gemm) uses the copy if its kernel needs one, and the tensor is the operand that
+/// it was prepared to be: left or right. The same kernel gives the same bits with the copy and
+/// without it.
+///
+/// Views of the tensor, such as `slice()`, have no copy. Its transpose does not use the copy, but
+/// the transpose of the transpose does. [`MoeLayer`](crate::moe::MoeLayer) and
+/// [`Gemm::ragged_n`](crate::Gemm::ragged_n) transpose weights \[N,K\] or \[experts,N,K\]; prepare
+/// these by `Prepared::right(&w.t())?.t()`.
+///
+/// # Quantized weights
+///
+/// Their copy is decoded to f16. Without it, every product on matrix units decodes the weights
+/// again. Products of f16 and bf16 may read the copy; products of f32 never do.
+///
+/// [`Gemm`](crate::Gemm) reads the copy if that is estimated to be faster. Products of one row, or
+/// a few, read the codes, which are fewer bytes. The copy makes kernels on matrix units cheaper, so
+/// the planner may choose one for fewer rows than without it. If a kernel would decode the weights
+/// to such a copy in any case, the result has the same bits with the prepared copy. Every other
+/// result is within the error of a product that rounds weights to f16 once.
+///
+/// Their transpose and slices have no copy: prepare the view that a product takes.
+/// [`Quantize`](crate::Quantize) refuses prepared weights and their views as its output.
 #[derive(Clone, Debug)]
-pub struct PreparedTensor {
-    tensor: Tensor,
+pub struct Prepared<T> {
+    operand: T,
+    bytes: u64,
 }
 
-impl PreparedTensor {
+impl Prepared<Tensor> {
     /// Prepares a left operand A \[M,K\], or with a batch \[inner,M,K\] or \[outer,inner,M,K\]. The
     /// work is submitted, not waited for.
     ///
@@ -97,71 +118,47 @@ impl PreparedTensor {
         let mut tensor = tensor.view();
         tensor.copy = Some(Arc::new(PackedCopy { role, packed }));
         tensor.constant = true;
-        Ok(PreparedTensor { tensor })
-    }
-
-    /// Bytes of the copy, beside those of the tensor; 0 if there is none.
-    pub fn bytes(&self) -> u64 {
-        self.tensor.copy.as_deref().map_or(0, PackedCopy::bytes)
+        Ok(Prepared { bytes: tensor.copy.as_deref().map_or(0, PackedCopy::bytes), operand: tensor })
     }
 }
 
-/// Constant quantized weights of many products, with a copy that is decoded to f16, once, for
-/// kernels on matrix units. Without this copy, every product on matrix units decodes the weights
-/// again. Products of f16 and bf16 may read the copy; products of f32 never do.
-///
-/// Prepared weights go wherever quantized weights go. [`Gemm`](crate::Gemm) reads the copy if that
-/// is estimated to be faster. Products of one row, or a few, read the codes, which are fewer bytes.
-/// The copy makes kernels on matrix units cheaper, so the planner may choose one for fewer rows
-/// than without it. If a kernel would decode the weights to such a copy in any case, the result has
-/// the same bits with the prepared copy. Every other result is within the error of a product that
-/// rounds weights to f16 once. On devices without matrix units no copy is made, and no memory is
-/// spent.
-///
-/// Their transpose and slices have no copy: prepare the view that a product takes. Nobody may write
-/// to the weights from then on, because the copy would not follow. [`Quantize`](crate::Quantize)
-/// refuses prepared weights and their views as its output, but not the weights from which they were
-/// made.
-///
-/// ```
-/// use tilewise::{Context, DType, Gemm, PreparedQuantizedTensor, QuantFormat};
-/// use tilewise::{QuantizedTensor, Tensor};
-///
-/// # fn main() -> tilewise::Result<()> {
-/// let ctx = Context::new()?;
-/// let w: Vec<f32> = (0..64).map(|i| (i % 16) as f32).collect();
-/// let w = QuantizedTensor::quantize(&ctx, &w, [1, 64], QuantFormat::affine(4, 64, DType::F16)?)?;
-/// let w = PreparedQuantizedTensor::new(&w)?;
-/// let x = Tensor::upload(&ctx, &[1.0f32; 64], &[1, 64])?;
-/// assert_eq!(Gemm::new(&x, &w).run()?.read_blocking::<f32>()?, [480.0]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct PreparedQuantizedTensor {
-    weights: QuantizedTensor,
-}
-
-impl PreparedQuantizedTensor {
+impl Prepared<QuantizedTensor> {
     /// Prepares weights W \[N,K\] or \[groups,N,K\], or their transpose ([`QuantizedTensor::t`]).
     /// They may be slices. The work is submitted, not waited for.
+    ///
+    /// ```
+    /// use tilewise::{Context, DType, Gemm, Prepared, QuantFormat, QuantizedTensor, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let w: Vec<f32> = (0..64).map(|i| (i % 16) as f32).collect();
+    /// let format = QuantFormat::affine(4, 64, DType::F16)?;
+    /// let w = Prepared::quantized(&QuantizedTensor::quantize(&ctx, &w, [1, 64], format)?)?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32; 64], &[1, 64])?;
+    /// assert_eq!(Gemm::new(&x, &w).run()?.read_blocking::<f32>()?, [480.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Misuse`](crate::Error) for the transpose of weights with an
     /// [order](QuantizedTensor::with_order) of columns; `Shape`, `Unsupported` for weights that are
     /// no operand.
-    pub fn new(weights: &QuantizedTensor) -> Result<Self> {
+    pub fn quantized(weights: &QuantizedTensor) -> Result<Self> {
         let (operand, planes) = weights.operand();
         let packed =
             copy(&weights.context, operand, weights.matrix()?, Role::B, planes, Precision::F32)?;
-        let copy = Some(Arc::new(PackedCopy { role: Role::B, packed }));
-        let weights = QuantizedTensor { copy, constant: true, ..weights.clone() };
-        Ok(PreparedQuantizedTensor { weights })
+        let copy = Arc::new(PackedCopy { role: Role::B, packed });
+        let bytes = copy.bytes();
+        let operand = QuantizedTensor { copy: Some(copy), constant: true, ..weights.clone() };
+        Ok(Prepared { operand, bytes })
     }
+}
 
-    /// Bytes of the copy, beside those of the weights; 0 if there is none.
+impl<T> Prepared<T> {
+    /// Bytes of the copy, beside those of the operand; 0 if there is none.
     pub fn bytes(&self) -> u64 {
-        self.weights.copy.as_deref().map_or(0, PackedCopy::bytes)
+        self.bytes
     }
 }
 
@@ -210,43 +207,23 @@ impl Tensor {
     }
 }
 
-impl Deref for PreparedTensor {
-    type Target = Tensor;
+impl<T> Deref for Prepared<T> {
+    type Target = T;
 
-    fn deref(&self) -> &Tensor {
-        &self.tensor
+    fn deref(&self) -> &T {
+        &self.operand
     }
 }
 
-impl From<PreparedTensor> for RightOperand {
-    fn from(prepared: PreparedTensor) -> Self {
-        RightOperand::Dense(prepared.tensor)
+impl<T: Into<RightOperand>> From<Prepared<T>> for RightOperand {
+    fn from(prepared: Prepared<T>) -> Self {
+        prepared.operand.into()
     }
 }
 
-impl From<PreparedQuantizedTensor> for RightOperand {
-    fn from(prepared: PreparedQuantizedTensor) -> Self {
-        RightOperand::Quantized(prepared.weights)
-    }
-}
-
-impl From<&PreparedTensor> for RightOperand {
-    fn from(prepared: &PreparedTensor) -> Self {
-        RightOperand::Dense(prepared.tensor.clone())
-    }
-}
-
-impl Deref for PreparedQuantizedTensor {
-    type Target = QuantizedTensor;
-
-    fn deref(&self) -> &QuantizedTensor {
-        &self.weights
-    }
-}
-
-impl From<&PreparedQuantizedTensor> for RightOperand {
-    fn from(prepared: &PreparedQuantizedTensor) -> Self {
-        RightOperand::Quantized(prepared.weights.clone())
+impl<T: Clone + Into<RightOperand>> From<&Prepared<T>> for RightOperand {
+    fn from(prepared: &Prepared<T>) -> Self {
+        prepared.operand.clone().into()
     }
 }
 
@@ -258,7 +235,7 @@ mod tests {
     #[test]
     fn the_transpose_of_the_transpose_has_the_copy() -> Result<()> {
         let w = Tensor::zeros(&Context::cpu(), DType::F32, &[2, 3, 5])?;
-        let prepared = PreparedTensor::right(&w.t())?;
+        let prepared = Prepared::right(&w.t())?;
         assert!(prepared.own_copy().is_some());
         let weights = prepared.t();
         assert_eq!((weights.shape(), weights.own_copy().is_some()), (w.shape(), false));

@@ -67,7 +67,7 @@ impl Quantize {
     /// The errors of [`run`](Self::run). For the output: [`Shape`](crate::Error) when it has
     /// another shape or format than the weights want, is a slice, or shares a buffer with the
     /// weights; `Misuse` when it was not made by [`QuantizedTensor::zeros`], is
-    /// [prepared](crate::PreparedQuantizedTensor), or belongs to another context; `Unsupported`
+    /// [prepared](crate::Prepared), or belongs to another context; `Unsupported`
     /// when it has a factor or an order of columns.
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
         self.context().submit(|to| self.record(to, out))

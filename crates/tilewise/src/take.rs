@@ -112,7 +112,7 @@ impl Take {
     /// # Errors
     /// The errors of [`run`](Self::run); [`Shape`](crate::Error) when `out` has another shape or
     /// type, is not contiguous, or overlaps an operand; `Misuse` when it is a [prepared
-    /// tensor](crate::PreparedTensor) or a view of one.
+    /// tensor](crate::Prepared) or a view of one.
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         self.context().submit(|to| self.record(to, out))
     }

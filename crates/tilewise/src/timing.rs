@@ -162,10 +162,11 @@ pub(crate) async fn time_long(
 
 /// The times of `count` compute passes. `work` records into each of them. They run one after the
 /// other without pauses, so that the device keeps the clock rate of steady work. Without
-/// timestamps, this is [`time`], called `count` times.
+/// timestamps, this is [`time`], called `count` times. It is public for the benchmarks alone.
 ///
 /// # Errors
 /// The errors of [`time`].
+#[doc(hidden)]
 pub async fn series(
     context: &Context,
     count: usize,

@@ -163,7 +163,7 @@ async fn sanitized(context: Context) -> Outcome {
         ("out[global_id.x] = a[global_id.x + 1u];", vec![Kind::OutOfBounds]),
         ("out[0] = a[global_id.x];", vec![Kind::NeverWritten, Kind::Race]),
     ] {
-        let found = from_a(body).check(&call).await?.report.findings;
+        let found = from_a(body).check(&call, Default::default()).await?.report.findings;
         let kinds: BTreeSet<_> = found.iter().map(|finding| finding.kind).collect();
         same(kinds, wanted.into_iter().collect())?;
     }

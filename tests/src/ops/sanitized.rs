@@ -53,7 +53,7 @@ impl Case {
                 other => refused(other),
             };
             let mut check = |call: &Call| {
-                let check = kernel.check_with_blocking(call, options.clone()).map_err(failed)?;
+                let check = kernel.check_blocking(call, options.clone()).map_err(failed)?;
                 if let Some(finding) = check.report.findings.first() {
                     return Err(Failure::Found(finding.kind, check.render(false)));
                 }

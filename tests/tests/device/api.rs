@@ -4,9 +4,8 @@
 use std::task::{Poll, Waker};
 use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{
-    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, PlaneSource,
-    PreparedQuantizedTensor, PreparedTensor, QuantFormat, Quantize, QuantizedTensor, RightOperand,
-    Take, Tensor,
+    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, PlaneSource, Prepared,
+    QuantFormat, Quantize, QuantizedTensor, RightOperand, Take, Tensor,
 };
 use tilewise_core::convert;
 use tilewise_tests::{Data, Rng, adapters, contexts};
@@ -228,8 +227,7 @@ fn prepared_operands() {
                 Tensor::from_bytes(&context, dtype, &numbers, shape).unwrap()
             };
             let (a, b) = (tensor(&[5, 19], 1), tensor(&[19, 6], 2));
-            let [left, right] =
-                [PreparedTensor::left(&a).unwrap(), PreparedTensor::right(&b).unwrap()];
+            let [left, right] = [Prepared::left(&a).unwrap(), Prepared::right(&b).unwrap()];
             let copied = dtype != DType::F32
                 && context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
             assert_eq!(
@@ -243,7 +241,7 @@ fn prepared_operands() {
             let turned = Gemm::new(&right.t(), left.t()).run().unwrap();
             assert_eq!(read(&turned.t()), plain);
             // Neither the operand nor a view of it can be an output.
-            let constant = PreparedTensor::left(&tensor(&[5, 6], 3)).unwrap();
+            let constant = Prepared::left(&tensor(&[5, 6], 3)).unwrap();
             for view in [constant.narrow(0, 0, 5).unwrap(), constant.t().t(), (*constant).clone()] {
                 let error = Gemm::new(&a, &b).run_into(&view).unwrap_err();
                 assert!(matches!(error, Error::Misuse(_)), "{error}");
@@ -253,8 +251,8 @@ fn prepared_operands() {
         }
         let [entries, vector] =
             [[2, 0, 3].as_slice(), &[4]].map(|shape| upload(&context, shape, 1));
-        assert_eq!(PreparedTensor::right(&entries).unwrap().bytes(), 0);
-        assert!(matches!(PreparedTensor::left(&vector), Err(Error::Shape(_))));
+        assert_eq!(Prepared::right(&entries).unwrap().bytes(), 0);
+        assert!(matches!(Prepared::left(&vector), Err(Error::Shape(_))));
     }
 }
 
@@ -268,7 +266,7 @@ fn prepared_weights() {
             (0..n * k).map(|i| ((5 * (i % k) + 7 * (i / k)) % 16) as f32).collect();
         let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
         let plain = QuantizedTensor::quantize(&context, &numbers, [n, k], format).unwrap();
-        let prepared = PreparedQuantizedTensor::new(&plain).unwrap();
+        let prepared = Prepared::quantized(&plain).unwrap();
         let copied = context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
         assert_eq!(prepared.bytes() > 0, copied, "{context:?}");
         assert_eq!((prepared.shape(), prepared.format()), (plain.shape(), format));
@@ -294,13 +292,13 @@ fn prepared_weights() {
         // The transpose and a slice serve without the copy, and either may be prepared.
         let (across, slice) = (prepared.t(), prepared.slice(3..20, 64..128).unwrap());
         let expected = of(&numbers, [n, k]);
-        let again = PreparedQuantizedTensor::new(&across).unwrap();
+        let again = Prepared::quantized(&across).unwrap();
         assert_eq!(
             [run(RightOperand::from(&across), n), run(RightOperand::from(&again), n)],
             [expected.clone(), expected]
         );
         let expected = of(&turned([64, 17], &|row, column| w(3 + column, 64 + row)), [64, 17]);
-        let again = PreparedQuantizedTensor::new(&slice).unwrap();
+        let again = Prepared::quantized(&slice).unwrap();
         assert_eq!(
             [run(RightOperand::from(&slice), 64), run(RightOperand::from(&again), 64)],
             [expected.clone(), expected]
@@ -308,13 +306,12 @@ fn prepared_weights() {
         assert_eq!([again.bytes() > 0, again.bytes() < prepared.bytes()], [copied; 2]);
         // Columns in another order, and no columns.
         let order: Vec<u32> = (0..k as u32).map(|i| i * 5 % k as u32).collect();
-        let ordered =
-            PreparedQuantizedTensor::new(&plain.clone().with_order(&order).unwrap()).unwrap();
+        let ordered = Prepared::quantized(&plain.clone().with_order(&order).unwrap()).unwrap();
         let place = |column: usize| order.iter().position(|&own| own as usize == column).unwrap();
         let expected = of(&turned([k, n], &|row, column| w(column, place(row))), [k, n]);
         assert_eq!(run(RightOperand::from(&ordered), k), expected);
-        assert!(matches!(PreparedQuantizedTensor::new(&ordered.t()), Err(Error::Misuse(_))));
-        let none = PreparedQuantizedTensor::new(&plain.slice(4..4, 0..64).unwrap()).unwrap();
+        assert!(matches!(Prepared::quantized(&ordered.t()), Err(Error::Misuse(_))));
+        let none = Prepared::quantized(&plain.slice(4..4, 0..64).unwrap()).unwrap();
         assert_eq!(none.bytes(), 0);
 
         // An operand of another context, and weights as an output, are refused.
@@ -325,7 +322,7 @@ fn prepared_weights() {
             "wrong context: "
         ));
         let target = QuantizedTensor::zeros(&context, format, &[n, k]).unwrap();
-        let target = PreparedQuantizedTensor::new(&target).unwrap();
+        let target = Prepared::quantized(&target).unwrap();
         for view in [target.slice(0..n, 0..k).unwrap(), target.t().t(), (*target).clone()] {
             let weights = upload(&context, &[n, k], 3);
             let error = Quantize::new(&weights, format).run_into(&view).unwrap_err();
@@ -352,7 +349,7 @@ fn prepared_weights() {
         let owned: Vec<_> =
             buffers.iter().map(|buffer| PlaneSource::Buffer(buffer.clone(), 0)).collect();
         let weights = QuantizedTensor::from_planes(&context, format, &[n, k], &owned).unwrap();
-        let prepared = PreparedQuantizedTensor::new(&weights).unwrap();
+        let prepared = Prepared::quantized(&weights).unwrap();
         assert_eq!(run(RightOperand::from(&prepared), k), whole);
         let output =
             Tensor::from_buffer(&context, buffers[1].clone(), 2048, DType::F32, &[m, n]).unwrap();

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tilewise::timing::Method;
 use tilewise::wgpu::{self, BindingResource, BufferBinding, PowerPreference};
 use tilewise::{
-    Axis, Call, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Kernel,
-    PreparedQuantizedTensor, PreparedTensor, Quantize, QuantizedTensor, RightOperand, Shards,
-    Switch, Take, Tensor, Weights,
+    Axis, Call, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Kernel, Prepared,
+    Quantize, QuantizedTensor, RightOperand, Shards, Switch, Take, Tensor, Weights,
 };
 use tilewise_tests::adapters;
 
@@ -31,8 +30,8 @@ fn everything_is_send_and_sync() {
     holds::<ContextOptions>();
     holds::<Tensor>();
     holds::<QuantizedTensor>();
-    holds::<PreparedTensor>();
-    holds::<PreparedQuantizedTensor>();
+    holds::<Prepared<Tensor>>();
+    holds::<Prepared<QuantizedTensor>>();
     holds::<GroupOffsets>();
     holds::<RightOperand>();
     holds::<Shards>();

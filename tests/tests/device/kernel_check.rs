@@ -23,7 +23,8 @@ fn call(context: &Context, n: usize) -> Call {
 /// The kinds of findings, without repetition. The report must name a place in the body.
 #[track_caller]
 fn found(kernel: &Kernel, call: &Call) -> Vec<Kind> {
-    let check = kernel.check_blocking(call).unwrap_or_else(|error| panic!("{error}"));
+    let check =
+        kernel.check_blocking(call, Default::default()).unwrap_or_else(|error| panic!("{error}"));
     let text = check.render(false);
     assert_eq!(check.is_clean(), text.is_empty(), "{text}");
     let mut kinds: Vec<_> = check.report.findings.iter().map(|finding| finding.kind).collect();
@@ -93,7 +94,9 @@ fn views_are_what_is_declared() {
         let body = "out[global_id.y * 3u + global_id.x] = a[(global_id.y) * a_strides[0] + \
                     global_id.x + STEP];";
         let kernel = kernel(body).ensure_contiguous(false);
-        let clean = kernel.check_blocking(&call.clone().constant("STEP", 0u32)).unwrap();
+        let clean = kernel
+            .check_blocking(&call.clone().constant("STEP", 0u32), Default::default())
+            .unwrap();
         assert!(clean.is_clean(), "{}", clean.render(false));
         assert_eq!(
             clean.outputs[0].read_blocking::<f32>().unwrap(),
@@ -120,7 +123,7 @@ fn outputs_and_counters() {
             kernel("let x = a[global_id.x]; out[global_id.x] = fma(x, 0.1, sqrt(x + 2.0)) * x;");
         let mut traced = Options::default();
         traced.trace = true;
-        let check = kernel.check_with_blocking(&call, traced).unwrap();
+        let check = kernel.check_blocking(&call, traced).unwrap();
         let (checked, run) = (&check.outputs[0], &kernel.run(&call).unwrap()[0]);
         let (checked, run) =
             (checked.read_blocking::<f32>().unwrap(), run.read_blocking::<f32>().unwrap());
@@ -148,7 +151,7 @@ fn outputs_and_counters() {
             .inputs(["a"])
             .outputs(["out"])
             .source("out[global_id.x] = a[global_id.x];");
-        let check = kernel.check_blocking(&call).unwrap();
+        let check = kernel.check_blocking(&call, Default::default()).unwrap();
         assert!(check.is_clean(), "{}", check.render(false));
         assert_eq!(check.outputs[0].read_blocking::<bf16>().unwrap(), data);
     }
@@ -161,7 +164,7 @@ fn half_precision() {
         let kernel = kernel("out[global_id.x] = f16(a[global_id.x]) * 2.0h;");
         let a = Tensor::upload(&context, &[1.0f32, 2.5, -3.0], &[3]).unwrap();
         let call = Call::new(&context).input(&a).output(DType::F16, &[3]).grid([3, 1, 1]);
-        let check = kernel.check_blocking(&call).unwrap();
+        let check = kernel.check_blocking(&call, Default::default()).unwrap();
         assert!(check.is_clean(), "{}", check.render(false));
         assert_eq!(check.outputs[0].read_f32_blocking().unwrap(), [2.0, 5.0, -6.0]);
     }
@@ -172,7 +175,7 @@ fn nothing_to_check() {
     for context in contexts() {
         let kernel = kernel("out[global_id.x] = a[0];");
         let call = call(&context, 1).init_value(2.0).grid([0, 1, 1]);
-        let check = kernel.check_blocking(&call).unwrap();
+        let check = kernel.check_blocking(&call, Default::default()).unwrap();
         assert!(check.is_clean());
         assert_eq!(check.outputs[0].read_blocking::<f32>().unwrap(), [2.0]);
 
@@ -184,7 +187,7 @@ fn nothing_to_check() {
         let kernel = kernel
             .outputs(["out", "none", "more"])
             .source("out[0] = a[0]; none[0] = a[0]; more[0] = a[0];");
-        let check = kernel.check_blocking(&empty).unwrap();
+        let check = kernel.check_blocking(&empty, Default::default()).unwrap();
         let found: Vec<_> =
             check.report.findings.iter().map(|f| (f.kind, f.variable.as_deref())).collect();
         assert_eq!(found, [(Kind::NeverWritten, Some("out")), (Kind::NeverWritten, Some("more"))]);
@@ -192,7 +195,7 @@ fn nothing_to_check() {
         kernel.run(&empty).unwrap();
         let mut unchecked = Options::default();
         unchecked.checks = false;
-        assert!(kernel.check_with_blocking(&empty, unchecked).unwrap().is_clean());
+        assert!(kernel.check_blocking(&empty, unchecked).unwrap().is_clean());
     }
 }
 
@@ -203,7 +206,8 @@ fn what_is_never_written_points_nowhere() {
         for body in
             ["if global_id.x > 3u { out[global_id.x] = a[0]; }", "let p = &out; let x = a[0];"]
         {
-            let check = kernel(body).check_blocking(&call(&context, 40)).unwrap();
+            let check =
+                kernel(body).check_blocking(&call(&context, 40), Default::default()).unwrap();
             let text = check.render(false);
             assert!(text.contains("`out`") && text.contains("never written"), "{text}");
             assert!(!text.contains("generated"), "{text}");
@@ -226,7 +230,7 @@ fn outputs_that_are_only_filled() {
             .output(DType::F32, &[2])
             .grid([2, 1, 1]);
         let filled = call.clone().init_value(7.0);
-        let check = kernel.check_blocking(&filled).unwrap();
+        let check = kernel.check_blocking(&filled, Default::default()).unwrap();
         assert!(check.is_clean(), "{}", check.render(false));
         for outputs in [check.outputs, kernel.run(&filled).unwrap()] {
             assert_eq!(outputs[0].read_blocking::<i32>().unwrap(), [7, 7, 7]);

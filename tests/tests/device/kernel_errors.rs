@@ -28,7 +28,10 @@ fn refused(kernel: &Kernel, call: &Call, kind: fn(&Error) -> bool, words: &[&str
     let first = text.split("--> ").nth(1).unwrap_or_default();
     assert!(!first.starts_with("generated"), "points into what the user did not write: {text}");
     assert!(words.iter().all(|word| text.contains(word)), "{text:?} lacks one of {words:?}");
-    assert_eq!(kernel.check_blocking(call).expect_err("nor can it be checked"), error);
+    assert_eq!(
+        kernel.check_blocking(call, Default::default()).expect_err("nor can it be checked"),
+        error
+    );
 }
 
 macro_rules! kind {
@@ -326,10 +329,10 @@ fn long_loops_on_the_cpu() {
     );
     let call = call(&context).grid([1, 1, 1]).init_value(0.0).workgroup([1, 1, 1]);
     assert!(matches!(kernel.run(&call), Err(Error::Misuse(_))));
-    assert!(!kernel.check_blocking(&call).unwrap().is_clean());
+    assert!(!kernel.check_blocking(&call, Default::default()).unwrap().is_clean());
     let longer = call.clone().max_iterations(1_500_001);
     assert_eq!(kernel.run(&longer).unwrap()[0].read_blocking::<f32>().unwrap()[0], 1.5e6);
-    let check = kernel.check_blocking(&longer).unwrap();
+    let check = kernel.check_blocking(&longer, Default::default()).unwrap();
     assert!(check.is_clean(), "{}", check.render(false));
     let short = call.max_iterations(1000);
     let error = kernel.run(&short).unwrap_err();
@@ -338,7 +341,7 @@ fn long_loops_on_the_cpu() {
         matches!(&error, Error::Misuse(text) if text.replace(',', "").contains(told)),
         "{error}"
     );
-    let check = kernel.check_blocking(&short).unwrap();
+    let check = kernel.check_blocking(&short, Default::default()).unwrap();
     assert!(check.render(false).replace(',', "").contains(told), "{}", check.render(false));
 }
 
@@ -357,7 +360,7 @@ fn beyond_the_addresses_of_the_cpu() {
             Err(error @ Error::DeviceLimit(_)) => {
                 let told = error.to_string().contains("4294967296 bytes, the limit is 4294967292");
                 assert!(told, "{error}");
-                assert_eq!(kernel.check_blocking(&call).expect_err("nor can it be checked"), error);
+                assert_eq!(kernel.check_blocking(&call, Default::default()).expect_err("checked"), error);
             }
             other => panic!("{:?}", other.map(|_| ())),
         }

@@ -56,7 +56,7 @@ fn call_on(context: &Context) -> Call {
 fn checked(name: &str, kernel: &Kernel, call: &Call, mut options: Options) -> Vec<u32> {
     options.zero_init = ZeroInit::ALL;
     let check =
-        kernel.check_with_blocking(call, options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        kernel.check_blocking(call, options).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(check.is_clean(), "{name}:\n{}", check.render(false));
     check.outputs[0].read_blocking().unwrap()
 }

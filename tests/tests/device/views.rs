@@ -2,7 +2,7 @@
 //! views. Numbers are small integers, so every kernel gives the same result.
 
 use tilewise::{
-    Axis, Context, DType, Error, Gemm, GroupOffsets, PreparedTensor, QuantFormat, Quantize,
+    Axis, Context, DType, Error, Gemm, GroupOffsets, Prepared, QuantFormat, Quantize,
     QuantizedTensor, Result, Take, Tensor, wgpu,
 };
 use tilewise_core::Grouping;
@@ -387,7 +387,7 @@ fn views_elsewhere() {
             other => panic!("{other}"),
         };
         strides(turned.rows(&indices).unwrap_err());
-        strides(PreparedTensor::left(&turned).unwrap_err());
+        strides(Prepared::left(&turned).unwrap_err());
         // When it is quantized, every entry is one matrix of a stack.
         let wide = tensor(&[4, 64]);
         let repeated = wide.broadcast_to(&[2, 4, 64]).unwrap();
@@ -396,7 +396,7 @@ fn views_elsewhere() {
         let single = Quantize::new(&wide, format).run().unwrap().dequantize(DType::F32).unwrap();
         assert_eq!(read(&stack.dequantize(DType::F32).unwrap()), read(&single).repeat(2));
         // When it is prepared, four dimensions are one batch.
-        let prepared = PreparedTensor::left(&heads).unwrap();
+        let prepared = Prepared::left(&heads).unwrap();
         let b = tensor(&[2, 3, 8, 5]);
         assert_eq!(read(&Gemm::new(&prepared, &b).run().unwrap()), product(&heads, &b).numbers);
         let grouped = tensor(&[2, 6, 8, 5]);

@@ -147,11 +147,13 @@ impl Gemm {
         Gemm { groups: Some(masked), ..Gemm::new(a, b) }
     }
 
-    /// Says how many rows each entry of a [masked](Self::masked) product is expected to have;
-    /// without it, all M. Kernels are chosen by this number. Results do not depend on it.
+    /// Says how many rows each entry of a [masked](Self::masked) product, or each group with rows of
+    /// a [grouped](Self::grouped) product, is expected to have. Kernels are chosen by this number.
+    /// Results do not depend on it. Other products ignore it.
     ///
-    /// For a [grouped](Self::grouped) product, it replaces the number that its offsets
-    /// [expect](GroupOffsets::expect_rows). Other products ignore it.
+    /// Without it, all M rows of a masked product count. In a grouped product, ends from the host
+    /// whose groups are about even give the number; otherwise rows count as if each had chosen its
+    /// group at random.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, Tensor};

@@ -270,7 +270,7 @@ impl Call {
     /// Sets the most iterations that one loop may take on the CPU executor and in the sanitizer;
     /// 1,000,000 by default. A loop with more counts as endless: an error of
     /// [`run`](crate::Kernel::run), a finding of [`check`](crate::Kernel::check). In
-    /// [`check_with`](crate::Kernel::check_with) it replaces the bound of the options. GPUs have no
+    /// [`check`](crate::Kernel::check) it replaces the bound of the options. GPUs have no
     /// bound.
     pub fn max_iterations(mut self, iterations: u64) -> Self {
         self.max_iterations = Some(iterations);

@@ -101,7 +101,7 @@ mod tests {
         for tensor in [whole, half] {
             for (i, view) in views(&tensor).into_iter().enumerate() {
                 let (kernel, call) = gather(&view).unwrap();
-                let check = kernel.check_blocking(&call).unwrap();
+                let check = kernel.check_blocking(&call, Default::default()).unwrap();
                 assert!(check.is_clean(), "{view:?}\n{}", check.render(false));
                 let copied = check.outputs[0].as_packed(view.dtype(), view.shape());
                 let bytes = view.read_bytes_blocking().unwrap();
@@ -109,7 +109,7 @@ mod tests {
                 let blank = Tensor::zeros(&context, tensor.dtype(), tensor.shape()).unwrap();
                 let target = &views(&blank)[i];
                 let (kernel, call) = scatter(&check.outputs[0], target).unwrap();
-                let check = kernel.check_blocking(&call).unwrap();
+                let check = kernel.check_blocking(&call, Default::default()).unwrap();
                 assert!(check.is_clean(), "{view:?}\n{}", check.render(false));
                 kernel.run(&call).unwrap();
                 assert_eq!(target.read_bytes_blocking().unwrap(), bytes, "{view:?}");

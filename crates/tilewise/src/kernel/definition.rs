@@ -95,7 +95,7 @@ use super::known::Known;
 /// let call = call.dtype("T", DType::F32).constant("N", 5u32);
 /// assert_eq!(kernel.run_one(&call)?.read_blocking::<f32>()?, [10.0, 20.0, 30.0]);
 ///
-/// let check = kernel.check_blocking(&call)?; // the same under the sanitizer
+/// let check = kernel.check_blocking(&call, Default::default())?; // the same under the sanitizer
 /// assert!(check.is_clean(), "{}", check.render(false));
 /// # Ok(())
 /// # }

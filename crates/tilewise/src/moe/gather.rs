@@ -127,7 +127,7 @@ impl GatherMatmul {
     /// # Errors
     /// The errors of [`run`](Self::run); [`Shape`](crate::Error) when `y` overlaps `w` or itself,
     /// or its rows do not lie at one stride; `Misuse` when it is a [prepared
-    /// tensor](crate::PreparedTensor), or of another type than [`out_dtype`](Self::out_dtype).
+    /// tensor](crate::Prepared), or of another type than [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, y: &Tensor) -> Result<()> {
         let context = self.x.context();
         context.submit_as("gather_matmul", |to| self.record(to, y))

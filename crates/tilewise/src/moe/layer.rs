@@ -43,7 +43,7 @@ use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
 /// Gate and up are stacks \[E, F, H\], and down is a stack \[E, H, F\], as PyTorch stores them. Do
 /// not give their transposes ([`RightOperand::of_weights`](crate::RightOperand::of_weights)). Each
 /// is a tensor or quantized ([`QuantizedTensor`](crate::QuantizedTensor)), prepared or not, in any
-/// mix. The layer transposes tensors; [`PreparedTensor`](crate::PreparedTensor) says how to prepare
+/// mix. The layer transposes tensors; [`Prepared`](crate::Prepared) says how to prepare
 /// such weights. The layer owns its weights, and is cheap to clone.
 ///
 /// # Speed
@@ -212,7 +212,7 @@ impl MoeLayer {
     /// # Errors
     /// The errors of [`forward`](Self::forward); [`Shape`](crate::Error) when `y` overlaps itself,
     /// or weights of experts or tokens; `Misuse` when it is a [prepared
-    /// tensor](crate::PreparedTensor).
+    /// tensor](crate::Prepared).
     pub fn forward_into(&self, x: &Tensor, routes: impl Into<Routes>, y: &Tensor) -> Result<()> {
         x.context().submit_as("experts", |to| self.record(to, x, routes, y))
     }

@@ -189,7 +189,7 @@ impl<K: Operation<N>, const N: usize> Op<K, N> {
     ///
     /// # Errors
     /// The errors of `run`; [`Shape`](crate::Error) when an output overlaps itself, an operand
-    /// otherwise, or another output; `Misuse` when it is a [prepared tensor](crate::PreparedTensor)
+    /// otherwise, or another output; `Misuse` when it is a [prepared tensor](crate::Prepared)
     /// or a view of one, or of another type than [`out_dtype`](Op::out_dtype).
     pub fn run_into<'o>(&self, outs: impl Into<[&'o Tensor; N]>) -> Result<()> {
         self.context().submit_as(self.kind.name(), |to| self.record(to, outs))

@@ -9,7 +9,7 @@ use tilewise_core::{Error, Result};
 impl Tensor {
     /// The transpose: a view with the last two dimensions exchanged. A tensor of fewer dimensions
     /// is its own transpose. The transpose of the transpose of a [prepared
-    /// tensor](crate::PreparedTensor) uses the copy again.
+    /// tensor](crate::Prepared) uses the copy again.
     #[must_use = "a view changes nothing"]
     pub fn t(&self) -> Tensor {
         let mut view = self.clone();

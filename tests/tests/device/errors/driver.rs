@@ -71,7 +71,7 @@ fn with_memory(adapter: &Adapter, percent: u8) -> Option<Context> {
     };
     let all = pollster::block_on(Instance::new(descriptor).enumerate_adapters(backends));
     let found = all.into_iter().find(|found| found.get_info().name == ours.name)?;
-    let required_limits = tilewise::required_limits(&found);
+    let required_limits = found.limits();
     let descriptor = DeviceDescriptor { required_limits, ..Default::default() };
     let (device, queue) = pollster::block_on(found.request_device(&descriptor)).ok()?;
     Context::from_device(device, queue, &ContextOptions::default()).ok()

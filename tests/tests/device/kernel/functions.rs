@@ -163,7 +163,7 @@ fn names_of_all_kinds() {
                  word_store2(0u, i_load2(0u) + 2.0 * own); word_store2(2u, at_load2(1u));
                  for (var j = 0u; j < 4u; j++) { put_store(j, word_load(j) + x_load(j)); }",
             );
-            let check = kernel.check_blocking(&call).unwrap();
+            let check = kernel.check_blocking(&call, Default::default()).unwrap();
             assert!(check.is_clean(), "{}", check.render(false));
             for outputs in [check.outputs, kernel.run(&call).unwrap()] {
                 let [at, word, put] = [0, 1, 2].map(|i| outputs[i].read_f32_blocking().unwrap());
@@ -243,7 +243,7 @@ fn rows_are_found() {
             };
             let want = (0..count).map(row).chain((0..count).map(|i| 2 * row(i)));
             assert!(got.iter().copied().eq(want), "{:?} on {context:?}: {got:?}", a.shape());
-            let check = kernel.check_blocking(&call).unwrap();
+            let check = kernel.check_blocking(&call, Default::default()).unwrap();
             assert!(check.is_clean(), "{}", check.render(false));
         }
     }

@@ -9,7 +9,8 @@ use std::ops::Range;
 pub(super) fn run_and_check(kernel: &Kernel, call: &Call, given: &[&Tensor]) {
     let bytes = |tensor: &Tensor| tensor.read_bytes_blocking().unwrap();
     let before: Vec<_> = given.iter().map(|tensor| bytes(tensor)).collect();
-    let check = kernel.check_blocking(call).unwrap_or_else(|error| panic!("{error}"));
+    let check =
+        kernel.check_blocking(call, Default::default()).unwrap_or_else(|error| panic!("{error}"));
     assert!(check.is_clean(), "{}", check.render(false));
     assert_eq!(given.iter().map(|tensor| bytes(tensor)).collect::<Vec<_>>(), before);
     let outputs = kernel.run(call).unwrap_or_else(|error| panic!("{error}"));
@@ -186,7 +187,7 @@ fn values() {
         for (n, shift, rate) in [(1, -3, 0.5), (1 << 24, i32::MIN, -1.0), (0, 0, f32::INFINITY)] {
             let want = [0, 1].map(|i| (i + n as i32 + shift) as f32 * rate);
             let call = call(n, shift, rate);
-            let check = kernel.check_blocking(&call).unwrap();
+            let check = kernel.check_blocking(&call, Default::default()).unwrap();
             assert!(check.is_clean(), "{}", check.render(false));
             for got in [run::<f32>(&kernel, &call), check.outputs[0].read_blocking().unwrap()] {
                 let same = got.iter().zip(want).all(|(got, want)| *got == want || want.is_nan());

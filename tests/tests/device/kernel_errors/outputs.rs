@@ -1,7 +1,7 @@
 //! Outputs of the caller's that cannot be written.
 
 use super::*;
-use tilewise::PreparedTensor;
+use tilewise::Prepared;
 
 fn copy(inputs: &[&'static str], outputs: &[&'static str]) -> Kernel {
     let body = outputs.iter().map(|name| format!("{name}[global_id.x] = 1.0;")).collect::<String>();
@@ -85,7 +85,7 @@ fn what_is_no_output() {
         let kernel = copy(&[], &["out"]);
         let call = Call::new(&context).grid([1, 1, 1]);
         let constant = Tensor::zeros(&context, DType::F32, &[2, 2]).unwrap();
-        let constant = PreparedTensor::right(&constant).unwrap();
+        let constant = Prepared::right(&constant).unwrap();
         refused(
             &kernel,
             &call.clone().inout(&constant),
