@@ -10,7 +10,7 @@ use expected::{Expected, Sources, expected};
 use std::fmt::Display;
 use storage::{Pool, Values, Weights};
 use tilewise::{
-    Activation, Context, Error, Gemm, GroupOffsets, Precision, Prepared, ProductList, ProductShape,
+    Activation, Context, Error, Gemm, GroupEnds, Precision, Prepared, ProductList, ProductShape,
     QuantizedTensor, Result, RightOperand, Shards, Tensor, wgpu,
 };
 use tilewise_core::kernel::Language;
@@ -57,12 +57,12 @@ pub struct Operands {
 #[derive(Debug)]
 enum Groups {
     None,
-    Rows(GroupOffsets),
+    Rows(GroupEnds),
     /// The group of each row.
     Indexed(Tensor),
     /// Counts of rows, and the expected number of rows.
     Masked(Tensor, Option<usize>),
-    AlongK(GroupOffsets),
+    AlongK(GroupEnds),
     List(ProductList),
 }
 
@@ -216,7 +216,7 @@ impl Groups {
         Ok(match shape.experts.map(|Experts { sharing, .. }| sharing) {
             None if numbers.is_empty() => Groups::None,
             None | Some(Sharing::Even | Sharing::Zipf) => {
-                Groups::Rows(GroupOffsets::upload(ctx, numbers)?)
+                Groups::Rows(GroupEnds::upload(ctx, numbers)?)
             }
             Some(Sharing::Indexed) => {
                 Groups::Indexed(Tensor::upload(ctx, numbers, &[numbers.len()])?)
@@ -224,7 +224,7 @@ impl Groups {
             Some(Sharing::Masked(rows)) => {
                 Groups::Masked(Tensor::upload(ctx, numbers, &[numbers.len()])?, rows)
             }
-            Some(Sharing::AlongK) => Groups::AlongK(GroupOffsets::upload(ctx, numbers)?),
+            Some(Sharing::AlongK) => Groups::AlongK(GroupEnds::upload(ctx, numbers)?),
             Some(Sharing::Halves) => {
                 let [a, b] = shape.transposed();
                 let all: Vec<ProductShape> = shape.parts(&[]).iter().map(listed).collect();

@@ -9,7 +9,7 @@ use crate::generators::poison;
 use crate::{Case, Count, Entries, Place, Rng};
 use std::ops::Range;
 use tilewise::{
-    Axis, Context, DType, Gemm, GroupOffsets, Prepared, ProductList, Quantized, QuantizedTensor,
+    Axis, Context, DType, Gemm, GroupEnds, Prepared, ProductList, Quantized, QuantizedTensor,
     RightOperand, Shards, Tensor,
 };
 use tilewise_core::plan::{Forced, plan};
@@ -385,8 +385,8 @@ async fn execute(
     };
     let numbers = case.groups.as_ref().map(|groups| groups.upload(context)).transpose()?;
     let offsets = |numbers: &Tensor| match &case.groups {
-        Some(Groups { ends, on_device: false }) => GroupOffsets::upload(context, ends),
-        _ => GroupOffsets::from_tensor(numbers),
+        Some(Groups { ends, on_device: false }) => GroupEnds::upload(context, ends),
+        _ => GroupEnds::from_tensor(numbers),
     };
 
     let prepared = match case.prepared {

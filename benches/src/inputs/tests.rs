@@ -41,7 +41,7 @@ fn forms_are_told_apart() {
     let ctx = Context::cpu();
     let mut inputs = Inputs::default();
     let upload = |numbers: &[u32]| Tensor::upload(&ctx, numbers, &[numbers.len()]).unwrap();
-    let ends = |numbers: &[u32]| GroupOffsets::upload(&ctx, numbers).unwrap();
+    let ends = |numbers: &[u32]| GroupEnds::upload(&ctx, numbers).unwrap();
     for (name, wrong) in [
         ("4x6x16:f16:indexed3", Groups::Indexed(upload(&[0, 1, 2, 1]))),
         ("5x6x16:indexed9:gathered", Groups::Indexed(upload(&[0, 5, 1, 6, 3]))),

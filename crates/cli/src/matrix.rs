@@ -7,7 +7,7 @@ use std::ops::Range;
 use tilewise_core::convert::decode;
 use tilewise_core::quant::dequantize;
 use tilewise_core::{Error, Result};
-use tilewise_files::{Chunk, Expected, Kind, Model, Sink, Tensor};
+use tilewise_files::{Chunk, Expected, Model, Sink, TensorKind, TensorView};
 
 /// Weights that are dequantized at a time.
 const CHUNK: usize = 4 << 20;
@@ -25,7 +25,7 @@ pub(crate) struct Matrix<'m> {
 
 enum Weights<'m> {
     /// A tensor of a file that is mapped into memory.
-    Tensor(Tensor<'m>),
+    Tensor(TensorView<'m>),
     Array(Array),
 }
 
@@ -47,8 +47,8 @@ impl<'m> Matrix<'m> {
     }
 
     /// Describes a tensor of numbers, quantized or not.
-    pub(crate) fn of(tensor: &Tensor<'m>) -> Result<Self> {
-        if !matches!(tensor.kind(), Kind::Quantized(_)) {
+    pub(crate) fn of(tensor: &TensorView<'m>) -> Result<Self> {
+        if !matches!(tensor.kind(), TensorKind::Quantized(_)) {
             tensor.dense()?;
         }
         let (n, k) = tensor.matrix()?;
@@ -67,7 +67,7 @@ impl<'m> Matrix<'m> {
     /// Some rows in f32, with the columns in W's order.
     pub(crate) fn rows(&self, rows: Range<usize>) -> Result<Vec<f32>> {
         let (dtype, bytes) = match &self.weights {
-            Weights::Tensor(tensor) if matches!(tensor.kind(), Kind::Quantized(_)) => {
+            Weights::Tensor(tensor) if matches!(tensor.kind(), TensorKind::Quantized(_)) => {
                 return Ok(self.sorted(dequantize(&tensor.rows(rows)?)));
             }
             Weights::Tensor(tensor) => tensor.dense()?,
@@ -154,9 +154,9 @@ pub(crate) fn meant(
     expected: Expected,
     source: &Source,
 ) -> std::result::Result<Expected, Failure> {
-    let may_be = |tensor: Tensor<'_>| match tensor.kind() {
-        Kind::Unclear(_) => true,
-        Kind::Quantized(_) => model.get_as(tensor.name(), &expected).is_ok(),
+    let may_be = |tensor: TensorView<'_>| match tensor.kind() {
+        TensorKind::Unclear(_) => true,
+        TensorKind::Quantized(_) => model.get_as(tensor.name(), &expected).is_ok(),
         _ => false,
     };
     if expected.is_empty() || model.tensors().any(may_be) {

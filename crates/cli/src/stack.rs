@@ -8,7 +8,7 @@ use std::ops::Range;
 use tilewise::{Context, QuantizedTensor, RightOperand, Shards, Tensor};
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{Quantized, dequantize};
-use tilewise_files::{Expected, Kind};
+use tilewise_files::{Expected, TensorKind};
 
 /// A stack of matrices.
 #[derive(Debug)]
@@ -66,14 +66,16 @@ impl Stack {
             let model = source.model()?;
             let quantized = match source.name() {
                 Some(name) => Some(model.get(name)?),
-                None => model.tensors().find(|tensor| !matches!(tensor.kind(), Kind::Dense(_))),
+                None => {
+                    model.tensors().find(|tensor| !matches!(tensor.kind(), TensorKind::Dense(_)))
+                }
             };
             if let Some(tensor) = quantized
-                && matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_))
+                && matches!(tensor.kind(), TensorKind::Quantized(_) | TensorKind::Unclear(_))
             {
                 let tensor = source.matrix(&model, expected, Some(k))?;
                 // The shape of an unclear tensor is that of one of its parts.
-                if let Kind::Unclear(error) = tensor.kind() {
+                if let TensorKind::Unclear(error) = tensor.kind() {
                     return Err(error.clone().into());
                 }
                 let shape = sized(tensor.shape())?;
@@ -234,7 +236,7 @@ pub(crate) fn transposed(numbers: &[f64], [rows, columns]: [usize; 2]) -> Vec<f6
 mod tests {
     use super::*;
     use crate::product::Measured;
-    use tilewise::{Gemm, GroupOffsets};
+    use tilewise::{Gemm, GroupEnds};
     use tilewise_core::QuantFormat;
     use tilewise_core::quant::quantize;
     use tilewise_oracle::Inputs;
@@ -256,7 +258,7 @@ mod tests {
             Tensor::upload(&context, &numbers(5 * 4 * 32).collect::<Vec<_>>(), &[5, 4, 32]);
         let entries = entries.unwrap();
         let ends = [2, 2, 3, 7, 8];
-        let offsets = GroupOffsets::upload(&context, &ends).unwrap();
+        let offsets = GroupEnds::upload(&context, &ends).unwrap();
         for (held, shape, matrix) in
             [(Held::Dense(dense), [5, 32, 2], 256), (Held::Quantized(weights), [5, 2, 32], 64)]
         {

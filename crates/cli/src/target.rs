@@ -6,7 +6,7 @@ use std::fmt;
 use tilewise_core::convert::{decode, encode};
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{QuantFormat, dequantize, nearest, quantize};
-use tilewise_files::{Kind, Tensor};
+use tilewise_files::{TensorKind, TensorView};
 
 /// The dense types.
 const DENSE: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
@@ -54,15 +54,15 @@ pub(crate) fn is_of_weights(shape: &[usize]) -> bool {
 
 impl Target {
     /// The kind of a tensor in this format.
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> TensorKind {
         match self {
-            Target::Dense(dtype) => Kind::Dense(dtype),
-            Target::Quantized(format) => Kind::Quantized(format),
+            Target::Dense(dtype) => TensorKind::Dense(dtype),
+            Target::Quantized(format) => TensorKind::Quantized(format),
         }
     }
 
     /// Whether a tensor of this kind is in this format.
-    pub(crate) fn is(self, kind: &Kind) -> bool {
+    pub(crate) fn is(self, kind: &TensorKind) -> bool {
         self.kind() == *kind
     }
 
@@ -75,14 +75,14 @@ impl Target {
     }
 
     /// The reason to copy a tensor; `None` if it is converted.
-    pub(crate) fn refusal(self, tensor: &Tensor<'_>) -> Option<String> {
+    pub(crate) fn refusal(self, tensor: &TensorView<'_>) -> Option<String> {
         if tensor.is_stray() {
             return Some("a plane of quantized weights; the other planes are missing".to_owned());
         }
         let is_weights = match tensor.kind() {
             kind if self.is(kind) => return Some(format!("already {self}")),
-            Kind::Quantized(_) => true,
-            Kind::Dense(dtype) if dtype.is_float() => is_of_weights(tensor.shape()),
+            TensorKind::Quantized(_) => true,
+            TensorKind::Dense(dtype) if dtype.is_float() => is_of_weights(tensor.shape()),
             kind => return Some(format!("elements of {kind}")),
         };
         if !is_weights {

@@ -2,8 +2,8 @@
 //! affine formats when they are loaded. No GPU.
 //!
 //! [`Model::open`] reads the files of a model and lists its tensors; [`Model::map`] maps them. A
-//! quantized matrix is one [`Tensor`], however many tensors of the file hold its planes.
-//! [`Tensor::stream`] gives the bytes of its planes in chunks of a few MiB: a mapped file needs
+//! quantized matrix is one [`TensorView`], however many tensors of the file hold its planes.
+//! [`TensorView::stream`] gives the bytes of its planes in chunks of a few MiB: a mapped file needs
 //! little memory, whatever its size. [`write()`] makes a `.safetensors` file of such streams.
 //!
 //! Files are untrusted. Every count, size and offset is checked before it is used. An error names
@@ -34,13 +34,13 @@ mod tensor;
 mod write;
 
 pub use claims::Expected;
-pub use gguf::{Array, Value};
+pub use gguf::{Value, ValueArray};
 pub use identify::tensor_name;
 pub use model::Model;
 pub use npy::{Npy, Scalar};
 pub use replace::replace;
 pub use source::Files;
 pub use stream::{CHUNK, Chunk, Sink};
-pub use tensor::{Kind, Tensor};
+pub use tensor::{TensorKind, TensorView};
 pub use tilewise_core::{Error, Result};
 pub use write::{Output, write, write_to};

@@ -14,7 +14,7 @@ use crate::opening::{self, Opened};
 use crate::raw::{Element, Raw, elements, unread};
 use crate::shard::{Shard, Unknown};
 use crate::source::{Files, Store};
-use crate::tensor::{Entry, Held, Kind, Tensor, matrix};
+use crate::tensor::{Entry, Held, TensorKind, TensorView, matrix};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -115,7 +115,7 @@ impl Model {
 
     /// All tensors: those of safetensors files by name, with numbers in their order; those of GGUF
     /// files in the file's order.
-    pub fn tensors(&self) -> impl ExactSizeIterator<Item = Tensor<'_>> {
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = TensorView<'_>> {
         (0..self.groups.len()).map(|i| self.tensor(i, Cow::Borrowed(&self.entries[i])))
     }
 
@@ -124,7 +124,7 @@ impl Model {
     ///
     /// # Errors
     /// [`File`](crate::Error), with the nearest names, when there is none.
-    pub fn get(&self, name: &str) -> Result<Tensor<'_>> {
+    pub fn get(&self, name: &str) -> Result<TensorView<'_>> {
         let i = self.find(name)?;
         Ok(self.tensor(i, Cow::Borrowed(&self.entries[i])))
     }
@@ -135,7 +135,7 @@ impl Model {
     /// The errors of [`get`](Self::get); [`Misuse`](crate::Error) when nothing can be as expected,
     /// or several formats fit the tensor; `File` when none fits it, or the file or its
     /// `config.json` says otherwise.
-    pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Tensor<'_>> {
+    pub fn get_as(&self, name: &str, expected: &Expected) -> Result<TensorView<'_>> {
         if expected.is_empty() {
             return self.get(name);
         }
@@ -143,7 +143,7 @@ impl Model {
         let i = self.find(name)?;
         let entry = self.entry(&self.groups[i], expected);
         match entry.kind {
-            Kind::Unclear(error) => Err(error),
+            TensorKind::Unclear(error) => Err(error),
             _ => Ok(self.tensor(i, Cow::Owned(entry))),
         }
     }
@@ -155,7 +155,7 @@ impl Model {
 
     /// If this is one shard of several, opened by its own name
     /// (`model-00001-of-00002.safetensors`): its number, from 1 on, and the number of shards. The
-    /// model then holds the tensors of this shard alone. A quantized matrix is [`Kind::Unclear`]
+    /// model then holds the tensors of this shard alone. A quantized matrix is [`TensorKind::Unclear`]
     ///
     /// - if its codes are here, and its scales or other planes are in another shard;
     /// - if its factor or its order of columns is in another shard, as the index beside it says;
@@ -186,8 +186,8 @@ impl Model {
         self.opened.metadata.first().into_iter().flatten().map(|(key, value)| (&**key, &**value))
     }
 
-    fn tensor<'m>(&'m self, i: usize, entry: Cow<'m, Entry>) -> Tensor<'m> {
-        Tensor { model: self, name: &self.groups[i].name, entry }
+    fn tensor<'m>(&'m self, i: usize, entry: Cow<'m, Entry>) -> TensorView<'m> {
+        TensorView { model: self, name: &self.groups[i].name, entry }
     }
 
     fn find(&self, name: &str) -> Result<usize> {
@@ -236,7 +236,7 @@ impl Model {
             let file = self.file(self.raw(first).file);
             let shown = |why: String| format!("{file}: {:?}: {why}", group.name);
             let shape = self.raw(first).shape.clone();
-            let (kind, held) = (Kind::Unclear(error.map_text(shown)), Held::Whole(first));
+            let (kind, held) = (TensorKind::Unclear(error.map_text(shown)), Held::Whole(first));
             Entry { kind, shape, held, members, order: None, factor: None }
         })
     }
@@ -253,7 +253,7 @@ impl Model {
                     .planes()
                     .iter()
                     .filter_map(|plane| planes.get(plane.name).copied());
-                (Kind::Quantized(found.format), found.shape, Held::Planes(raws.collect()))
+                (TensorKind::Quantized(found.format), found.shape, Held::Planes(raws.collect()))
             }
             Members::ModelOpt { weight, scales } => self.model_opt(*weight, *scales, expected)?,
             Members::Packed(packed) => {
@@ -268,14 +268,14 @@ impl Model {
                 let mode = expected.mode.clone().filter(|_| expected.method().is_none());
                 admit(&Expected { group: None, mode, ..expected.clone() }, import.format)?;
                 let shape = vec![import.n, import.k];
-                (Kind::Quantized(import.format), shape, Held::Import(import, *packed))
+                (TensorKind::Quantized(import.format), shape, Held::Import(import, *packed))
             }
         };
-        if let Kind::Quantized(format) = kind {
+        if let TensorKind::Quantized(format) = kind {
             let (n, k) = matrix(&shape)?;
             format.sizes(n, k)?;
         }
-        if let (Some(shard), Kind::Quantized(format)) = (&self.opened.shard, &kind) {
+        if let (Some(shard), TensorKind::Quantized(format)) = (&self.opened.shard, &kind) {
             self.alone(shard, group, &held, *format)?;
         }
         if let Some(raw) = group.order {
@@ -318,7 +318,7 @@ impl Model {
         Ok(())
     }
 
-    fn whole(&self, index: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Held)> {
+    fn whole(&self, index: usize, expected: &Expected) -> Result<(TensorKind, Vec<usize>, Held)> {
         let raw = self.raw(index);
         if self.shard().is_some() && is_coded(raw) {
             let text = format!("{raw}: scales or other planes of the quantized matrix are missing");
@@ -327,7 +327,7 @@ impl Model {
         let (kind, held) = match &raw.element {
             Element::Blocks(format) => {
                 admit(expected, *format)?;
-                (Kind::Quantized(*format), Held::Blocks(index, *format))
+                (TensorKind::Quantized(*format), Held::Blocks(index, *format))
             }
             Element::Other(_) if !expected.is_empty() => {
                 return Err(Error::Unsupported(unread(raw, self.is_gguf())));
@@ -335,8 +335,10 @@ impl Model {
             _ if !expected.is_empty() => {
                 return Err(Error::file(format!("{raw} is not {expected}")));
             }
-            Element::Dense(dtype) => (Kind::Dense(*dtype), Held::Whole(index)),
-            Element::Other(name) => (Kind::Other(name.clone().into_owned()), Held::Whole(index)),
+            Element::Dense(dtype) => (TensorKind::Dense(*dtype), Held::Whole(index)),
+            Element::Other(name) => {
+                (TensorKind::Other(name.clone().into_owned()), Held::Whole(index))
+            }
         };
         Ok((kind, raw.shape.clone(), held))
     }
@@ -347,7 +349,7 @@ impl Model {
         weight: usize,
         scales: usize,
         expected: &Expected,
-    ) -> Result<(Kind, Vec<usize>, Held)> {
+    ) -> Result<(TensorKind, Vec<usize>, Held)> {
         let format = QuantFormat::NVFP4;
         admit(expected, format)?;
         let (codes, scale) = (self.raw(weight), self.raw(scales));
@@ -359,17 +361,17 @@ impl Model {
         };
         match (matrix(codes, 2), matrix(scale, block)) {
             (Some(one), Some(other)) if one == other => {
-                Ok((Kind::Quantized(format), one, Held::Planes(vec![weight, scales])))
+                Ok((TensorKind::Quantized(format), one, Held::Planes(vec![weight, scales])))
             }
             _ => Err(Error::file(format!("these are not {format} of one shape: {codes}, {scale}"))),
         }
     }
 
-    fn factor(&self, factor: Factor, kind: &Kind) -> Result<f32> {
+    fn factor(&self, factor: Factor, kind: &TensorKind) -> Result<f32> {
         let (Factor::Plain(raw) | Factor::Largest(raw)) = factor;
         let (tensor, bytes) = (self.raw(raw), self.bytes(raw));
         let largest = match kind {
-            Kind::Quantized(format) => format.def().factor_of,
+            TensorKind::Quantized(format) => format.def().factor_of,
             _ => None,
         };
         let Some(largest) = largest else {

@@ -16,7 +16,7 @@ use tilewise_core::{DType, Error, QuantFormat, Result};
 /// The contents of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum TensorKind {
     /// Numbers.
     Dense(DType),
     /// A matrix in a quantized format, or a stack of them. The file may store it in another way,
@@ -29,20 +29,20 @@ pub enum Kind {
     Unclear(Error),
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for TensorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Dense(dtype) => dtype.fmt(f),
-            Kind::Quantized(format) => format.fmt(f),
-            Kind::Other(name) => f.pad(name),
-            Kind::Unclear(_) => f.pad("unclear"),
+            TensorKind::Dense(dtype) => dtype.fmt(f),
+            TensorKind::Quantized(format) => format.fmt(f),
+            TensorKind::Other(name) => f.pad(name),
+            TensorKind::Unclear(_) => f.pad("unclear"),
         }
     }
 }
 
 /// A tensor of a [`Model`]: dense, or quantized with all its planes.
 #[derive(Clone)]
-pub struct Tensor<'m> {
+pub struct TensorView<'m> {
     pub(crate) model: &'m Model,
     pub(crate) name: &'m str,
     pub(crate) entry: std::borrow::Cow<'m, Entry>,
@@ -51,7 +51,7 @@ pub struct Tensor<'m> {
 /// The description of a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TensorKind,
     pub(crate) shape: Vec<usize>,
     pub(crate) held: Held,
     /// All tensors of the file that belong to it.
@@ -72,7 +72,7 @@ pub(crate) enum Held {
     Import(Import, Packed),
 }
 
-impl<'m> Tensor<'m> {
+impl<'m> TensorView<'m> {
     /// The prefix of a quantized matrix, such as `model.layers.0.mlp.up_proj`; the name in the file
     /// of any other tensor.
     pub fn name(&self) -> &'m str {
@@ -85,7 +85,7 @@ impl<'m> Tensor<'m> {
     }
 
     /// Its type or format.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &TensorKind {
         &self.entry.kind
     }
 
@@ -104,7 +104,7 @@ impl<'m> Tensor<'m> {
     pub fn is_stray(&self) -> bool {
         let leaf = self.name().rsplit('.').next().unwrap_or_default();
         let is_part = leaf != "weight" && leaves().contains(leaf) || PACKED.contains(&leaf);
-        is_part && !self.model.is_gguf() && !matches!(self.kind(), Kind::Quantized(_))
+        is_part && !self.model.is_gguf() && !matches!(self.kind(), TensorKind::Quantized(_))
     }
 
     /// The file that holds it, or its first plane.
@@ -127,8 +127,8 @@ impl<'m> Tensor<'m> {
     /// tensor.
     pub fn is_sized(&self) -> bool {
         match self.kind() {
-            Kind::Other(name) if self.model.is_gguf() => gguf::is_sized(name),
-            Kind::Other(name) => header::bits(name).is_some(),
+            TensorKind::Other(name) if self.model.is_gguf() => gguf::is_sized(name),
+            TensorKind::Other(name) => header::bits(name).is_some(),
             _ => true,
         }
     }
@@ -157,15 +157,15 @@ impl<'m> Tensor<'m> {
     /// Bytes of each plane that [`stream`](Self::stream) gives.
     ///
     /// # Errors
-    /// The error of [`Kind::Unclear`]; otherwise as [`matrix`](Self::matrix).
+    /// The error of [`TensorKind::Unclear`]; otherwise as [`matrix`](Self::matrix).
     pub fn sizes(&self) -> Result<Vec<usize>> {
         match self.kind() {
-            Kind::Unclear(error) => Err(error.clone()),
-            Kind::Quantized(format) => {
+            TensorKind::Unclear(error) => Err(error.clone()),
+            TensorKind::Quantized(format) => {
                 let (n, k) = self.matrix()?;
                 format.sizes(n, k)
             }
-            Kind::Dense(_) | Kind::Other(_) => Ok(vec![self.first().bytes.len()]),
+            TensorKind::Dense(_) | TensorKind::Other(_) => Ok(vec![self.first().bytes.len()]),
         }
     }
 
@@ -176,7 +176,7 @@ impl<'m> Tensor<'m> {
     /// The errors of [`sizes`](Self::sizes); [`File`](crate::Error) when `g_idx` names a group that
     /// does not exist, or gives one too many columns; `OutOfMemory`; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
-        if let Kind::Unclear(error) = self.kind() {
+        if let TensorKind::Unclear(error) = self.kind() {
             return Err(error.clone());
         }
         match &self.entry.held {
@@ -242,7 +242,7 @@ impl<'m> Tensor<'m> {
     /// quantized.
     pub fn quantized(&self) -> Result<Quantized> {
         match self.kind() {
-            Kind::Quantized(format) => {
+            TensorKind::Quantized(format) => {
                 let (n, k) = self.matrix()?;
                 self.scaled(Quantized::from_planes(*format, n, k, self.planes(&mut |_, _| {})?)?)
             }
@@ -256,7 +256,7 @@ impl<'m> Tensor<'m> {
     /// The errors of [`quantized`](Self::quantized); [`Shape`](crate::Error) for rows beyond the
     /// last.
     pub fn rows(&self, rows: Range<usize>) -> Result<Quantized> {
-        let &Kind::Quantized(format) = self.kind() else { return Err(self.not_quantized()) };
+        let &TensorKind::Quantized(format) = self.kind() else { return Err(self.not_quantized()) };
         let (n, k) = self.matrix()?;
         if rows.start > rows.end || rows.end > n {
             return Err(Error::Shape(format!(
@@ -311,8 +311,8 @@ impl<'m> Tensor<'m> {
 
     fn not_quantized(&self) -> Error {
         match self.kind() {
-            Kind::Unclear(error) => error.clone(),
-            Kind::Other(_) => self.unread(),
+            TensorKind::Unclear(error) => error.clone(),
+            TensorKind::Other(_) => self.unread(),
             kind => Error::Unsupported(format!(
                 "{}: {} is {kind}, not quantized",
                 self.file(),
@@ -332,12 +332,12 @@ impl<'m> Tensor<'m> {
     ///
     /// # Errors
     /// [`Unsupported`](crate::Error) when it is quantized, or when its type is none of [`DType`];
-    /// the error of [`Kind::Unclear`].
+    /// the error of [`TensorKind::Unclear`].
     pub fn dense(&self) -> Result<(DType, &'m [u8])> {
         match (self.kind(), &self.entry.held) {
-            (Kind::Dense(dtype), Held::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
-            (Kind::Unclear(error), _) => Err(error.clone()),
-            (Kind::Other(_), _) => Err(self.unread()),
+            (TensorKind::Dense(dtype), Held::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
+            (TensorKind::Unclear(error), _) => Err(error.clone()),
+            (TensorKind::Other(_), _) => Err(self.unread()),
             (kind, _) => {
                 let text = format!(
                     "{}: {} is {kind}, not dense of f32, f16, bf16, i32 or u32",
@@ -359,9 +359,9 @@ impl<'m> Tensor<'m> {
     ///
     /// # Errors
     /// [`File`](crate::Error) when the file's order does not name every column once; the error of
-    /// [`Kind::Unclear`].
+    /// [`TensorKind::Unclear`].
     pub fn order(&self) -> Result<Option<Vec<u32>>> {
-        if let Kind::Unclear(error) = self.kind() {
+        if let TensorKind::Unclear(error) = self.kind() {
             return Err(error.clone());
         }
         if let Held::Import(import, packed) = &self.entry.held {
@@ -409,7 +409,7 @@ pub(crate) fn matrix(shape: &[usize]) -> Result<(usize, usize)> {
     Ok((n, k))
 }
 
-impl fmt::Debug for Tensor<'_> {
+impl fmt::Debug for TensorView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {:?}", self.name, self.kind(), self.shape())
     }

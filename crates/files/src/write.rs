@@ -9,7 +9,7 @@ use crate::raw::elements;
 use crate::replace::{folder, replace};
 use crate::source::Files;
 use crate::stream::{Chunk, Sink, plain};
-use crate::tensor::{Kind, Tensor};
+use crate::tensor::{TensorKind, TensorView};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Seek, SeekFrom, Write};
@@ -23,7 +23,7 @@ const ALIGNMENT: usize = 8;
 /// A tensor to be written.
 pub struct Output<'a> {
     name: String,
-    kind: Kind,
+    kind: TensorKind,
     shape: Vec<usize>,
     order: Option<Vec<u32>>,
     factor: Option<f32>,
@@ -37,16 +37,16 @@ type Fill<'a> = dyn FnOnce(&mut Sink<'_>) -> Result<()> + 'a;
 
 impl<'a> Output<'a> {
     /// A tensor whose planes `fill` gives, each from its start and without a gap, as
-    /// [`Tensor::stream`] does. The name of a quantized one is its prefix; a vector, which GGUF may
+    /// [`TensorView::stream`] does. The name of a quantized one is its prefix; a vector, which GGUF may
     /// have, is written as a matrix of one row.
     pub fn streamed(
         name: &str,
-        kind: Kind,
+        kind: TensorKind,
         shape: &[usize],
         fill: impl FnOnce(&mut Sink<'_>) -> Result<()> + 'a,
     ) -> Self {
         let shape = match (&kind, shape) {
-            (Kind::Quantized(_), &[k]) => vec![1, k],
+            (TensorKind::Quantized(_), &[k]) => vec![1, k],
             _ => shape.to_vec(),
         };
         Output {
@@ -62,12 +62,12 @@ impl<'a> Output<'a> {
 
     /// A dense tensor.
     pub fn dense(name: &str, dtype: DType, shape: &[usize], bytes: &'a [u8]) -> Self {
-        Self::streamed(name, Kind::Dense(dtype), shape, move |sink| plain(0, bytes, sink))
+        Self::streamed(name, TensorKind::Dense(dtype), shape, move |sink| plain(0, bytes, sink))
     }
 
     /// A quantized matrix, with its factor.
     pub fn quantized(prefix: &str, weights: &'a Quantized) -> Self {
-        let kind = Kind::Quantized(weights.format());
+        let kind = TensorKind::Quantized(weights.format());
         let made = Self::streamed(prefix, kind, &[weights.n(), weights.k()], move |sink| {
             weights
                 .planes()
@@ -82,8 +82,8 @@ impl<'a> Output<'a> {
     /// Elements of an unknown type are copied from a safetensors file, and refused from GGUF.
     ///
     /// # Errors
-    /// The errors of [`Tensor::order`].
-    pub fn tensor(tensor: &Tensor<'a>) -> Result<Self> {
+    /// The errors of [`TensorView::order`].
+    pub fn tensor(tensor: &TensorView<'a>) -> Result<Self> {
         let own = tensor.clone();
         let made =
             Self::streamed(tensor.name(), tensor.kind().clone(), tensor.shape(), move |sink| {
@@ -109,8 +109,8 @@ impl<'a> Output<'a> {
     fn planes(&self) -> Result<Vec<Planned>> {
         let overflow = || Error::Shape(format!("overflow: {}: {:?}", self.name, self.shape));
         match &self.kind {
-            Kind::Unclear(error) => Err(error.clone()),
-            Kind::Quantized(format) => {
+            TensorKind::Unclear(error) => Err(error.clone()),
+            TensorKind::Quantized(format) => {
                 let (&k, rows) = self.shape.split_last().ok_or_else(overflow)?;
                 let sizes = format.sizes(elements(rows).ok_or_else(overflow)?, k)?;
                 let plane = |(plane, size): (&Plane, usize)| {
@@ -128,7 +128,7 @@ impl<'a> Output<'a> {
                 };
                 Ok(format.planes().iter().zip(sizes).map(plane).collect())
             }
-            Kind::Dense(dtype) => {
+            TensorKind::Dense(dtype) => {
                 let count = elements(&self.shape).ok_or_else(overflow)?;
                 let size = (count as u64).checked_mul(dtype.bytes()).ok_or_else(overflow)?;
                 let element = name_of(*dtype).to_owned();
@@ -140,7 +140,7 @@ impl<'a> Output<'a> {
                     dtype.bytes(),
                 )])
             }
-            Kind::Other(element) => {
+            TensorKind::Other(element) => {
                 let count = elements(&self.shape).ok_or_else(overflow)? as u64;
                 let (size, alignment) = match (header::bits(element).map(u64::from), self.size) {
                     (Some(bits), _) => {
@@ -242,7 +242,7 @@ pub fn write(
 /// written, but not opened.
 fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
     let quantized = |output: &Output<'_>| match output.kind {
-        Kind::Quantized(format) => Some((output.name.clone(), format)),
+        TensorKind::Quantized(format) => Some((output.name.clone(), format)),
         _ => None,
     };
     let mut quantized = outputs.iter().filter_map(quantized).peekable();
@@ -314,7 +314,7 @@ pub fn write_to<W: Write + Seek>(
     for (output, first) in outputs.into_iter().zip(first) {
         let (extras, name) = (output.extras(), output.name);
         let planes = match &output.kind {
-            Kind::Quantized(format) => format.planes().len(),
+            TensorKind::Quantized(format) => format.planes().len(),
             _ => 1,
         };
         (output.fill)(&mut |chunk: Chunk<'_>| {
@@ -343,7 +343,7 @@ fn named(outputs: &[Output<'_>], metadata: &BTreeMap<String, String>) -> BTreeMa
     let mut metadata: BTreeMap<String, String> =
         kept.map(|(key, value)| (key.clone(), value.clone())).collect();
     let format = |output: &Output<'_>| match output.kind {
-        Kind::Quantized(format) => Some(format),
+        TensorKind::Quantized(format) => Some(format),
         _ => None,
     };
     let formats: BTreeSet<&str> =

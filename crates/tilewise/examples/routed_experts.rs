@@ -5,7 +5,7 @@
 //! `cargo run --release --example routed_experts`; on the CPU with TILEWISE_ADAPTER=cpu.
 
 use tilewise::moe::{MoeLayer, Router};
-use tilewise::{Context, Gemm, GroupOffsets, Result, Tensor, ops};
+use tilewise::{Context, Gemm, GroupEnds, Result, Tensor, ops};
 
 mod checked;
 use checked::{numbers, product, transposed, wide};
@@ -48,7 +48,7 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
     let owners = Tensor::upload(ctx, &owners, &[2 * TOKENS, 1])?;
     let tokens = owners.rows(&slots)?.squeeze(1)?;
     let counts = ops::histogram(&experts, EXPERTS).run()?;
-    let ends = GroupOffsets::from_tensor(&ops::exclusive_scan(&counts).with_total().run()?)?;
+    let ends = GroupEnds::from_tensor(&ops::exclusive_scan(&counts).with_total().run()?)?;
 
     let rows = x.rows(&tokens)?;
     let h = Gemm::grouped(&rows, up_w.t(), &ends).run()?;

@@ -150,7 +150,7 @@ impl Gemm {
     /// output's shape. The output gets the dtype of `c`; [`out_dtype`](Self::out_dtype) must name
     /// the same one, if it is called. With a given output `c` is an error: there beta multiplies
     /// the numbers that the output holds.
-    pub fn c(mut self, c: &Tensor) -> Self {
+    pub fn add_to(mut self, c: &Tensor) -> Self {
         self.c = Some(c.clone());
         self
     }
@@ -201,7 +201,7 @@ impl Gemm {
     /// The errors of [`run`](Self::run); [`Shape`](crate::Error) when `c` overlaps an operand, or
     /// shares a buffer with quantized weights, group offsets, row counts or indices of entries;
     /// `Misuse` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a [prepared
-    /// tensor](crate::Prepared) or a view of one, or [`c`](Self::c) was called, too.
+    /// tensor](crate::Prepared) or a view of one, or [`add_to`](Self::add_to) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         self.context().submit(|to| self.record(to, c))
     }
@@ -281,7 +281,7 @@ impl Gemm {
     fn fits(&self, c: &Tensor) -> Result<()> {
         if self.c.is_some() {
             return Err(Error::Misuse(
-                "c() is for run(): an output of your own is itself the C that beta multiplies"
+                "add_to() is for run(): an output of your own is itself the C that beta multiplies"
                     .into(),
             ));
         }

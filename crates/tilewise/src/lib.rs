@@ -81,6 +81,7 @@ mod cache;
 mod capture;
 mod choosing;
 mod context;
+mod ends;
 mod execute;
 mod files;
 mod gemm;
@@ -92,7 +93,6 @@ mod memory;
 #[cfg(feature = "custom-kernels")]
 pub mod moe;
 mod msl;
-mod offsets;
 mod opening;
 mod operands;
 #[cfg(feature = "custom-kernels")]
@@ -121,11 +121,11 @@ mod winners;
 
 pub use adapter::{AdapterDescription, adapters, device_descriptor};
 pub use context::Context;
+pub use ends::GroupEnds;
 pub use gemm::Gemm;
 #[cfg(feature = "custom-kernels")]
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
 pub use list::{ProductList, ProductShape};
-pub use offsets::GroupOffsets;
 pub use options::{ContextOptions, Switch};
 pub use planes::PlaneSource;
 pub use prepared::Prepared;
@@ -145,8 +145,8 @@ pub use wgpu;
 /// Model files, without a device. [`Weights`] loads tensors from them.
 #[cfg(feature = "files")]
 pub mod model {
-    pub use tilewise_files::{Array, Value, tensor_name, write};
-    pub use tilewise_files::{Chunk, Expected, Files, Kind, Model, Output, Sink, Tensor};
+    pub use tilewise_files::{Chunk, Expected, Files, Model, Output, Sink, TensorKind, TensorView};
+    pub use tilewise_files::{Value, ValueArray, tensor_name, write};
 }
 
 /// The sanitizer's options and reports, for [`Kernel::check`].

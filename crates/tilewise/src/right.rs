@@ -126,7 +126,7 @@ impl RightOperand {
 /// device, which computes the rows of its groups; nothing is copied.
 ///
 /// ```
-/// use tilewise::{Context, Gemm, GroupOffsets, Shards, Tensor};
+/// use tilewise::{Context, Gemm, GroupEnds, Shards, Tensor};
 ///
 /// # fn main() -> tilewise::Result<()> {
 /// let ctx = Context::new()?;
@@ -135,7 +135,7 @@ impl RightOperand {
 /// let more = Tensor::upload(&ctx, &[10.0f32, 100.0], &[2, 1, 1])?; // [2, K, N]
 /// let w = Shards::new([&one, &more])?;
 /// assert_eq!(w.shape(), [3, 1, 1]);
-/// let ends = GroupOffsets::upload(&ctx, &[1, 2, 3])?;
+/// let ends = GroupEnds::upload(&ctx, &[1, 2, 3])?;
 /// let y = Gemm::grouped(&x, &w, &ends).run()?;
 /// assert_eq!(y.read_blocking::<f32>()?, [1.0, 20.0, 300.0]);
 /// # Ok(())

@@ -9,7 +9,7 @@ use crate::storage::{Filler, Storage};
 use crate::tensor::Tensor;
 use std::path::Path;
 use tilewise_core::{Error, Result};
-use tilewise_files::{Chunk, Expected, Kind, Model};
+use tilewise_files::{Chunk, Expected, Model, TensorKind};
 
 /// The files of a model, from which tensors are loaded to a device one by one: `.safetensors` in
 /// MLX's naming, sharded or not, GGUF, GPTQ and AWQ.
@@ -211,15 +211,15 @@ impl Weight {
     /// The errors of [`Weights::get`].
     pub fn load(
         context: &Context,
-        tensor: &tilewise_files::Tensor<'_>,
+        tensor: &tilewise_files::TensorView<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
-        if let Kind::Other(_) = tensor.kind() {
+        if let TensorKind::Other(_) = tensor.kind() {
             // `dense` gives the error, which names file and type.
             tensor.dense()?;
         }
         let shape = tensor.shape();
-        let Kind::Quantized(format) = *tensor.kind() else {
+        let TensorKind::Quantized(format) = *tensor.kind() else {
             let (dtype, _) = tensor.dense()?;
             let sizes = tensor.sizes()?;
             let storage = load_planes(context, tensor, &sizes, &[Spacing::NONE], progress)?;
@@ -249,7 +249,7 @@ impl Weight {
 /// Streams planes of these sizes in bytes to the device.
 fn load_planes(
     context: &Context,
-    tensor: &tilewise_files::Tensor<'_>,
+    tensor: &tilewise_files::TensorView<'_>,
     sizes: &[usize],
     spacings: &[Spacing],
     progress: &mut dyn FnMut(u64, u64),

@@ -4,7 +4,7 @@
 use std::task::{Poll, Waker};
 use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{
-    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, PlaneSource, Prepared,
+    Activation, Context, ContextOptions, DType, Error, Gemm, GroupEnds, PlaneSource, Prepared,
     QuantFormat, Quantize, QuantizedTensor, RightOperand, Take, Tensor,
 };
 use tilewise_core::convert;
@@ -193,7 +193,7 @@ fn outputs() {
         let c = Gemm::new(&a, &b).out_dtype(DType::BF16).run().unwrap();
         assert_eq!((c.dtype(), c.shape()), (DType::BF16, &[4, 3][..]));
         let start = upload(&context, &[4, 3], 9);
-        let sum = Gemm::new(&a, &b).beta(3.0).c(&start).run().unwrap();
+        let sum = Gemm::new(&a, &b).beta(3.0).add_to(&start).run().unwrap();
         let plain = product(&random(&[4, 6], 1), &random(&[6, 3], 2), [4, 3, 6]);
         let expected: Vec<_> =
             plain.iter().zip(random(&[4, 3], 9)).map(|(x, y)| x + 3.0 * y).collect();
@@ -201,7 +201,7 @@ fn outputs() {
         assert_eq!(read(&start), random(&[4, 3], 9));
         let batch = context.matmul(&upload(&context, &[5, 4, 6], 3), &b).unwrap();
         assert_eq!(batch.shape(), [5, 4, 3]);
-        let ends = GroupOffsets::upload(&context, &[1, 2]).unwrap();
+        let ends = GroupEnds::upload(&context, &[1, 2]).unwrap();
         let grouped = Gemm::grouped(&a, upload(&context, &[2, 6, 3], 4), &ends).run().unwrap();
         assert_eq!(read(&grouped)[6..], [0.0; 6], "rows of no group are zero in a new output");
         let format = QuantFormat::affine(4, 64, DType::F32).unwrap();

@@ -7,7 +7,7 @@ mod lost;
 
 use tilewise::wgpu::BufferUsages;
 use tilewise::{
-    Activation, Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized,
+    Activation, Axis, Context, DType, Error, Gemm, GroupEnds, QuantFormat, Quantized,
     QuantizedTensor, Take, Tensor, wgpu,
 };
 use tilewise_core::plan::Forced;
@@ -66,7 +66,7 @@ fn dimensions_that_do_not_fit() {
             kind!(Shape),
             &["residual", "[7, 4]", "[4, 7]"],
         );
-        refused(plain.clone().c(&tensor(&[4, 6])).run(), kind!(Shape), &["[4, 6]", "[4, 7]"]);
+        refused(plain.clone().add_to(&tensor(&[4, 6])).run(), kind!(Shape), &["[4, 6]", "[4, 7]"]);
         let gated = plain.clone().gated_by(&tensor(&[7, 4]), Activation::Silu);
         refused(gated.run(), kind!(Shape), &["gate", "[7, 4]", "[4, 7]"]);
         let twice = plain.clone().activation(Activation::Relu);
@@ -95,7 +95,11 @@ fn dimensions_that_do_not_fit() {
             kind!(Misuse),
             &["f16", "f32"],
         );
-        refused(plain.clone().c(&a).run_into(&tensor(&[4, 7])), kind!(Misuse), &["c() is for run"]);
+        refused(
+            plain.clone().add_to(&a).run_into(&tensor(&[4, 7])),
+            kind!(Misuse),
+            &["add_to() is for run"],
+        );
         refused(plain.clone().beta(2.0).run(), kind!(Misuse), &["beta is 2"]);
         refused(
             Tensor::upload(&context, &[1.0f32; 5], &[2, 3]),
@@ -180,12 +184,12 @@ fn storage_that_is_too_small_or_too_large() {
             &["misaligned: ", "3", "bf16"],
         );
         refused(
-            GroupOffsets::from_buffer(context, buffer.clone(), 0, 4000),
+            GroupEnds::from_buffer(context, buffer.clone(), 0, 4000),
             kind!(Shape),
             &["buffer too small: ", "4000", &len],
         );
         refused(
-            GroupOffsets::from_buffer(context, buffer.clone(), 6, 1),
+            GroupEnds::from_buffer(context, buffer.clone(), 6, 1),
             kind!(Shape),
             &["misaligned: ", "byte offset 6", "u32"],
         );
@@ -203,7 +207,7 @@ fn storage_that_is_too_small_or_too_large() {
         // cut, but group ends are not.
         let small = adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = 1 << 10);
         let [a, b] = [zeros(&small, &[4, 8]), zeros(&small, &[300, 8, 4])];
-        let ends = GroupOffsets::upload(&small, &[4; 300]).unwrap();
+        let ends = GroupEnds::upload(&small, &[4; 300]).unwrap();
         let grouped = Gemm::grouped(&a, &b, &ends).run();
         refused(
             grouped,
@@ -416,12 +420,12 @@ fn affine_formats() {
 fn group_offsets() {
     for context in contexts() {
         refused(
-            GroupOffsets::upload(&context, &[3, 7, 5]),
+            GroupEnds::upload(&context, &[3, 7, 5]),
             kind!(Shape),
             &["group offsets: ", "number 2", "5", "7"],
         );
         let (a, b) = (zeros(&context, &[10, 6]), zeros(&context, &[2, 6, 7]));
-        let ends = |ends: &[u32]| GroupOffsets::upload(&context, ends).unwrap();
+        let ends = |ends: &[u32]| GroupEnds::upload(&context, ends).unwrap();
         refused(
             Gemm::grouped(&a, &b, &ends(&[3, 11])).run(),
             kind!(Shape),
@@ -473,7 +477,7 @@ fn contexts_that_differ() {
             kind!(Misuse),
             &["wrong context: ", "residual"],
         );
-        refused(Gemm::new(&there, &there).c(&here).run(), kind!(Misuse), &["wrong context: ", "C"]);
+        refused(Gemm::new(&there, &there).add_to(&here).run(), kind!(Misuse), &["wrong context: ", "C"]);
         let (buffer, _) = there.buffer().unwrap();
         refused(
             Tensor::from_buffer(&cpu, buffer.clone(), 0, DType::F32, &[1]),
@@ -512,7 +516,7 @@ fn buffers_without_the_usages() {
         let unreadable = view(buffer(BufferUsages::STORAGE)).unwrap();
         refused(unreadable.read_blocking::<f32>(), kind!(Misuse), &["COPY_SRC"]);
         refused(
-            GroupOffsets::from_buffer(&adapter.context, buffer(BufferUsages::COPY_DST), 0, 1),
+            GroupEnds::from_buffer(&adapter.context, buffer(BufferUsages::COPY_DST), 0, 1),
             kind!(Misuse),
             &["STORAGE"],
         );

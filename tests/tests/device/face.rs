@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tilewise::timing::Method;
 use tilewise::wgpu::{self, BindingResource, BufferBinding, PowerPreference};
 use tilewise::{
-    Axis, Call, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Kernel, Prepared,
-    Quantize, QuantizedTensor, RightOperand, Shards, Switch, Take, Tensor, Weights,
+    Axis, Call, Context, ContextOptions, DType, Error, Gemm, GroupEnds, Kernel, Prepared, Quantize,
+    QuantizedTensor, RightOperand, Shards, Switch, Take, Tensor, Weights,
 };
 use tilewise_tests::adapters;
 
@@ -32,7 +32,7 @@ fn everything_is_send_and_sync() {
     holds::<QuantizedTensor>();
     holds::<Prepared<Tensor>>();
     holds::<Prepared<QuantizedTensor>>();
-    holds::<GroupOffsets>();
+    holds::<GroupEnds>();
     holds::<RightOperand>();
     holds::<Shards>();
     holds::<Gemm>();

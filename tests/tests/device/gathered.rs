@@ -1,6 +1,6 @@
 //! Rows of A by index, with the other parts of a product.
 
-use tilewise::{DType, Gemm, GroupOffsets, RightOperand, Shards, Tensor};
+use tilewise::{DType, Gemm, GroupEnds, RightOperand, Shards, Tensor};
 use tilewise_tests::contexts;
 
 /// Rows by index with experts in several buffers give the same bits as with one stack.
@@ -15,7 +15,7 @@ fn rows_by_index_and_shards() {
         let parts = [0..1, 1..3].map(|part| stack.narrow(0, part.start, part.len()).unwrap());
         let shards = Shards::new(parts).unwrap();
         let indices = Tensor::upload(&context, &[4u32, 0, 9, 1, 1, 3, 2], &[7]).unwrap();
-        let ends = GroupOffsets::upload(&context, &[2, 3, 7]).unwrap();
+        let ends = GroupEnds::upload(&context, &[2, 3, 7]).unwrap();
         let read = |b: RightOperand| {
             let y = Gemm::grouped(&x, b, &ends).gather_rows(&indices).run().unwrap();
             y.read_blocking::<f32>().unwrap()

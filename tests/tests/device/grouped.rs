@@ -4,8 +4,7 @@ mod large;
 mod lists;
 
 use tilewise::{
-    Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Result, RightOperand, Shards, Take,
-    Tensor,
+    Context, DType, Error, Gemm, GroupEnds, QuantFormat, Result, RightOperand, Shards, Take, Tensor,
 };
 use tilewise_core::{Caps, Format, Grouping, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
@@ -83,7 +82,7 @@ fn segments_of_mlx() {
             Tensor::upload(&context, &all.collect::<Vec<_>>(), shape).unwrap()
         };
         let (a, b) = (numbers(&[2, 7], 5, 9, 4.0), numbers(&[7, 3], 7, 11, 5.0));
-        let ends = GroupOffsets::upload(&context, &[2, 2, 6, 7]).unwrap();
+        let ends = GroupEnds::upload(&context, &[2, 2, 6, 7]).unwrap();
         let c = Gemm::ragged_k(&a, &b, &ends).run().unwrap();
         assert_eq!(c.shape(), [4, 2, 3]);
         assert_eq!(c.read_blocking::<f32>().unwrap(), wanted.concat(), "{context:?}");
@@ -117,7 +116,7 @@ fn shards_are_products_by_themselves() -> Result<()> {
         let w =
             Shards::new([Shards::new([one(1.0)?, one(2.0)?])?.into(), RightOperand::from(stack)])?;
         assert_eq!(w.shape(), [4, 1, 1]);
-        let ends = GroupOffsets::upload(&context, &[0, 1, 1, 3, 5])?; // a start before them
+        let ends = GroupEnds::upload(&context, &[0, 1, 1, 3, 5])?; // a start before them
         let bias = upload(&[10.0, 20.0, 30.0, 40.0], &[4, 1])?;
         let gemm = Gemm::grouped(&x, &w, &ends).bias(&bias);
         let wanted = vec![11.0, 36.0, 39.0, 56.0, 60.0];
@@ -214,31 +213,31 @@ fn ends_in_a_tensor() {
         };
         let (x, w) = (numbers(&[9, 20]), numbers(&[3, 20, 7]));
         let whole = Tensor::upload(&context, &[99u32, 7, 7, 0, 4, 4, 9, 1], &[8]).unwrap();
-        let product = |ends: &GroupOffsets| {
+        let product = |ends: &GroupEnds| {
             let y = Tensor::upload(&context, &[0.5f32; 63], &[9, 7]).unwrap();
             Gemm::grouped(&x, &w, ends).run_into(&y).map(|()| y.read_blocking::<f32>().unwrap())
         };
-        let wanted = product(&GroupOffsets::upload(&context, &[4, 4, 9]).unwrap()).unwrap();
+        let wanted = product(&GroupEnds::upload(&context, &[4, 4, 9]).unwrap()).unwrap();
         assert!(wanted.iter().all(|y| *y != 0.5));
         for (start, len) in [(4, 3), (3, 4)] {
             let part = whole.narrow(0, start, len).unwrap();
-            let ends = GroupOffsets::from_tensor(&part).unwrap();
+            let ends = GroupEnds::from_tensor(&part).unwrap();
             assert_eq!(product(&ends), Ok(wanted.clone()), "{start}");
         }
         assert!(matches!(whole.narrow(0, 5, 4), Err(Error::Shape(_))));
         assert!(matches!(whole.narrow(1, 0, 1), Err(Error::Shape(_))));
         assert!(matches!(whole.narrow(0, 1, usize::MAX), Err(Error::Shape(_))));
-        let with_start = |start| GroupOffsets::upload(&context, &[start, 4, 4, 9]).unwrap();
+        let with_start = |start| GroupEnds::upload(&context, &[start, 4, 4, 9]).unwrap();
         assert_eq!(product(&with_start(0)), Ok(wanted.clone()));
         assert_eq!(product(&with_start(0).without_start().unwrap()), Ok(wanted));
         for (ends, kind, text) in [
             (with_start(2).without_start(), "Shape", "must begin with 0; these begin with 2"),
             (Ok(with_start(2)), "Shape", "4 offsets for 3 groups must begin with 0"),
-            (GroupOffsets::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
-            (GroupOffsets::upload(&context, &[9]), "Shape", "1 group offset for 3 entries of B"),
-            (GroupOffsets::from_tensor(&x), "Misuse", "group offsets are f32"),
-            (GroupOffsets::from_tensor(&whole.unsqueeze(0).unwrap()), "Shape", "[1, 8]"),
-            (GroupOffsets::from_tensor(&whole.broadcast_to(&[2, 8]).unwrap()), "Shape", "[2, 8]"),
+            (GroupEnds::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
+            (GroupEnds::upload(&context, &[9]), "Shape", "1 group offset for 3 entries of B"),
+            (GroupEnds::from_tensor(&x), "Misuse", "group offsets are f32"),
+            (GroupEnds::from_tensor(&whole.unsqueeze(0).unwrap()), "Shape", "[1, 8]"),
+            (GroupEnds::from_tensor(&whole.broadcast_to(&[2, 8]).unwrap()), "Shape", "[2, 8]"),
         ] {
             let error = ends.and_then(|ends| product(&ends)).unwrap_err();
             let found = format!("{error:?}").starts_with(kind) && error.to_string().contains(text);
@@ -260,7 +259,7 @@ fn rows_as_many_as_the_device_says() {
         let x = Tensor::upload(&context, &a, &[m, k]).unwrap();
         let w = Tensor::upload(&context, &b, &[1, k, n]).unwrap();
         let rows = Tensor::upload(&context, &[77u32, 0], &[2]).unwrap().narrow(0, 1, 1).unwrap();
-        let grouped = Gemm::grouped(&x, &w, &GroupOffsets::from_tensor(&rows).unwrap());
+        let grouped = Gemm::grouped(&x, &w, &GroupEnds::from_tensor(&rows).unwrap());
         let masked = Gemm::masked(&x.unsqueeze(0).unwrap(), &w, &rows);
         let forms =
             [grouped.clone(), grouped.expect_rows(1), masked.clone(), masked.expect_rows(1)];
@@ -293,7 +292,7 @@ fn other_forms_that_do_not_fit() {
     for context in contexts() {
         let zeros = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).unwrap();
         let numbers = |count: usize| Tensor::zeros(&context, DType::U32, &[count]).unwrap();
-        let ends = |ends: &[u32]| GroupOffsets::upload(&context, ends).unwrap();
+        let ends = |ends: &[u32]| GroupEnds::upload(&context, ends).unwrap();
         let (a, b) = (zeros(&[3, 5, 4]), zeros(&[3, 4, 7]));
         let four = zeros(&[4, 5, 4]);
         let (x, y) = (zeros(&[5, 9]), zeros(&[9, 7]));
@@ -328,7 +327,7 @@ fn other_forms_that_do_not_fit() {
                 ["row indices", "groups of columns"],
             ),
             (
-                columns(&stack, &x.t()).beta(1.0).c(&row_major),
+                columns(&stack, &x.t()).beta(1.0).add_to(&row_major),
                 "Shape",
                 ["the transpose of C", "[5, 7]"],
             ),

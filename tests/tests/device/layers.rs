@@ -1,6 +1,6 @@
 //! The calls that docs/library.md names for PyTorch's layers, on whole numbers: results are exact.
 
-use tilewise::{Activation, Axis, Context, DType, Gemm, GroupOffsets, QuantFormat, Tensor};
+use tilewise::{Activation, Axis, Context, DType, Gemm, GroupEnds, QuantFormat, Tensor};
 use tilewise_tests::contexts;
 
 const M: usize = 3;
@@ -87,7 +87,7 @@ fn sums_and_batches() {
         assert_holds(&ctx.matmul(&ad, &batch)?, &both);
         let twice = Tensor::upload(ctx, &[a.0.clone(), a.0].concat(), &[2, M, K])?;
         assert_holds(&ctx.matmul(&twice, &batch)?, &both);
-        let scaled = Gemm::new(&ad, &bd).alpha(2.0).beta(0.5).c(&cd).run()?;
+        let scaled = Gemm::new(&ad, &bd).alpha(2.0).beta(0.5).add_to(&cd).run()?;
         assert_holds(&scaled, &first.with(&c.0, |y, c| 2.0 * y + 0.5 * c));
         Gemm::new(&ad, &bd).beta(1.0).run_into(&cd)?;
         assert_holds(&cd, &first.with(&c.0, |y, c| y + c));
@@ -121,7 +121,7 @@ fn tables_groups_and_few_bits() {
         let experts = [Matrix::new(K, N, 3), Matrix::new(K, N, 4)];
         let stack = experts.each_ref().map(|w| w.0.clone()).concat();
         let stack = Tensor::upload(ctx, &stack, &[2, K, N])?;
-        let ends = GroupOffsets::upload(ctx, &[1, M as u32])?;
+        let ends = GroupEnds::upload(ctx, &[1, M as u32])?;
         let [first, rest] = [Matrix(x.0[..K].to_vec(), K), Matrix(x.0[K..].to_vec(), K)];
         let expected = [first.times(&experts[0]).0, rest.times(&experts[1]).0].concat();
         assert_holds(&Gemm::grouped(&xd, &stack, &ends).run()?, &expected);

@@ -2,7 +2,7 @@
 //! the sanitizer. Bad input is refused.
 
 use tilewise::sanitizer::Options;
-use tilewise::{Context, DType, Error, GroupOffsets, Tensor, ops};
+use tilewise::{Context, DType, Error, GroupEnds, Tensor, ops};
 use tilewise_core::Caps;
 use tilewise_tests::ops::{self as cases, Case};
 use tilewise_tests::{adapters, contexts, minima, turns};
@@ -434,7 +434,7 @@ fn indices_in_one_encoder() {
         let read = |tensor: &Tensor| tensor.read_blocking::<u32>().unwrap();
         assert_eq!(read(&counts), [2, 1, 2, 0]);
         assert_eq!(read(&ends), [0, 2, 3, 5, 5]);
-        assert_eq!(GroupOffsets::from_tensor(&ends).unwrap().count(), 5);
+        assert_eq!(GroupEnds::from_tensor(&ends).unwrap().count(), 5);
         assert_eq!((read(&sorted), read(&order)), (vec![0, 0, 1, 2, 2], vec![1, 4, 3, 0, 2]));
         let [values, places] = [Tensor::zeros(context, DType::F32, &[1]).unwrap(), zeros(1)];
         let x = Tensor::upload(context, &[1.0f32, 4.0, 2.0], &[3]).unwrap();

@@ -1,6 +1,6 @@
 //! Products whose matrices lie in several buffers: masked ones, and factors in their output.
 
-use tilewise::{Activation, DType, Error, Gemm, GroupOffsets, Result, Shards, Tensor};
+use tilewise::{Activation, DType, Error, Gemm, GroupEnds, Result, Shards, Tensor};
 use tilewise_tests::contexts;
 
 /// Shards give the same bits as one stack, with all other operands.
@@ -21,7 +21,7 @@ fn masked_by_shards_and_by_one_stack() -> Result<()> {
         for pair in [
             of(&x),
             of(&x).map(|gemm| gemm.bias(&bias).gated_by(&gate, Activation::Silu)),
-            of(&x).map(|gemm| gemm.beta(0.5).c(&old).residual(&gate)),
+            of(&x).map(|gemm| gemm.beta(0.5).add_to(&old).residual(&gate)),
             of(&x.narrow(0, 1, 1)?),
             of(&x.narrow(0, 1, 1)?.squeeze(0)?),
             of(&x.unsqueeze(0)?),
@@ -80,7 +80,7 @@ fn factors_in_the_output() -> Result<()> {
         let upload = |numbers: &[f32], shape: &[usize]| Tensor::upload(&context, numbers, shape);
         let (x, one) = (upload(&[5.0, 7.0], &[2, 1])?, upload(&[1.0], &[1, 1])?);
         let shards = Shards::new([&one, &one])?;
-        let ends = GroupOffsets::upload(&context, &[1, 2])?;
+        let ends = GroupEnds::upload(&context, &[1, 2])?;
         let counts = Tensor::upload(&context, &[1u32, 1], &[2])?;
         let grouped = Gemm::grouped(&x, &shards, &ends);
         let masked = Gemm::masked(&x.unsqueeze(1)?, &shards, &counts);

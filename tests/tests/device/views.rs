@@ -2,8 +2,8 @@
 //! views. Numbers are small integers, so every kernel gives the same result.
 
 use tilewise::{
-    Axis, Context, DType, Error, Gemm, GroupOffsets, Prepared, QuantFormat, Quantize,
-    QuantizedTensor, Result, Take, Tensor, wgpu,
+    Axis, Context, DType, Error, Gemm, GroupEnds, Prepared, QuantFormat, Quantize, QuantizedTensor,
+    Result, Take, Tensor, wgpu,
 };
 use tilewise_core::Grouping;
 use tilewise_tests::{Rng, adapters, contexts};
@@ -134,7 +134,7 @@ fn vectors() {
         let error = Gemm::new(&x, &w).run_into(&tensor(&[7, 1])).unwrap_err();
         assert!(matches!(error, Error::Shape(_)), "{error}");
         let all = Gemm::new(&x, &w).bias(&tensor(&[7])).residual(&tensor(&[7])).beta(2.0);
-        let got = all.c(&tensor(&[7])).run().unwrap().read_blocking::<f32>().unwrap();
+        let got = all.add_to(&tensor(&[7])).run().unwrap().read_blocking::<f32>().unwrap();
         let seven = Numbers::of(&tensor(&[7])).numbers;
         let wanted: Vec<_> =
             product(&x, &w).numbers.iter().zip(seven).map(|(y, s)| y + 4.0 * s).collect();
@@ -284,7 +284,7 @@ fn batches_that_do_not_fit() {
         for bias in [&[5][..], &[6, 5], &[1, 5], &[2, 1, 5], &[2, 6, 5]] {
             assert!(gemm.clone().bias(&tensor(bias)).run().is_ok(), "{bias:?}");
         }
-        let ends = GroupOffsets::upload(&context, &[1, 3]).unwrap();
+        let ends = GroupEnds::upload(&context, &[1, 3]).unwrap();
         for (a, b) in
             [(&[2, 3, 4][..], &[2, 4, 5][..]), (&[3, 4], &[2, 2, 4, 5]), (&[3, 4], &[4, 4, 5])]
         {

@@ -5,11 +5,11 @@
 use half::f16;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tilewise::model::{self, Chunk, Expected, Kind, Model, Output, Sink};
+use tilewise::model::{self, Chunk, Expected, Model, Output, Sink, TensorKind};
 use tilewise::wgpu::{BufferDescriptor, BufferUsages};
 use tilewise::{
-    Context, DType, Error, Gemm, GroupOffsets, PlaneSource, QuantFormat, Quantized,
-    QuantizedTensor, Take, Tensor, Weights,
+    Context, DType, Error, Gemm, GroupEnds, PlaneSource, QuantFormat, Quantized, QuantizedTensor,
+    Take, Tensor, Weights,
 };
 use tilewise_core::quant::{dequantize, quantize};
 use tilewise_tests::{Rng, adapters, contexts};
@@ -23,7 +23,7 @@ fn expected(model: &Model, name: &str) -> Option<(Vec<usize>, Vec<f64>)> {
     let tensor = model.get(name).ok()?;
     let bytes = tensor.planes(&mut |_, _| {}).unwrap().swap_remove(0);
     let numbers = match tensor.kind() {
-        Kind::Dense(DType::F32) => {
+        TensorKind::Dense(DType::F32) => {
             bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b).into()).collect()
         }
         _ => bytes.as_chunks().0.iter().map(|&b| f64::from_le_bytes(b)).collect(),
@@ -38,7 +38,7 @@ fn products(context: &Context, model: &str, beside: &str, most: usize) -> usize 
     let answers = Model::open(data().join(beside).join("expected.safetensors")).unwrap();
     let mut count = 0;
     for tensor in
-        weights.model().tensors().filter(|tensor| matches!(tensor.kind(), Kind::Quantized(_)))
+        weights.model().tensors().filter(|tensor| matches!(tensor.kind(), TensorKind::Quantized(_)))
     {
         let name = tensor.name();
         let stem = name.strip_suffix(".weight").unwrap_or(name);
@@ -169,7 +169,7 @@ fn tensors_by_name() {
     let dense = weights
         .model()
         .tensors()
-        .find(|tensor| matches!(tensor.kind(), Kind::Dense(_)))
+        .find(|tensor| matches!(tensor.kind(), TensorKind::Dense(_)))
         .unwrap()
         .name();
     assert!(weights.dense(dense).is_ok());
@@ -194,7 +194,7 @@ fn weights_and_offsets_name_their_context() {
         let another = adapter.another();
         let experts = quantize(&rows(16, 32), 16, 32, QuantFormat::Q8_0).unwrap();
         let experts = QuantizedTensor::upload(&another, &experts).unwrap();
-        let ends = GroupOffsets::upload(&another, &[3]).unwrap();
+        let ends = GroupEnds::upload(&another, &[3]).unwrap();
         for context in [experts.context(), ends.context()] {
             let x = Tensor::upload(context, &rows(3, 32), &[3, 32]).unwrap();
             assert!(Gemm::new(&x, &experts).run().is_ok());
@@ -217,7 +217,7 @@ fn a_stack_of_one_matrix_keeps_its_shape() {
         let mut planes = host.planes().iter().enumerate();
         planes.try_for_each(|(plane, bytes)| sink(Chunk { plane, offset: 0, bytes }))
     };
-    let output = Output::streamed("w", Kind::Quantized(format), &[1, n, k], planes);
+    let output = Output::streamed("w", TensorKind::Quantized(format), &[1, n, k], planes);
     model::write(&path, vec![output], &Default::default(), &mut |_, _| {}).unwrap();
     for context in contexts() {
         let dense = Tensor::upload(&context, &rows(n, k), &[1, n, k]).unwrap();
@@ -381,7 +381,7 @@ fn columns_in_another_order() {
         let product = Gemm::new(&batch, &w).out_dtype(DType::F32).kernel("naive").run().unwrap();
         assert_eq!(product.shape(), [2, 3, n]);
         same_product(&product, &x, k, of_first);
-        let ends = GroupOffsets::upload(&context, &[2, 6]).unwrap();
+        let ends = GroupEnds::upload(&context, &[2, 6]).unwrap();
         let product = Gemm::grouped(&input, &both, &ends).kernel("naive").run().unwrap();
         same_product(&product, &x, k, |row, column, at| {
             numbers[usize::from(row >= 2)][column * k + at]
@@ -454,7 +454,7 @@ fn dense_tensors_of_files() {
         }
         let file = data().join("mlx_expected.safetensors");
         let answers = Model::open(&file).unwrap();
-        let name = answers.tensors().find(|t| *t.kind() == Kind::Dense(DType::F32)).unwrap();
+        let name = answers.tensors().find(|t| *t.kind() == TensorKind::Dense(DType::F32)).unwrap();
         let read = Tensor::from_safetensors(&context, &file, name.name()).unwrap();
         let (shape, numbers) = expected(&answers, name.name()).unwrap();
         let numbers: Vec<_> = numbers.into_iter().map(|x| x as f32).collect();

@@ -13,7 +13,7 @@ use tilewise::moe::{MoeLayer, gather_matmul};
 use tilewise::planner::Problem;
 use tilewise::wgpu;
 use tilewise::{
-    Activation, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Tensor,
+    Activation, Context, DType, Error, Gemm, GroupEnds, QuantFormat, QuantizedTensor, Tensor,
 };
 use tilewise_tests::{adapters, contexts};
 
@@ -172,7 +172,7 @@ fn nothing_is_allocated_once_warm() {
 
         let (experts, ends) = (
             filled(context, &[3, 1152, 40], 1.0),
-            GroupOffsets::upload(context, &[5, 5, 24]).unwrap(),
+            GroupEnds::upload(context, &[5, 5, 24]).unwrap(),
         );
         allocates_nothing("grouped", 1, &Gemm::grouped(&a, &experts, &ends).kernel("naive"), &c);
     }

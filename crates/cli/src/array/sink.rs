@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilewise_core::problem::DType;
-use tilewise_files::{Chunk, Error, Kind as Tensors, Npy, Output};
+use tilewise_files::{Chunk, Error, Npy, Output, TensorKind};
 
 /// Kinds of files that results are written as.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,7 +145,7 @@ impl Sink {
             }
             Kind::Safetensors => {
                 let name = self.tensor().unwrap_or(UNNAMED);
-                let output = Output::streamed(name, Tensors::Dense(dtype), shape, fill);
+                let output = Output::streamed(name, TensorKind::Dense(dtype), shape, fill);
                 Ok(tilewise_files::write(
                     &self.path,
                     vec![output],

@@ -6,7 +6,7 @@ use crate::progress;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tilewise_core::{Error, QuantFormat};
-use tilewise_files::{Expected, Kind, Model, Npy, Scalar, Tensor};
+use tilewise_files::{Expected, Model, Npy, Scalar, TensorKind, TensorView};
 
 /// Extensions of files with tensors. A `#` after them names a tensor.
 const MODELS: [&str; 3] = ["safetensors", "gguf", "json"];
@@ -144,7 +144,7 @@ impl Source {
         model: &'m Model,
         expected: &Expected,
         k: Option<usize>,
-    ) -> Result<Tensor<'m>> {
+    ) -> Result<TensorView<'m>> {
         let only;
         let name = match &self.tensor {
             Some(name) => name,
@@ -153,17 +153,17 @@ impl Source {
                 only.name()
             }
         };
-        if !expected.is_empty() && matches!(model.get(name)?.kind(), Kind::Dense(_)) {
+        if !expected.is_empty() && matches!(model.get(name)?.kind(), TensorKind::Dense(_)) {
             return Err(dense(self, expected));
         }
         let found = model.get_as(name, expected);
         let unclear = match &found {
-            Ok(tensor) => matches!(tensor.kind(), Kind::Unclear(Error::Misuse(_))),
+            Ok(tensor) => matches!(tensor.kind(), TensorKind::Unclear(Error::Misuse(_))),
             Err(error) => matches!(error, Error::Misuse(_)),
         };
         if let (true, Some(k)) = (unclear, k) {
             let of = |format| model.get_as(name, &expected.clone().format(format)).ok();
-            let fits = |tensor: &Tensor<'_>| tensor.shape().last() == Some(&k);
+            let fits = |tensor: &TensorView<'_>| tensor.shape().last() == Some(&k);
             let mut fitting = QuantFormat::all().filter_map(of).filter(fits);
             if let (Some(tensor), None) = (fitting.next(), fitting.next()) {
                 return Ok(tensor);
@@ -173,13 +173,16 @@ impl Source {
     }
 
     /// The only quantized matrix, or else the only matrix.
-    fn only_matrix<'m>(&self, model: &'m Model) -> Result<Tensor<'m>> {
-        let of =
-            |wanted: fn(&Tensor<'_>) -> bool| model.tensors().filter(wanted).collect::<Vec<_>>();
-        let quantized = of(|tensor| matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_)));
+    fn only_matrix<'m>(&self, model: &'m Model) -> Result<TensorView<'m>> {
+        let of = |wanted: fn(&TensorView<'_>) -> bool| {
+            model.tensors().filter(wanted).collect::<Vec<_>>()
+        };
+        let quantized =
+            of(|tensor| matches!(tensor.kind(), TensorKind::Quantized(_) | TensorKind::Unclear(_)));
         match quantized.is_empty() {
             true => self.only(of(|tensor| {
-                let is_float = matches!(tensor.kind(), Kind::Dense(dtype) if dtype.is_float());
+                let is_float =
+                    matches!(tensor.kind(), TensorKind::Dense(dtype) if dtype.is_float());
                 is_float && tensor.shape().len() == 2 && !tensor.is_stray()
             })),
             false => self.only(quantized),
@@ -187,11 +190,11 @@ impl Source {
     }
 
     /// The tensor, if there is only one.
-    fn only<'m>(&self, tensors: Vec<Tensor<'m>>) -> Result<Tensor<'m>> {
+    fn only<'m>(&self, tensors: Vec<TensorView<'m>>) -> Result<TensorView<'m>> {
         /// The most names in a message.
         const SHOWN: usize = 8;
         let file = self.path.display();
-        let names: Vec<&str> = tensors.iter().map(Tensor::name).take(SHOWN).collect();
+        let names: Vec<&str> = tensors.iter().map(TensorView::name).take(SHOWN).collect();
         match tensors.as_slice() {
             [only] => Ok(only.clone()),
             [] => Err(Failure::Other(format!(
@@ -225,12 +228,12 @@ impl Source {
             None => self.only(model.tensors().collect())?,
         };
         let scalar = match tensor.kind() {
-            Kind::Dense(dtype) => Scalar::Dense(*dtype),
-            Kind::Other(name) if name == "F64" => Scalar::F64,
-            Kind::Other(name) if name == "I64" => Scalar::I64,
-            Kind::Other(name) if name == "U64" => Scalar::U64,
-            Kind::Unclear(error) => return Err(error.clone().into()),
-            Kind::Quantized(format) => {
+            TensorKind::Dense(dtype) => Scalar::Dense(*dtype),
+            TensorKind::Other(name) if name == "F64" => Scalar::F64,
+            TensorKind::Other(name) if name == "I64" => Scalar::I64,
+            TensorKind::Other(name) if name == "U64" => Scalar::U64,
+            TensorKind::Unclear(error) => return Err(error.clone().into()),
+            TensorKind::Quantized(format) => {
                 let hint = "`convert` writes another format, `qmatmul` and `dequantize` read it";
                 return Err(Failure::Other(format!(
                     "{self}: quantized to {format} already; {hint}"

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write;
-use tilewise_files::{Error, Expected, Kind, Model, Output, Sink, Tensor, Value, write};
+use tilewise_files::{Error, Expected, Model, Output, Sink, TensorKind, TensorView, Value, write};
 
 pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     if args.output.tensor().is_some() {
@@ -67,8 +67,9 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
             let other = steps
                 .iter()
                 .map(|step| &step.tensor)
-                .filter(|tensor| matches!(tensor.kind(), Kind::Other(_)));
-            let named = other.map(Tensor::name).find(|name| why.starts_with(&format!("{name}: ")));
+                .filter(|tensor| matches!(tensor.kind(), TensorKind::Other(_)));
+            let named =
+                other.map(TensorView::name).find(|name| why.starts_with(&format!("{name}: ")));
             let hint =
                 named.map_or_else(String::new, |name| format!(", or leave it out: --skip {name}"));
             Failure::Other(format!("{}: {why}{hint}", args.model.path().display()))
@@ -83,7 +84,7 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
 
 /// A tensor that is converted or copied.
 struct Step<'m> {
-    tensor: Tensor<'m>,
+    tensor: TensorView<'m>,
     /// Whether `--only` and `--except` leave it in.
     selected: bool,
     /// Why it is copied, if it is.
@@ -94,7 +95,7 @@ struct Step<'m> {
 
 /// Whether the name of a tensor contains a text: the name that `inspect` shows, or the name of its
 /// numbers or codes in the file.
-fn is_named(tensor: &Tensor<'_>, text: &str) -> bool {
+fn is_named(tensor: &TensorView<'_>, text: &str) -> bool {
     tensor.name().contains(text) || tensor.stored_name().contains(text)
 }
 
@@ -102,8 +103,8 @@ fn is_named(tensor: &Tensor<'_>, text: &str) -> bool {
 fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
     let expected = meant(model, args.known.expected(None), &args.model)?;
     let named =
-        |tensor: &Tensor<'m>, texts: &[String]| texts.iter().any(|text| is_named(tensor, text));
-    let step = |tensor: Tensor<'m>| {
+        |tensor: &TensorView<'m>, texts: &[String]| texts.iter().any(|text| is_named(tensor, text));
+    let step = |tensor: TensorView<'m>| {
         let tensor = known(model, tensor, &expected)?;
         let left_out_by = if named(&tensor, &args.except) {
             Some("--except")
@@ -122,15 +123,19 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
 }
 
 /// The tensor, in the expected format if the file leaves its format open.
-fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Result<Tensor<'m>> {
+fn known<'m>(
+    model: &'m Model,
+    tensor: TensorView<'m>,
+    expected: &Expected,
+) -> Result<TensorView<'m>> {
     match tensor.kind() {
-        Kind::Unclear(error) if expected.is_empty() => match error {
+        TensorKind::Unclear(error) if expected.is_empty() => match error {
             Error::Misuse(_) => {
                 Err(Failure::Other(format!("{error}; --bits and --group say what the model has")))
             }
             _ => Err(error.clone().into()),
         },
-        Kind::Unclear(_) => Ok(model.get_as(tensor.name(), expected)?),
+        TensorKind::Unclear(_) => Ok(model.get_as(tensor.name(), expected)?),
         _ => Ok(tensor),
     }
 }
@@ -168,7 +173,7 @@ impl<'m> Step<'m> {
         }
         let name = match (target, self.tensor.kind()) {
             (Target::Quantized(_), _) => prefix(self.tensor.name()).to_owned(),
-            (Target::Dense(_), Kind::Quantized(_)) => weight_name(self.tensor.name()),
+            (Target::Dense(_), TensorKind::Quantized(_)) => weight_name(self.tensor.name()),
             (Target::Dense(_), _) => self.tensor.name().to_owned(),
         };
         let fill = move |sink: &mut Sink<'_>| self.transcode(target, sink);

@@ -6,7 +6,7 @@ use crate::array::shape_text;
 use crate::failure::{Failure, Result};
 use crate::product::{Measured, adapter_text, open, weight_error, wide};
 use std::io::Write;
-use tilewise::{Activation, Context, Gemm, GroupOffsets, QuantizedTensor, Tensor};
+use tilewise::{Activation, Context, Gemm, GroupEnds, QuantizedTensor, Tensor};
 use tilewise_core::convert::{decode, decode_f64};
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{QuantFormat, dequantize, quantize};
@@ -140,7 +140,7 @@ fn grouped(context: &Context, layer: &Layer) -> Result<Checked> {
     let w =
         Tensor::from_bytes(context, STORED, &layer.weight, &[groups, layer.n / groups, layer.k])?
             .t();
-    let ends = GroupOffsets::upload(context, &layer.ends)?;
+    let ends = GroupEnds::upload(context, &layer.ends)?;
     let measured = Measured::run(context, &Gemm::grouped(&x, &w, &ends).out_dtype(DType::F32))?;
     let (a, b) = (stored(&layer.tokens)?, stored(&layer.weight)?);
     let error =

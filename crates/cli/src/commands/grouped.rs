@@ -7,7 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::product::{self, Job};
 use crate::stack::Stack;
 use std::io::Write;
-use tilewise::{Gemm, GroupOffsets, Tensor};
+use tilewise::{Gemm, GroupEnds, Tensor};
 use tilewise_oracle::Inputs;
 
 pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
@@ -34,7 +34,7 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
             let mean = sum.div_ceil(numbers.len().max(1) as u64);
             Gemm::masked(&a_tensor, b_tensor, &counts).expect_rows(mean as usize)
         }
-        None => Gemm::grouped(&a_tensor, b_tensor, &GroupOffsets::upload(&context, &numbers)?),
+        None => Gemm::grouped(&a_tensor, b_tensor, &GroupEnds::upload(&context, &numbers)?),
     };
     let job = Job {
         context: &context,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use tilewise_files::{Error, Kind, Model, Tensor, Value};
+use tilewise_files::{Error, Model, TensorKind, TensorView, Value};
 
 pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
     let model = args.model.model()?;
@@ -19,12 +19,14 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
         None => model.tensors().collect(),
     };
     let mut unclear = BTreeMap::new();
-    for tensor in tensors.iter_mut().filter(|tensor| matches!(tensor.kind(), Kind::Unclear(_))) {
+    for tensor in
+        tensors.iter_mut().filter(|tensor| matches!(tensor.kind(), TensorKind::Unclear(_)))
+    {
         match model.get_as(tensor.name(), &expected) {
             Ok(found) => *tensor = found,
             Err(error) => _ = unclear.insert(tensor.name(), error),
         }
-        if let Kind::Unclear(error) = tensor.kind() {
+        if let TensorKind::Unclear(error) = tensor.kind() {
             unclear.entry(tensor.name()).or_insert_with(|| error.clone());
         }
     }
@@ -89,7 +91,7 @@ fn warn_of_unclear(unclear: &BTreeMap<&str, Error>, count: usize) {
     warn(&format!("{} of {count} tensors are unclear{hint}", unclear.len()));
 }
 
-fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
+fn tensor_table(tensors: &[TensorView<'_>], with_files: bool) -> String {
     let mut columns: Vec<Column> = vec![
         ("tensor", TEXT),
         ("shape", TEXT),
@@ -98,7 +100,7 @@ fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
         ("bits/weight", NUMBER),
     ];
     columns.extend(with_files.then_some(("file", TEXT)));
-    let row = |tensor: &Tensor<'_>| {
+    let row = |tensor: &TensorView<'_>| {
         let name =
             Path::new(tensor.file()).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let shape = shape(tensor).map_or_else(|| "-".to_owned(), shape_text);
@@ -117,33 +119,34 @@ fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
 }
 
 /// The dimensions, unless the tensor is unclear.
-fn shape<'a>(tensor: &'a Tensor<'_>) -> Option<&'a [usize]> {
-    (!matches!(tensor.kind(), Kind::Unclear(_))).then(|| tensor.shape())
+fn shape<'a>(tensor: &'a TensorView<'_>) -> Option<&'a [usize]> {
+    (!matches!(tensor.kind(), TensorKind::Unclear(_))).then(|| tensor.shape())
 }
 
 /// The bytes of a tensor, unless the size of its type is not known.
-fn sized_bytes(tensor: &Tensor<'_>) -> Option<u64> {
+fn sized_bytes(tensor: &TensorView<'_>) -> Option<u64> {
     tensor.is_sized().then(|| tensor.stored_bytes())
 }
 
-fn total_bytes(tensors: &[Tensor<'_>]) -> u64 {
+fn total_bytes(tensors: &[TensorView<'_>]) -> u64 {
     tensors.iter().filter_map(sized_bytes).sum()
 }
 
 /// The sum of the tensors' sizes, without unclear ones and types whose size is not known.
-fn known<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) -> Size {
-    let is_known =
-        |tensor: &&Tensor<'_>| !matches!(tensor.kind(), Kind::Unclear(_)) && tensor.is_sized();
+fn known<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a TensorView<'m>>) -> Size {
+    let is_known = |tensor: &&TensorView<'_>| {
+        !matches!(tensor.kind(), TensorKind::Unclear(_)) && tensor.is_sized()
+    };
     tensors.into_iter().filter(is_known).map(Size::of).sum()
 }
 
 /// Warns of planes of quantized weights that stand alone. Weights beside them are read as plain
 /// numbers.
-pub(super) fn warn_of_strays<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) {
+pub(super) fn warn_of_strays<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a TensorView<'m>>) {
     /// The most names in the message.
     const SHOWN: usize = 4;
     let strays: Vec<&str> =
-        tensors.into_iter().filter(|tensor| tensor.is_stray()).map(Tensor::name).collect();
+        tensors.into_iter().filter(|tensor| tensor.is_stray()).map(TensorView::name).collect();
     let more = if strays.len() > SHOWN { ", ..." } else { "" };
     let shown = strays.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let text =
@@ -162,7 +165,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    pub(super) fn of(tensor: &Tensor<'_>) -> Self {
+    pub(super) fn of(tensor: &TensorView<'_>) -> Self {
         // If an extent is 0, the product of the others may exceed any number.
         let elements = tensor
             .shape()
@@ -191,12 +194,12 @@ impl std::iter::Sum for Size {
 }
 
 /// The JSON of a model; `unclear` has the errors of unclear tensors.
-fn to_json(model: &Model, tensors: &[Tensor<'_>], unclear: &BTreeMap<&str, Error>) -> Json {
-    let tensor_json = |tensor: &Tensor<'_>| {
+fn to_json(model: &Model, tensors: &[TensorView<'_>], unclear: &BTreeMap<&str, Error>) -> Json {
+    let tensor_json = |tensor: &TensorView<'_>| {
         let class = match tensor.kind() {
-            Kind::Quantized(_) => "quantized",
-            Kind::Dense(_) => "dense",
-            Kind::Unclear(_) => "unclear",
+            TensorKind::Quantized(_) => "quantized",
+            TensorKind::Dense(_) => "dense",
+            TensorKind::Unclear(_) => "unclear",
             _ => "other",
         };
         json!({

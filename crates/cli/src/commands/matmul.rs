@@ -40,7 +40,7 @@ pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
         .out_dtype(out_dtype);
     gemm = gemm.precision(args.precision);
     if let (Some(beta), Some(old)) = (args.beta, &old_tensor) {
-        gemm = gemm.beta(beta).c(old);
+        gemm = gemm.beta(beta).add_to(old);
     }
     if let Some(bias) = &bias_tensor {
         gemm = gemm.bias_along(bias, args.bias_along.into());

@@ -11,7 +11,7 @@ use tilewise::{Gemm, QuantizedTensor, Tensor};
 use tilewise_core::convert::decode_f64;
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{Quantized, dequantize};
-use tilewise_files::Kind;
+use tilewise_files::TensorKind;
 use tilewise_oracle::Inputs;
 
 /// The stored weights.
@@ -27,7 +27,7 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     let expected = args.known.expected(args.format);
     let tensor = args.weights.matrix(&model, &expected, x.shape.last().copied())?;
     // The shape of an unclear tensor is that of one of its parts.
-    if let Kind::Unclear(error) = tensor.kind() {
+    if let TensorKind::Unclear(error) = tensor.kind() {
         return Err(error.clone().into());
     }
     let (&[n, k] | &[1, n, k]) = tensor.shape() else {
@@ -40,7 +40,7 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
         return Err(Failure::Other(text));
     };
     let weights = match tensor.kind() {
-        Kind::Quantized(_) => Weights::Quantized(tensor.quantized()?),
+        TensorKind::Quantized(_) => Weights::Quantized(tensor.quantized()?),
         _ => tensor.dense().map(|(dtype, bytes)| Weights::Dense(dtype, bytes))?,
     };
     let x = activations(tensor.order()?, x);

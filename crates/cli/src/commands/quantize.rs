@@ -9,7 +9,7 @@ use crate::target::Target;
 use std::collections::BTreeMap;
 use std::io::Write;
 use tilewise_core::quant::{QuantFormat, Quantized};
-use tilewise_files::{Error, Kind, Output, tensor_name};
+use tilewise_files::{Error, Output, TensorKind, tensor_name};
 
 pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     match (&args.weights, &args.output) {
@@ -56,7 +56,7 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
     let target = Target::Quantized(format);
     target.admit()?;
     let (mut written, mut deviation) = (0, Deviation::default());
-    let made = Output::streamed(&layer, Kind::Quantized(format), &shape, |sink| {
+    let made = Output::streamed(&layer, TensorKind::Quantized(format), &shape, |sink| {
         matrix.transcode(target, sink, &mut |stored| {
             deviation = deviation.and(stored.values, stored.restored);
             if args.check { check(&stored, format, matrix.k) } else { Ok(()) }

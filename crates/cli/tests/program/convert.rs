@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tilewise_core::DType;
 use tilewise_core::convert::decode;
 use tilewise_core::quant::{Quantized, dequantize, quantize, quantize_to};
-use tilewise_files::{Kind, Model, Output};
+use tilewise_files::{Model, Output, TensorKind};
 use tilewise_tests::program::text;
 
 /// The weights of each tensor of floats, with the columns in W's order, and how far quantizing may
@@ -17,7 +17,7 @@ fn weights(bench: &Bench, model: &str) -> BTreeMap<String, (Vec<f32>, Vec<f64>)>
     let mut all = BTreeMap::new();
     for tensor in model.tensors() {
         let (read, steps) = match tensor.kind() {
-            Kind::Quantized(format) => {
+            TensorKind::Quantized(format) => {
                 let weights = tensor.quantized().unwrap();
                 let block = format.block() as usize;
                 let steps = weights.steps().iter().flat_map(|step| vec![*step; block]).collect();
@@ -304,8 +304,8 @@ fn a_matrix_of_several_strips() {
 fn matrices_without_columns() {
     let bench = Bench::new();
     let format = "affine-4bit-g64-f16".parse().unwrap();
-    let ordered =
-        Output::streamed("a", Kind::Quantized(format), &[3, 0], |_| Ok(())).with_order(Vec::new());
+    let ordered = Output::streamed("a", TensorKind::Quantized(format), &[3, 0], |_| Ok(()))
+        .with_order(Vec::new());
     let long = Output::dense("b", DType::F32, &[1 << 62, 0], &[]);
     tilewise_files::write(
         bench.path("q.safetensors"),

@@ -5,7 +5,7 @@ use crate::bench::{Bench, adapters, assert_close, numbers, product, transposed};
 use std::collections::BTreeMap;
 use tilewise_core::quant::{dequantize, quantize};
 use tilewise_core::{DType, QuantFormat};
-use tilewise_files::{Chunk, Kind, Output, Sink};
+use tilewise_files::{Chunk, Output, Sink, TensorKind};
 
 /// Writes a stack [groups,n,k] of quantized weights, and gives the numbers that it stands for.
 fn quantized(bench: &Bench, file: &str, shape: [usize; 3], format: &str, w: &[f32]) -> Vec<f32> {
@@ -17,7 +17,7 @@ fn quantized(bench: &Bench, file: &str, shape: [usize; 3], format: &str, w: &[f3
             .enumerate()
             .try_for_each(|(plane, bytes)| sink(Chunk { plane, offset: 0, bytes }))
     };
-    let output = Output::streamed("w", Kind::Quantized(format), &shape, planes);
+    let output = Output::streamed("w", TensorKind::Quantized(format), &shape, planes);
     tilewise_files::write(bench.path(file), vec![output], &BTreeMap::new(), &mut |_, _| {})
         .unwrap();
     dequantize(&all)

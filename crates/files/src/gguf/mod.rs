@@ -9,7 +9,7 @@ mod types;
 mod value;
 
 pub(crate) use types::{is_sized, read as read_types};
-pub use value::{Array, Value};
+pub use value::{Value, ValueArray};
 
 use crate::error::bad;
 use crate::raw::{Raw, elements};

@@ -36,19 +36,19 @@ pub enum Value<'a> {
     /// A text. Bytes that are not Unicode are replaced.
     String(Cow<'a, str>),
     /// Values of one type.
-    Array(Array<'a>),
+    Array(ValueArray<'a>),
 }
 
 /// An array of GGUF's metadata.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Array<'a> {
+pub struct ValueArray<'a> {
     kind: Kind,
     count: u64,
     depth: u32,
     bytes: &'a [u8],
 }
 
-impl<'a> Array<'a> {
+impl<'a> ValueArray<'a> {
     /// Number of its elements.
     pub fn len(&self) -> u64 {
         self.count
@@ -67,7 +67,7 @@ impl<'a> Array<'a> {
     }
 }
 
-impl fmt::Display for Array<'_> {
+impl fmt::Display for ValueArray<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 4;
         f.write_str("[")?;
@@ -187,7 +187,7 @@ impl Kind {
     }
 }
 
-fn read_array<'a>(cursor: &mut Cursor<'a>, depth: u32) -> Result<Array<'a>, String> {
+fn read_array<'a>(cursor: &mut Cursor<'a>, depth: u32) -> Result<ValueArray<'a>, String> {
     let at = cursor.at();
     if depth >= DEEPEST {
         return Err(format!(
@@ -210,5 +210,5 @@ fn read_array<'a>(cursor: &mut Cursor<'a>, depth: u32) -> Result<Array<'a>, Stri
         }
     }
     let bytes = cursor.take((walk.at() - cursor.at()) as u64)?;
-    Ok(Array { kind, count, depth: depth + 1, bytes })
+    Ok(ValueArray { kind, count, depth: depth + 1, bytes })
 }

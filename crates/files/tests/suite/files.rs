@@ -2,7 +2,7 @@
 
 use crate::support::{file, open, tensor};
 use safetensors::tensor::Dtype::{F8_E4M3, F16, F32, I32, I64, U8, U32};
-use tilewise_files::{Expected, Kind, Model};
+use tilewise_files::{Expected, Model, TensorKind};
 
 const INDEX: &str = "model.safetensors.index.json";
 
@@ -170,9 +170,9 @@ fn a_shard_alone_lacks_no_factor_and_no_order() {
             let any = Expected::default();
             let expected = if *name == "gptq" { any.mode("gptq") } else { any };
             match model.get_as(name, &expected).as_ref().map(|tensor| tensor.kind()) {
-                Err(error) | Ok(Kind::Unclear(error)) => Some(error.to_string()),
+                Err(error) | Ok(TensorKind::Unclear(error)) => Some(error.to_string()),
                 Ok(kind) => {
-                    assert!(matches!(kind, Kind::Quantized(_)), "{name}: {kind}");
+                    assert!(matches!(kind, TensorKind::Quantized(_)), "{name}: {kind}");
                     None
                 }
             }
@@ -313,7 +313,7 @@ fn split_files_are_opened_together() {
     let alone = open(&[("m.gguf", part("a", &[]))]).unwrap();
     assert_eq!(
         (alone.gguf_version(), alone.get("a").unwrap().kind()),
-        (Some(3), &Kind::Dense(tilewise_core::DType::F32))
+        (Some(3), &TensorKind::Dense(tilewise_core::DType::F32))
     );
 }
 

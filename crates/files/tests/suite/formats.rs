@@ -2,7 +2,7 @@
 
 use crate::support::{Tensor, file, open, refusal, tensor, with_config};
 use safetensors::tensor::Dtype::{self, BF16, F8_E4M3, F16, F32, I64, U8, U32};
-use tilewise_files::{Error, Expected, Kind};
+use tilewise_files::{Error, Expected, TensorKind};
 
 /// An affine matrix of [n, k].
 fn affine(
@@ -24,8 +24,8 @@ fn affine(
     ]
 }
 
-fn kind(name: &str) -> Kind {
-    Kind::Quantized(name.parse().unwrap())
+fn kind(name: &str) -> TensorKind {
+    TensorKind::Quantized(name.parse().unwrap())
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn shapes_that_fit_several_formats_need_a_word() {
     );
     assert!(
         text.starts_with("m.safetensors: \"w\": it may be ")
-            && matches!(unsaid.get("w").unwrap().kind(), Kind::Unclear(Error::Misuse(_)))
+            && matches!(unsaid.get("w").unwrap().kind(), TensorKind::Unclear(Error::Misuse(_)))
     );
     let expect =
         |expected: Expected| unsaid.get_as("w", &expected).map(|tensor| tensor.kind().clone());

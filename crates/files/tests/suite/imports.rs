@@ -5,7 +5,7 @@ use half::f16;
 use safetensors::tensor::Dtype::{F16, I32};
 use tilewise_core::Error;
 use tilewise_core::quant::dequantize;
-use tilewise_files::{Expected, Kind, Model};
+use tilewise_files::{Expected, Model, TensorKind};
 
 /// A config that tells the version of GPTQ, and nothing else.
 const GPTQ: &str = r#"{"quantization_config":{"quant_method":"gptq"}}"#;
@@ -170,7 +170,7 @@ fn without_a_config_the_version_of_gptq_is_asked_for() {
         let tensors = matrix.gptq(short, true);
         let silent = with_config(&tensors, "{}");
         let unsaid = silent.get("w").unwrap();
-        assert!(matches!(unsaid.kind(), Kind::Unclear(Error::Misuse(_))), "{}", unsaid.kind());
+        assert!(matches!(unsaid.kind(), TensorKind::Unclear(Error::Misuse(_))), "{}", unsaid.kind());
         assert!(refusal(&silent, "w").contains("name the mode, gptq or gptq_v2"));
         let expected = Expected::default().mode(mode);
         let weights = |model: &Model| {
@@ -306,7 +306,7 @@ fn contradictions_are_told_with_their_numbers() {
     let text = model.get_as("w", &expected).unwrap_err().to_string();
     assert!(text.contains("the arguments: 8 bits; the file: affine-4bit"), "{text}");
     let expected = Expected::default().bits(4);
-    assert!(matches!(model.get_as("w", &expected).unwrap().kind(), Kind::Quantized(_)));
+    assert!(matches!(model.get_as("w", &expected).unwrap().kind(), TensorKind::Quantized(_)));
 }
 
 #[test]

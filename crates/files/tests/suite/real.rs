@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tilewise_core::quant::dequantize;
 use tilewise_core::{QuantFormat, convert};
-use tilewise_files::{Kind, Model, Tensor};
+use tilewise_files::{Model, TensorKind, TensorView};
 
 fn data(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/data").join(path)
@@ -35,7 +35,7 @@ fn expected(folder: &str) -> BTreeMap<String, Vec<f64>> {
 }
 
 /// The weights, their columns in the order of W.
-fn weights(tensor: &Tensor<'_>) -> Vec<f32> {
+fn weights(tensor: &TensorView<'_>) -> Vec<f32> {
     if let Ok((dtype, bytes)) = tensor.dense() {
         return convert::decode(dtype, bytes).unwrap();
     }
@@ -49,7 +49,7 @@ fn weights(tensor: &Tensor<'_>) -> Vec<f32> {
 }
 
 /// Checks that some rows are those of the whole.
-fn some_rows(tensor: &Tensor<'_>, n: usize) {
+fn some_rows(tensor: &TensorView<'_>, n: usize) {
     let Ok(whole) = tensor.quantized() else { return assert!(tensor.rows(0..1).is_err()) };
     for rows in [0..n, 0..0, n..n, 1..n - 1, 3..5] {
         let read = tensor.rows(rows.clone()).unwrap();
@@ -70,7 +70,10 @@ fn check(path: &str, folder: &str) -> usize {
     let model = Model::open(data(path)).unwrap();
     let mut checked = 0;
     for tensor in model.tensors() {
-        assert!(!matches!(tensor.kind(), Kind::Unclear(_) | Kind::Other(_)), "{tensor:?}");
+        assert!(
+            !matches!(tensor.kind(), TensorKind::Unclear(_) | TensorKind::Other(_)),
+            "{tensor:?}"
+        );
         let name = tensor.name().strip_suffix(".weight").unwrap_or(tensor.name());
         let Some(y) = expected.get(&format!("{name}.y")) else { continue };
         let ((n, k), w) = (tensor.matrix().unwrap(), weights(&tensor));
@@ -88,7 +91,7 @@ fn check(path: &str, folder: &str) -> usize {
             assert!((sum - y).abs() <= size * 1e-6, "{name} at {i}: {sum} instead of {y}");
         }
         assert_eq!(y.len(), 3 * n, "{name}");
-        if let (Kind::Quantized(format), false) = (tensor.kind(), name.ends_with("q_proj")) {
+        if let (TensorKind::Quantized(format), false) = (tensor.kind(), name.ends_with("q_proj")) {
             assert!(name.ends_with(format.name().trim_start_matches("gguf-")), "{name}: {format}");
         }
         checked += 1;
@@ -139,6 +142,6 @@ fn gptq_and_awq() {
         let group = if folder.contains("column") { 64 } else { 32 };
         let bits = if folder.contains("8bit") { 8 } else { 4 };
         let format = QuantFormat::affine(bits, group, tilewise_core::DType::F32).unwrap();
-        assert_eq!(*matrix.kind(), Kind::Quantized(format), "{folder}");
+        assert_eq!(*matrix.kind(), TensorKind::Quantized(format), "{folder}");
     }
 }

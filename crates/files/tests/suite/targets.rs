@@ -1,7 +1,7 @@
 //! The targets of fuzzing. The suite runs them on the inputs that fuzzing has found.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tilewise_files::{Chunk, Expected, Files, Kind, Model, Output, Result, write_to};
+use tilewise_files::{Chunk, Expected, Files, Model, Output, Result, TensorKind, write_to};
 
 /// How the quantized tensors that could be read are stored.
 type Read = BTreeSet<&'static str>;
@@ -127,7 +127,7 @@ fn examine(model: &Result<Model>) -> Read {
         // Without a config, nothing tells GPTQ's versions apart.
         let named = model.get_as(tensor.name(), &Expected::default().mode("gptq"));
         let tensor = named.unwrap_or(tensor);
-        let known = !matches!(tensor.kind(), Kind::Unclear(_));
+        let known = !matches!(tensor.kind(), TensorKind::Unclear(_));
         assert_eq!(tensor.sizes().is_ok(), known, "{tensor:?}");
         let order = tensor.order();
         if let Ok(Some(order)) = &order {
@@ -148,7 +148,7 @@ fn examine(model: &Result<Model>) -> Read {
                 done.iter().zip(&sizes).all(|(&done, &size)| done == size as u64),
                 "{tensor:?}: {done:?}"
             );
-            let quantized = matches!(tensor.kind(), Kind::Quantized(_));
+            let quantized = matches!(tensor.kind(), TensorKind::Quantized(_));
             let whole = tensor.quantized();
             assert_eq!(whole.is_ok(), quantized);
             if let Ok(whole) = whole {
@@ -173,7 +173,7 @@ fn examine(model: &Result<Model>) -> Read {
         if let Ok(format) = formats[i % formats.len()].parse()
             && let Ok(found) = model.get_as(tensor.name(), &Expected::from(format))
         {
-            assert_eq!(*found.kind(), Kind::Quantized(format));
+            assert_eq!(*found.kind(), TensorKind::Quantized(format));
         }
     }
     let mut written = std::io::Cursor::new(Vec::new());

@@ -7,7 +7,7 @@ use safetensors::tensor::Dtype::{F16, I32, I64};
 use std::collections::BTreeMap;
 use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, QuantFormat};
-use tilewise_files::{Chunk, Error, Kind, Model, Output, Result, write, write_to};
+use tilewise_files::{Chunk, Error, Model, Output, Result, TensorKind, write, write_to};
 
 fn sample(format: QuantFormat) -> Quantized {
     let mut seed = 7u32;
@@ -208,7 +208,7 @@ fn other_types_and_imports_are_copied() {
         model.tensors().map(|tensor| Output::tensor(&tensor)).collect::<Result<_>>().unwrap();
     write(&path, outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
     let read = Model::open(&path).unwrap();
-    assert_eq!(*read.get("ids").unwrap().kind(), Kind::Other("I64".into()));
+    assert_eq!(*read.get("ids").unwrap().kind(), TensorKind::Other("I64".into()));
     let (w, written) = (model.get("w").unwrap(), read.get("w").unwrap());
     assert_eq!(w.quantized().unwrap(), written.quantized().unwrap());
     assert_eq!((w.order(), written.stored()), (written.order(), "safetensors"));
@@ -220,7 +220,7 @@ fn other_types_and_imports_are_copied() {
     let copy = bytes_of(vec![Output::tensor(&model.get("a").unwrap()).unwrap()], &[]).unwrap();
     let copy = Model::from_bytes("f", copy).unwrap();
     let a = copy.get("a").unwrap();
-    assert_eq!((a.kind(), a.shape()), (&Kind::Other("F2".into()), &[9][..]));
+    assert_eq!((a.kind(), a.shape()), (&TensorKind::Other("F2".into()), &[9][..]));
     assert_eq!(a.planes(&mut |_, _| {}).unwrap(), [[1, 2, 3]]);
 }
 
@@ -230,7 +230,7 @@ fn failures_leave_what_was_there() {
     let path = folder.path().join("m.safetensors");
     std::fs::write(&path, "before").unwrap();
     let stream = |bytes: &'static [&'static [u8]]| {
-        Output::streamed("a", Kind::Dense(DType::F16), &[2], move |sink| {
+        Output::streamed("a", TensorKind::Dense(DType::F16), &[2], move |sink| {
             let mut offset = 0;
             for bytes in bytes {
                 sink(Chunk { plane: 0, offset, bytes })?;
@@ -262,21 +262,22 @@ fn failures_leave_what_was_there() {
         vec![Output::quantized("w", &weights), Output::dense(&name, DType::F32, &[1], &bytes)],
         "two tensors",
     );
-    let gap = Output::streamed("a", Kind::Dense(DType::F16), &[2], |sink| {
+    let gap = Output::streamed("a", TensorKind::Dense(DType::F16), &[2], |sink| {
         sink(Chunk { plane: 0, offset: 2, bytes: &[0; 2] })
     });
     fails(vec![gap], "a: 2 bytes for offset 2, but 0 of 4 are written so far");
-    let other = Output::streamed("a", Kind::Dense(DType::F16), &[2], |sink| {
+    let other = Output::streamed("a", TensorKind::Dense(DType::F16), &[2], |sink| {
         sink(Chunk { plane: 1, offset: 0, bytes: &[0; 2] })
     });
     fails(vec![other], "a: plane 1 of 1");
-    let stopped = Output::streamed("a", Kind::Dense(DType::F16), &[2], |_| {
+    let stopped = Output::streamed("a", TensorKind::Dense(DType::F16), &[2], |_| {
         Err(Error::Misuse("stopped".into()))
     });
     fails(vec![stopped], "stopped");
-    let whole = Output::streamed("a", Kind::Quantized(weights.format()), &[3, 33], |_| Ok(()));
+    let whole =
+        Output::streamed("a", TensorKind::Quantized(weights.format()), &[3, 33], |_| Ok(()));
     fails(vec![whole], "K = 33 is not a multiple of");
-    let unknown = Output::streamed("a", Kind::Other("IQ2_XXS".into()), &[3], |_| Ok(()));
+    let unknown = Output::streamed("a", TensorKind::Other("IQ2_XXS".into()), &[3], |_| Ok(()));
     fails(
         vec![unknown],
         "a: IQ2_XXS is not read, and safetensors has no such type; let another program",
@@ -287,10 +288,10 @@ fn failures_leave_what_was_there() {
         vec![Output::dense(&"a".repeat(100_000_000), DType::F32, &[], &[0; 4])],
         "has at most 100000000",
     );
-    let huge = Output::streamed("a", Kind::Dense(DType::F32), &[usize::MAX, 2], |_| Ok(()));
+    let huge = Output::streamed("a", TensorKind::Dense(DType::F32), &[usize::MAX, 2], |_| Ok(()));
     fails(vec![huge], "overflow");
     let half =
-        |name| Output::streamed(name, Kind::Dense(DType::F16), &[usize::MAX / 2], |_| Ok(()));
+        |name| Output::streamed(name, TensorKind::Dense(DType::F16), &[usize::MAX / 2], |_| Ok(()));
     // Counts of 32 bits are no offsets that overflow.
     if usize::BITS == 64 {
         fails(vec![half("a"), half("b")], "overflow: b: ");

@@ -3,7 +3,7 @@
 use super::Gemm;
 use super::batch::Batch;
 use super::groups::Groups;
-use crate::offsets::GroupOffsets;
+use crate::ends::GroupEnds;
 use crate::operands::Operands;
 use crate::right::RightOperand;
 use crate::storage::{Bound, Bundle};
@@ -374,7 +374,7 @@ impl Gemm {
 
     /// The number of groups, which come behind `first` other groups, and how many offsets lie
     /// before the end of the very first group.
-    pub(super) fn groups_of(&self, (ends, first): (&GroupOffsets, usize)) -> Result<(u64, u64)> {
+    pub(super) fn groups_of(&self, (ends, first): (&GroupEnds, usize)) -> Result<(u64, u64)> {
         let ([_, groups], _) = self.right()?;
         Ok((groups as u64, ends.before(self.names()[1], first + groups)?))
     }

@@ -2,8 +2,8 @@
 
 use super::Gemm;
 use super::batch::Batch;
+use crate::ends::{self, GroupEnds};
 use crate::list::ProductList;
-use crate::offsets::{self, GroupOffsets};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 #[cfg(feature = "custom-kernels")]
@@ -17,20 +17,20 @@ impl Gemm {
     /// not written; [`run`](Self::run) leaves zeros there.
     ///
     /// ```
-    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    /// use tilewise::{Context, Gemm, GroupEnds, Tensor};
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
     /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2])?;
     /// let w = Tensor::upload(&ctx, &[1.0f32, 1.0, 10.0, 10.0], &[2, 2, 1])?; // [groups, K, N]
-    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
+    /// let ends = GroupEnds::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
     /// let y = Gemm::grouped(&x, &w, &ends).run()?;
     /// assert_eq!(y.read_blocking::<f32>()?, [3.0, 70.0, 110.0]);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn grouped(a: &Tensor, b: impl Into<RightOperand>, offsets: &GroupOffsets) -> Self {
-        Gemm::along(Axis::M, a, b.into(), offsets)
+    pub fn grouped(a: &Tensor, b: impl Into<RightOperand>, ends: &GroupEnds) -> Self {
+        Gemm::along(Axis::M, a, b.into(), ends)
     }
 
     /// A product in which each row names its matrix: row i of the output is row i of A \[M,K\]
@@ -85,7 +85,7 @@ impl Gemm {
         self.bundle(Some(&self.as_matrix(c))).is_ok()
     }
 
-    /// A product with groups along N: columns `offsets[g-1] .. offsets[g]` (from 0 on for g = 0) of
+    /// A product with groups along N: columns `ends[g-1] .. ends[g]` (from 0 on for g = 0) of
     /// C \[M,N\] are entry g of A \[groups,M,K\] times the same columns of B \[K,N\]. A may be
     /// quantized weights \[groups,M,K\], or [shards](crate::Shards). Columns of the output from the
     /// last offset on are not written; [`run`](Self::run) leaves zeros there.
@@ -96,27 +96,27 @@ impl Gemm {
     /// too. A bias may be \[groups,M\], [along](Self::bias_along) M.
     ///
     /// ```
-    /// use tilewise::{Context, DType, Gemm, GroupOffsets, Tensor};
+    /// use tilewise::{Context, DType, Gemm, GroupEnds, Tensor};
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
     /// let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?; // [groups, M, K]
     /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[1, 3])?; // [K, N]
-    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // column 0; columns 1 and 2
+    /// let ends = GroupEnds::upload(&ctx, &[1, 3])?; // column 0; columns 1 and 2
     /// let y = Gemm::ragged_n(&w, &x, &ends).run()?;
     /// assert_eq!(y.read_blocking::<f32>()?, [1.0, 20.0, 30.0]);
     /// Gemm::ragged_n(&w, &x, &ends).run_into(&Tensor::zeros(&ctx, DType::F32, &[3, 1])?.t())?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn ragged_n(a: impl Into<RightOperand>, b: &Tensor, offsets: &GroupOffsets) -> Self {
-        Gemm::along(Axis::N, &b.t(), RightOperand::of_weights(a), offsets)
+    pub fn ragged_n(a: impl Into<RightOperand>, b: &Tensor, ends: &GroupEnds) -> Self {
+        Gemm::along(Axis::N, &b.t(), RightOperand::of_weights(a), ends)
     }
 
     /// A product with groups of rows. With groups along N, `a` and `b` are those of the transposed
     /// product.
-    fn along(along: Axis, a: &Tensor, b: RightOperand, offsets: &GroupOffsets) -> Self {
-        let rows = Groups::Rows { ends: offsets.clone(), first: 0, along };
+    fn along(along: Axis, a: &Tensor, b: RightOperand, ends: &GroupEnds) -> Self {
+        let rows = Groups::Rows { ends: ends.clone(), first: 0, along };
         Gemm { groups: Some(rows), ..Gemm::new(a, b) }
     }
 
@@ -178,8 +178,8 @@ impl Gemm {
     }
 
     /// A product with groups along K: C \[groups,M,N\] of A \[M,K\] and B \[K,N\], where entry g
-    /// is the sum over `offsets[g-1] .. offsets[g]` of K alone (from 0 on for g = 0). There is one
-    /// end for each group, and no 0 before them ([`GroupOffsets::without_start`]). An empty group
+    /// is the sum over `ends[g-1] .. ends[g]` of K alone (from 0 on for g = 0). There is one
+    /// end for each group, and no 0 before them ([`GroupEnds::without_start`]). An empty group
     /// is a product with K = 0: zeros, or beta·C, and the rest of the epilogue. A bias may be
     /// \[groups,N\], a residual \[groups,M,N\].
     ///
@@ -190,12 +190,12 @@ impl Gemm {
     /// The slopes of the weights of a [grouped](Self::grouped) product are one such product:
     ///
     /// ```
-    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    /// use tilewise::{Context, Gemm, GroupEnds, Tensor};
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
     /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2])?; // [rows, K]
-    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
+    /// let ends = GroupEnds::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
     /// let dy = Tensor::upload(&ctx, &[1.0f32, 10.0, 100.0], &[3, 1])?; // [rows, N]
     /// let dw = Gemm::ragged_k(&x.t(), &dy, &ends).run()?; // X_gᵀ · dY_g: [groups, K, N]
     /// assert_eq!(dw.shape(), [2, 2, 1]);
@@ -203,8 +203,8 @@ impl Gemm {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn ragged_k(a: &Tensor, b: &Tensor, offsets: &GroupOffsets) -> Self {
-        Gemm { groups: Some(Groups::AlongK(offsets.clone())), ..Gemm::new(a, b) }
+    pub fn ragged_k(a: &Tensor, b: &Tensor, ends: &GroupEnds) -> Self {
+        Gemm { groups: Some(Groups::AlongK(ends.clone())), ..Gemm::new(a, b) }
     }
 }
 
@@ -213,13 +213,13 @@ impl Gemm {
 pub(super) enum Groups {
     /// Rows of A and C, one group after the other, from group `first` on. Along N they are columns
     /// of B and C, and the product is computed as its transpose, of Bᵀ and Aᵀ.
-    Rows { ends: GroupOffsets, first: usize, along: Axis },
+    Rows { ends: GroupEnds, first: usize, along: Axis },
     /// Rows of A and C, and the entry of B for each.
     Indexed(Tensor),
     /// The first rows of each entry of a batch, and how many they are expected to be.
     Masked { counts: Tensor, expected: Option<u64> },
     /// Ranges of K, one after the other.
-    AlongK(GroupOffsets),
+    AlongK(GroupEnds),
     /// Products of any sizes.
     Listed(ProductList),
 }
@@ -265,7 +265,7 @@ impl Groups {
                 Ok(Batch::entries(1))
             }
             Groups::Indexed(indices) => {
-                offsets::vector_of_u32("indices of entries", indices)?;
+                ends::vector_of_u32("indices of entries", indices)?;
                 let (shape, rows) = (a.shape(), indices.elem_count());
                 if shape.len() != 2 || b[0] != 1 {
                     return Err(Error::Shape(format!(
@@ -287,7 +287,7 @@ impl Groups {
                 Ok(Batch::entries(1))
             }
             Groups::Masked { counts, .. } => {
-                offsets::vector_of_u32("row counts", counts)?;
+                ends::vector_of_u32("row counts", counts)?;
                 let batch = Batch::of(a, b)?;
                 let entries = batch.simple().ok_or_else(|| {
                     Error::Shape(format!(
@@ -342,7 +342,7 @@ impl Groups {
 }
 
 /// `GroupOffsets` if the ends are known and exceed a size.
-fn within(ends: &GroupOffsets, size: usize, whose: &str, unit: &str) -> Result<()> {
+fn within(ends: &GroupEnds, size: usize, whose: &str, unit: &str) -> Result<()> {
     match ends.ends.as_deref().and_then(<[u32]>::last) {
         Some(&last) if last as usize > size => Err(Error::Shape(format!(
             "group offsets: the last one is {last}, {whose} {size} {unit}"

@@ -19,14 +19,14 @@ impl Gemm {
     /// the same bits as if A had its rows in this order.
     ///
     /// ```
-    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    /// use tilewise::{Context, Gemm, GroupEnds, Tensor};
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
     /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?; // two tokens
     /// let w = Tensor::upload(&ctx, &[1.0f32, 1.0, 10.0, 10.0], &[2, 2, 1])?; // two experts
     /// let tokens = Tensor::upload(&ctx, &[1u32, 0, 1], &[3])?; // the token of each row
-    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
+    /// let ends = GroupEnds::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
     /// let y = Gemm::grouped(&x, &w, &ends).gather_rows(&tokens).run()?;
     /// assert_eq!(y.read_blocking::<f32>()?, [7.0, 30.0, 70.0]);
     /// # Ok(())

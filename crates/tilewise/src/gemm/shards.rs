@@ -4,7 +4,7 @@
 use super::Gemm;
 use super::groups::Groups;
 use super::lower::{Step, Steps};
-use crate::offsets::GroupOffsets;
+use crate::ends::GroupEnds;
 use crate::parts::Title;
 use crate::right::{RightOperand, Shards};
 use crate::tensor::Tensor;
@@ -28,7 +28,7 @@ impl Gemm {
     fn parts_by_rows<'s>(
         &self,
         shards: &Shards,
-        ends: &GroupOffsets,
+        ends: &GroupEnds,
         along: Axis,
     ) -> Result<Steps<'s>> {
         let (batch, [m, n, _]) = self.sizes()?;

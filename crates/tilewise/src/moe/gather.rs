@@ -1,8 +1,8 @@
 //! Products of rows that indices name with matrices that indices name.
 
 use super::work::{asked, copied, planned, vector};
+use crate::ends::GroupEnds;
 use crate::gemm::Gemm;
-use crate::offsets::GroupOffsets;
 use crate::ops;
 use crate::parts::Parts;
 use crate::recorder::{AsRecorder, Recorder};
@@ -188,7 +188,7 @@ impl GatherMatmul {
                 Some(slots.narrow(0, 0, 1)?.squeeze(0)?)
             }
         };
-        let ends = GroupOffsets::from_tensor(&starts)?;
+        let ends = GroupEnds::from_tensor(&starts)?;
 
         let rows = match (&order, lhs) {
             (None, None) => None,

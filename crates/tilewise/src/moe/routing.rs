@@ -1,7 +1,7 @@
 //! From logits to rows that are sorted by expert.
 
 use crate::context::Context;
-use crate::offsets::GroupOffsets;
+use crate::ends::GroupEnds;
 use crate::ops::{self, Choose, Op, admitted};
 use crate::recorder::{AsRecorder, Recorder};
 use crate::tensor::Tensor;
@@ -246,7 +246,7 @@ pub struct Routing {
     /// The row of each slot: u32 \[tokens, k\].
     pub places: Tensor,
     /// Where the rows of each expert end; a 0 comes first.
-    pub offsets: GroupOffsets,
+    pub offsets: GroupEnds,
     /// Order, tokens and places, in the memory of one tensor.
     slots: Tensor,
 }
@@ -283,12 +283,12 @@ impl Routing {
             zeros(DType::F32, &[tokens, k])?,
             zeros(DType::U32, &[tokens, k])?,
             slots,
-            GroupOffsets::from_tensor(&zeros(DType::U32, &[experts + 1])?)?,
+            GroupEnds::from_tensor(&zeros(DType::U32, &[experts + 1])?)?,
         )
     }
 
     /// A routing with its views of `slots`, which has room for all slots.
-    fn of(weights: Tensor, experts: Tensor, slots: Tensor, offsets: GroupOffsets) -> Result<Self> {
+    fn of(weights: Tensor, experts: Tensor, slots: Tensor, offsets: GroupEnds) -> Result<Self> {
         let slots = slots.narrow(1, 0, weights.elem_count())?;
         let [order, tokens, places] = Self::views(&slots, weights.shape())?;
         Ok(Routing { weights, experts, order, tokens, places, offsets, slots })

@@ -2,8 +2,8 @@
 
 use super::work::asked;
 use crate::context::Context;
+use crate::ends::GroupEnds;
 use crate::gemm::Gemm;
-use crate::offsets::GroupOffsets;
 use crate::ops::{self, Unary, of_type};
 use crate::recorder::Recorder;
 use crate::right::RightOperand;
@@ -253,7 +253,7 @@ pub(super) enum Of<'a> {
     /// All rows by the same weights.
     Tokens,
     /// Rows sorted by expert; the offsets say where each expert's rows end.
-    Sorted(&'a GroupOffsets),
+    Sorted(&'a GroupEnds),
     /// Each row by the weights of the expert that it names.
     Named(&'a Tensor),
 }

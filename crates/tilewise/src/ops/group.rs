@@ -34,7 +34,7 @@ pub struct Group {
 /// outputs are two tensors of u32:
 ///
 /// - starts, \[groups + 1\]: where each group begins among the sorted slots, and where the last one
-///   ends, as [`GroupOffsets`](crate::GroupOffsets) takes them;
+///   ends, as [`GroupEnds`](crate::GroupEnds) takes them;
 /// - slots, \[3, t·k\]: first the slots in the order of their keys, where equal keys keep their
 ///   order; then, for each of these, the row of `keys` that it comes from; then the place of each
 ///   slot among the sorted slots.

@@ -30,7 +30,7 @@ pub struct Scan {
 /// (n/1024 + 40)·ε·Σ|x|, where Σ|x| sums the elements before.
 ///
 /// ```
-/// use tilewise::{Context, GroupOffsets, Tensor, ops};
+/// use tilewise::{Context, GroupEnds, Tensor, ops};
 ///
 /// # fn main() -> tilewise::Result<()> {
 /// let ctx = Context::new()?;
@@ -38,7 +38,7 @@ pub struct Scan {
 /// assert_eq!(ops::exclusive_scan(&counts).run()?.read_blocking::<u32>()?, [0, 1, 1]);
 /// let starts = ops::exclusive_scan(&counts).with_total().run()?;
 /// assert_eq!(starts.read_blocking::<u32>()?, [0, 1, 1, 3]);
-/// let offsets = GroupOffsets::from_tensor(&starts)?; // of three groups
+/// let offsets = GroupEnds::from_tensor(&starts)?; // of three groups
 /// # assert_eq!(offsets.count(), 4);
 /// # Ok(())
 /// # }
@@ -49,7 +49,7 @@ pub fn exclusive_scan(x: &Tensor) -> Op<Scan> {
 
 impl Op<Scan> {
     /// Adds the sum of all elements at the end: \[…, n + 1\], as row pointers of CSR and
-    /// [`GroupOffsets`](crate::GroupOffsets) have it.
+    /// [`GroupEnds`](crate::GroupEnds) have it.
     pub fn with_total(mut self) -> Self {
         self.kind.total = true;
         self

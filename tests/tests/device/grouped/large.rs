@@ -1,7 +1,7 @@
 //! Few large groups: each is a dense product.
 
 use half::f16;
-use tilewise::{Activation, Axis, Context, DType, Error, Gemm, GroupOffsets, Result, Tensor};
+use tilewise::{Activation, Axis, Context, DType, Error, Gemm, GroupEnds, Result, Tensor};
 use tilewise_tests::{Adapter, adapters, contexts};
 
 /// Rows of a large group, and the sizes of the products here. The last rows belong to no group.
@@ -22,10 +22,10 @@ fn numbers(context: &Context, shape: &[usize]) -> Result<Tensor> {
 }
 
 /// Ends that the host knows, and the same ends on the device. Groups of the latter are one product.
-fn both(context: &Context, ends: &[u32]) -> Result<[GroupOffsets; 2]> {
-    let known = GroupOffsets::upload(context, ends)?;
+fn both(context: &Context, ends: &[u32]) -> Result<[GroupEnds; 2]> {
+    let known = GroupEnds::upload(context, ends)?;
     let tensor = Tensor::upload(context, ends, &[ends.len()])?;
-    Ok([known, GroupOffsets::from_tensor(&tensor)?])
+    Ok([known, GroupEnds::from_tensor(&tensor)?])
 }
 
 /// Software devices are slow with so many elements, so they run one of the two forms.
@@ -39,13 +39,15 @@ fn give_what_one_product_gives() -> Result<()> {
         let (rows, each) = (of(&[M])?, of(&[4, N])?);
         let beside = of(&[M, N])?;
         let half = Tensor::upload(&context, &[0.5f32], &[1])?;
-        let plain = |ends: &GroupOffsets| Gemm::grouped(&x, &stack, ends);
-        let added = |ends: &GroupOffsets| {
+        let plain = |ends: &GroupEnds| Gemm::grouped(&x, &stack, ends);
+        let added = |ends: &GroupEnds| {
             plain(ends).bias(&each).activation(Activation::Relu).residual(&beside)
         };
         let start = [&[0][..], &ENDS].concat();
-        let forms: [&dyn Fn(&GroupOffsets) -> Gemm; 2] = [
-            &|ends| plain(ends).bias_along(&rows, Axis::M).alpha_tensor(&half).beta(2.0).c(&beside),
+        let forms: [&dyn Fn(&GroupEnds) -> Gemm; 2] = [
+            &|ends| {
+                plain(ends).bias_along(&rows, Axis::M).alpha_tensor(&half).beta(2.0).add_to(&beside)
+            },
             &added,
         ];
         let mut wanted = Vec::new();
@@ -94,7 +96,7 @@ fn are_few_and_large_and_known() -> Result<()> {
         let of = |dtype, ends: &[u32]| {
             let x = zeros(dtype, &[5 * LARGE as usize, K])?;
             let stack = zeros(dtype, &[ends.len(), K, N])?;
-            Ok(Gemm::grouped(&x, &stack, &GroupOffsets::upload(&context, ends)?))
+            Ok(Gemm::grouped(&x, &stack, &GroupEnds::upload(&context, ends)?))
         };
         let ends = |count: u32| (1..=count).map(|end| end * LARGE).collect::<Vec<_>>();
         for (dtype, ends, are_large) in [
@@ -129,7 +131,7 @@ fn are_checked_as_a_whole() -> Result<()> {
         // The first group's rows of C overlap the last group's rows of A, and nothing else.
         let (on_last, y) = (at(0, &[M, K])?, at(from, &[M, N])?);
         let apart = at(beyond, &[M, K])?;
-        let of = |ends: &GroupOffsets, a: &Tensor, c: &Tensor| {
+        let of = |ends: &GroupEnds, a: &Tensor, c: &Tensor| {
             Gemm::grouped(a, &stack, ends).run_into(c).unwrap_err().to_string()
         };
         let short = Tensor::zeros(&context, DType::F16, &[M - 2, N])?;

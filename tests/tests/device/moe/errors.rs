@@ -2,7 +2,7 @@
 
 use super::{Case, Operands, PLAIN};
 use tilewise::moe::{MoeLayer, Router, Routing, gather_matmul};
-use tilewise::{Context, DType, Error, GroupOffsets, QuantFormat, QuantizedTensor, Shards, Tensor};
+use tilewise::{Context, DType, Error, GroupEnds, QuantFormat, QuantizedTensor, Shards, Tensor};
 use tilewise_tests::contexts;
 
 #[track_caller]
@@ -52,11 +52,11 @@ fn routers() {
         refused(replaced(|all, tokens| all.tokens = tokens, &[3], u), "Shape", &["tokens"]);
         refused(replaced(|all, places| all.places = places, &[3, 1], u), "Shape", &["[3, 1]"]);
         let offsets = |all: &mut Routing, none: Tensor| {
-            all.offsets = GroupOffsets::upload(none.context(), &[]).unwrap();
+            all.offsets = GroupEnds::upload(none.context(), &[]).unwrap();
         };
         refused(replaced(offsets, &[0], u), "Shape", &["offsets"]);
         let of_host = |all: &mut Routing, other: Tensor| {
-            all.offsets = GroupOffsets::upload(other.context(), &[0, 1, 2, 3, 3]).unwrap();
+            all.offsets = GroupEnds::upload(other.context(), &[0, 1, 2, 3, 3]).unwrap();
         };
         refused(replaced(of_host, &[0], u), "Shape", &["offsets", "from the host"]);
         refused(

@@ -31,7 +31,7 @@ pub(crate) fn vector_of_u32(name: &str, tensor: &Tensor) -> Result<()> {
 /// There is one end for each entry of B. There may be one number more: then the first is the start
 /// of the first group, as in the row pointers of CSR. It must be 0; on the device it counts as 0.
 #[derive(Clone, Debug)]
-pub struct GroupOffsets {
+pub struct GroupEnds {
     pub(crate) tensor: Tensor,
     /// The numbers, if they came from the host.
     pub(crate) ends: Option<Arc<[u32]>>,
@@ -39,7 +39,7 @@ pub struct GroupOffsets {
     pub(crate) expected: Option<u64>,
 }
 
-impl GroupOffsets {
+impl GroupEnds {
     /// Uploads ends that must not decrease. Empty groups are legal.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl GroupOffsets {
             )));
         }
         let tensor = Tensor::upload(context, ends, &[ends.len()])?;
-        Ok(GroupOffsets { tensor, ends: Some(ends.into()), expected: even(ends) })
+        Ok(GroupEnds { tensor, ends: Some(ends.into()), expected: even(ends) })
     }
 
     /// Takes ends from a tensor, a vector of u32 that a kernel may write. The view may have any
@@ -63,12 +63,12 @@ impl GroupOffsets {
     /// before it counts as equal to it; an end beyond M counts as M.
     ///
     /// ```
-    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    /// use tilewise::{Context, Gemm, GroupEnds, Tensor};
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
     /// let starts = Tensor::upload(&ctx, &[0u32, 1, 3], &[3])?;
-    /// let ends = GroupOffsets::from_tensor(&starts)?; // or of starts.narrow(0, 1, 2)?
+    /// let ends = GroupEnds::from_tensor(&starts)?; // or of starts.narrow(0, 1, 2)?
     /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[3, 1])?;
     /// let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?; // [groups, K, N]
     /// let y = Gemm::grouped(&x, &w, &ends).run()?;
@@ -82,7 +82,7 @@ impl GroupOffsets {
     /// or elements that do not follow each other.
     pub fn from_tensor(ends: &Tensor) -> Result<Self> {
         vector_of_u32("group offsets", ends)?;
-        Ok(GroupOffsets { tensor: ends.clone(), ends: None, expected: None })
+        Ok(GroupEnds { tensor: ends.clone(), ends: None, expected: None })
     }
 
     /// Takes ends that a shader may write: `groups` numbers of type u32, from byte `byte_offset` of
@@ -90,7 +90,7 @@ impl GroupOffsets {
     /// end beyond M counts as M.
     ///
     /// ```
-    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor, wgpu};
+    /// use tilewise::{Context, Gemm, GroupEnds, Tensor, wgpu};
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
@@ -104,7 +104,7 @@ impl GroupOffsets {
     ///     });
     ///     // In place of a shader: row 0 in the first group, rows 1 and 2 in the second.
     ///     queue.write_buffer(&buffer, 0, &[1u32, 3].map(u32::to_le_bytes).concat());
-    ///     let ends = GroupOffsets::from_buffer(&ctx, buffer, 0, 2)?;
+    ///     let ends = GroupEnds::from_buffer(&ctx, buffer, 0, 2)?;
     ///     let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[3, 1])?;
     ///     let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?; // [groups, K, N]
     ///     let y = Gemm::grouped(&x, &w, &ends).run()?;
@@ -125,7 +125,7 @@ impl GroupOffsets {
         let too_many = |_| Error::Shape(format!("overflow: {groups} group offsets"));
         let count = usize::try_from(groups).map_err(too_many)?;
         let tensor = Tensor::from_buffer(context, buffer, byte_offset, DType::U32, &[count])?;
-        Ok(GroupOffsets { tensor, ends: None, expected: None })
+        Ok(GroupEnds { tensor, ends: None, expected: None })
     }
 
     /// The context that they belong to.
@@ -150,18 +150,14 @@ impl GroupOffsets {
         })?;
         self.before("B", groups)?;
         let ends = self.ends.as_ref().map(|ends| ends[1..].into());
-        Ok(GroupOffsets {
-            tensor: self.tensor.narrow(0, 1, groups)?,
-            ends,
-            expected: self.expected,
-        })
+        Ok(GroupEnds { tensor: self.tensor.narrow(0, 1, groups)?, ends, expected: self.expected })
     }
 
     /// The ends of the first `groups` groups, for a shard whose groups are the last of these.
     /// `before` numbers come before the ends. A group is expected to have `rows` rows.
     pub(crate) fn of_shard(&self, before: u64, groups: usize, rows: u64) -> Result<Self> {
         let tensor = self.tensor.narrow(0, before as usize, groups)?;
-        Ok(GroupOffsets { tensor, ends: None, expected: Some(rows) })
+        Ok(GroupEnds { tensor, ends: None, expected: Some(rows) })
     }
 
     /// How many numbers lie before the ends of `groups` groups: 1 if the start of the first is
