@@ -193,14 +193,16 @@ fn implemented(item: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether a line is worth listing. Headings of methods are not, nor are traits that the compiler
-/// gives to almost every type and nobody misses.
+/// gives to almost every type; types that lack `Send` or `Sync` are listed.
 fn says_something(item: &str) -> bool {
     const UNMISSED: [&str; 6] =
         ["Freeze", "RefUnwindSafe", "StructuralPartialEq", "Unpin", "UnsafeUnpin", "UnwindSafe"];
+    const EXPECTED: [&str; 2] = ["Send", "Sync"];
     match implemented(item) {
-        Some((name, _)) => !UNMISSED
-            .iter()
-            .any(|unmissed| name.strip_suffix(unmissed).is_some_and(|path| path.ends_with("::"))),
+        Some((name, _)) => {
+            let is = |own: &&str| name.strip_suffix(own).is_some_and(|path| path.ends_with("::"));
+            !UNMISSED.iter().any(is) && (name.contains('!') || !EXPECTED.iter().any(is))
+        }
         None => !item.starts_with("impl"),
     }
 }
@@ -243,7 +245,6 @@ mod tests {
     fn headings_and_unmissed_traits_are_left_out() {
         for kept in [
             "pub fn a::B::c(&self)",
-            "impl core::marker::Send for a::B",
             "impl !core::marker::Sync for a::B",
             "impl<'a> core::convert::From<&'a a::B> for a::C<'a>",
         ] {
@@ -251,6 +252,8 @@ mod tests {
         }
         for left_out in [
             "impl a::B",
+            "impl core::marker::Send for a::B",
+            "impl<'a> core::marker::Sync for a::C<'a>",
             "impl<'a> a::C<'a>",
             "impl !core::marker::Freeze for a::B",
             "impl<'a> core::panic::unwind_safe::UnwindSafe for a::C<'a>",

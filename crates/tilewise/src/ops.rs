@@ -20,8 +20,8 @@
 //! | operation | shapes | output | relative error, with ε = 2⁻²³ |
 //! |---|---|---|---|
 //! | [`softmax`] | \[…, n\], a mask broadcast to it | the same | (20 + 5·range + n/2)·ε |
-//! | [`unary`], such as [`exp`], [`gelu`] | any | the same | `tilewise_oracle::unary` |
-//! | [`binary`], such as [`add`] | two, broadcast | their joint one | `tilewise_oracle::binary` |
+//! | functions of one tensor, such as [`exp`] | any | the same | below |
+//! | functions of two, such as [`add`] | two, broadcast | their joint one | below |
 //! | [`layer_norm`], [`rms_norm`] | \[…, n\], vectors \[n\] | the same | (n/4 + 20)·ε about 0 |
 //! | [`sum`] | any, along an axis | without the axis | (n/8 + 8)·ε of Σ\|x\| |
 //! | [`mean`] | any, along an axis | without the axis | (n/8 + 9)·ε of Σ\|x\|/n |
@@ -37,6 +37,26 @@
 //! | [`histogram`] | u32 keys, any | \[bins\], u32 | none |
 //! | [`exclusive_scan`] | \[…, n\] | \[…, n\], or n + 1 | (n/1024 + 40)·ε of Σ\|x\| |
 //! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
+//!
+//! Functions of one tensor are [`abs`], [`cos`], [`exp`], [`gelu`], [`gelu_erf`], [`log`], [`neg`],
+//! [`recip`], [`relu`], [`rsqrt`], [`sigmoid`], [`silu`], [`sin`], [`sqrt`], [`square`], [`tanh`];
+//! of two, which are broadcast as numpy does, [`add`], [`div`], [`maximum`], [`minimum`], [`mul`],
+//! [`pow`], [`silu_backward`], [`silu_mul`], [`sub`]. They are computed in f32, with the errors
+//! that WGSL [permits](https://www.w3.org/TR/WGSL/#floating-point-accuracy). The output has the
+//! type of the operands, or f32 if they differ.
+//!
+//! ```
+//! # use tilewise::{Context, Tensor, ops};
+//! # fn main() -> tilewise::Result<()> {
+//! # let ctx = Context::new()?;
+//! let x = Tensor::upload(&ctx, &[1.0f32, -2.0, 3.0, 4.0], &[2, 2])?;
+//! let row = Tensor::upload(&ctx, &[10.0f32, 20.0], &[2])?;
+//! assert_eq!(ops::add(&x, &row).run()?.read_blocking::<f32>()?, [11.0, 18.0, 13.0, 24.0]);
+//! ops::square(&x).run_into(&x)?; // in place
+//! assert_eq!(x.read_blocking::<f32>()?, [1.0, 4.0, 9.0, 16.0]);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! [`Router::choose`](crate::moe::Router::choose) is another operation; its documentation has its
 //! error. [`Take`](crate::Take) gives rows of quantized tables by index.
@@ -81,7 +101,7 @@ mod texts;
 mod top_k;
 mod unary;
 
-pub use binary::{Binary, add, binary, div, mul, silu_backward, silu_mul, sub};
+pub use binary::{add, div, maximum, minimum, mul, pow, silu_backward, silu_mul, sub};
 pub(crate) use choose::admitted;
 pub use combine::combine;
 pub use copy::copy;
@@ -99,7 +119,10 @@ pub use softmax::softmax;
 pub use sort::{sort, sort_by_key};
 pub use take_along::take_along;
 pub use top_k::top_k;
-pub use unary::{Unary, exp, gelu, gelu_erf, relu, sigmoid, silu, unary};
+pub use unary::{
+    abs, cos, exp, gelu, gelu_erf, log, neg, recip, relu, rsqrt, sigmoid, silu, sin, sqrt, square,
+    tanh,
+};
 
 /// The kinds of operations: `K` of [`Op`]. They are public so that a struct can hold an operation.
 #[doc(hidden)]
@@ -107,6 +130,13 @@ pub use {
     choose::Choose, combine::Combine, elementwise::Elementwise, gather::Gather, group::Group,
     histogram::Histogram, norm::Norm, reduce::Reduce, rope::Rope, scan::Scan, scatter::Scatter,
     softmax::Softmax, sort::Sort, take_along::TakeAlong, top_k::TopK,
+};
+
+/// The functions of elements, for tests that take all.
+#[doc(hidden)]
+pub use {
+    binary::{Binary, binary},
+    unary::{Unary, unary},
 };
 
 /// Path and text of every file, for the mutation check.

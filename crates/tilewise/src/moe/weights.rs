@@ -4,7 +4,7 @@ use super::work::asked;
 use crate::context::Context;
 use crate::ends::GroupEnds;
 use crate::gemm::Gemm;
-use crate::ops::{self, Unary, of_type};
+use crate::ops::{self, of_type};
 use crate::recorder::Recorder;
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
@@ -295,12 +295,12 @@ fn gated(
     let function = match function {
         Activation::Silu => return ops::silu_mul(gate, up).record(to, out),
         Activation::None => return ops::mul(gate, up).record(to, out),
-        Activation::Relu => Unary::Relu,
-        Activation::Gelu => Unary::Gelu,
-        Activation::GeluErf => Unary::GeluErf,
+        Activation::Relu => ops::relu(gate),
+        Activation::Gelu => ops::gelu(gate),
+        Activation::GeluErf => ops::gelu_erf(gate),
         other => return Err(Error::Unsupported(format!("the function {other:?} in experts"))),
     };
-    ops::unary(gate, function).record(to, out)?;
+    function.record(to, out)?;
     ops::mul(out, up).record(to, out)
 }
 

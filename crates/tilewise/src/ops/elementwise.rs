@@ -15,6 +15,7 @@ macro_rules! functions {
     ($(#[$about:meta])* $functions:ident;
      $($(#[$doc:meta])* $name:ident $title:literal;)*) => {
         $(#[$about])*
+        #[doc(hidden)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum $functions {
@@ -36,7 +37,7 @@ macro_rules! functions {
 }
 pub(super) use functions;
 
-/// An operation of [`unary`](super::unary()) or [`binary`](super::binary()).
+/// A function of the elements of one tensor, or of two.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Elementwise {
