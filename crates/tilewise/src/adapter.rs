@@ -1,6 +1,11 @@
 //! Adapters: which there are, what to ask of one, and what it can do.
 
-use crate::msl;
+#[cfg(all(target_vendor = "apple", feature = "metal"))]
+pub(crate) mod apple;
+pub(crate) mod capture;
+pub(crate) mod msl;
+pub(crate) mod options;
+
 use tilewise_core::caps::PATIENCE;
 use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass, PackedProducts};
 

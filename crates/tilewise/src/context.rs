@@ -1,10 +1,16 @@
 //! A device to compute on, with everything worth keeping between calls. Other files add methods to
-//! [`Context`]: opening.rs, choosing.rs, gemm.rs, tuner.rs.
+//! [`Context`]: context/, gemm.rs, tuner.rs, planner.rs.
+
+pub(crate) mod choosing;
+pub(crate) mod opening;
+pub(crate) mod parts;
+pub(crate) mod scratch;
+pub(crate) mod winners;
 
 use crate::adapter;
-use crate::capture::Capture;
+use crate::adapter::capture::Capture;
+use crate::context::winners::Winners;
 use crate::gpu::Gpu;
-use crate::winners::Winners;
 use std::sync::Arc;
 use tilewise_core::kernel::Library;
 use tilewise_core::{Caps, Error, Result};

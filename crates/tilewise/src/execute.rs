@@ -1,8 +1,8 @@
 //! The CPU executor: the same problems on the host, for machines without a GPU and for comparison.
 //! The crate `matrixmultiply` does the multiplications.
 
-use crate::memory;
-use crate::storage::{Buffers, Bundle, Storage};
+use crate::host::memory;
+use crate::tensor::storage::{Buffers, Bundle, Storage};
 use tilewise_core::kernel::Role;
 use tilewise_core::{
     Axis, DType, Dimension, Error, Format, Gathered, Operand, Problem, Result, Segment,

@@ -2,12 +2,14 @@
 
 mod batch;
 mod bundle;
+pub(crate) mod ends;
 mod epilogue;
 mod factor;
 mod groups;
 mod large;
 mod list;
 mod lower;
+pub(crate) mod product_list;
 mod rows;
 mod shards;
 

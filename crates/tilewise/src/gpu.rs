@@ -25,8 +25,8 @@ pub(crate) use device::Device;
 pub(crate) use record::Written;
 pub(crate) use recorder::{Passes, Target};
 
-use crate::cache::{Cache, lock};
-use crate::memory::repeated;
+use crate::host::cache::{Cache, lock};
+use crate::host::memory::repeated;
 use bind::BindGroups;
 use callers::Callers;
 use outcome::Outcome;

@@ -75,62 +75,42 @@
 #![recursion_limit = "256"]
 
 mod adapter;
-#[cfg(all(target_vendor = "apple", feature = "metal"))]
-mod apple;
-mod cache;
-mod capture;
-mod choosing;
 mod context;
-mod ends;
 mod execute;
-mod files;
 mod gemm;
 mod gpu;
+mod host;
 #[cfg(feature = "custom-kernels")]
 mod kernel;
-mod list;
-mod memory;
 #[cfg(feature = "custom-kernels")]
 pub mod moe;
-mod msl;
-mod opening;
-mod operands;
 #[cfg(feature = "custom-kernels")]
 pub mod ops;
-mod options;
-mod parts;
-mod planes;
 #[cfg(feature = "planner")]
 pub mod planner;
 mod prepared;
-mod quantize;
 mod quantized;
 mod recorder;
 mod right;
-mod scratch;
-mod spacing;
-mod status;
-mod storage;
 mod take;
 mod tensor;
 pub mod timing;
 mod tuner;
 #[cfg(feature = "files")]
 mod weights;
-mod winners;
 
+pub use adapter::options::{ContextOptions, Switch};
 pub use adapter::{AdapterDescription, adapters, device_descriptor};
 pub use context::Context;
-pub use ends::GroupEnds;
 pub use gemm::Gemm;
+pub use gemm::ends::GroupEnds;
+pub use gemm::product_list::{ProductList, ProductShape};
 #[cfg(feature = "custom-kernels")]
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
-pub use list::{ProductList, ProductShape};
-pub use options::{ContextOptions, Switch};
-pub use planes::PlaneSource;
 pub use prepared::Prepared;
-pub use quantize::Quantize;
 pub use quantized::QuantizedTensor;
+pub use quantized::planes::PlaneSource;
+pub use quantized::quantize::Quantize;
 pub use recorder::{AsRecorder, Recorder};
 pub use right::{RightOperand, Shards};
 pub use take::Take;

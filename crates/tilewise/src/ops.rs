@@ -77,66 +77,53 @@
 //! copies.
 
 mod access;
-mod binary;
-mod choose;
-mod combine;
-mod copy;
 mod cut;
 mod elementwise;
-mod gather;
-mod group;
-mod histogram;
+mod indexed;
 mod layout;
-mod norm;
 mod op;
-mod reduce;
-mod rope;
+mod order;
 mod rows;
-mod scan;
-mod scatter;
-mod softmax;
-mod sort;
-mod take_along;
 mod texts;
-mod top_k;
-mod unary;
 
-pub use binary::{add, div, maximum, minimum, mul, pow, silu_backward, silu_mul, sub};
-pub(crate) use choose::admitted;
-pub use combine::combine;
-pub use copy::copy;
-pub use gather::gather;
-pub use group::group;
-pub use histogram::histogram;
-pub(crate) use layout::of_type;
-pub use norm::{layer_norm, rms_norm};
-pub use op::{Op, Operation};
-pub use reduce::{arg_max, max, mean, min, sum};
-pub use rope::rope;
-pub use scan::exclusive_scan;
-pub use scatter::scatter;
-pub use softmax::softmax;
-pub use sort::{sort, sort_by_key};
-pub use take_along::take_along;
-pub use top_k::top_k;
-pub use unary::{
+pub use elementwise::binary::{add, div, maximum, minimum, mul, pow, silu_backward, silu_mul, sub};
+pub use elementwise::copy::copy;
+pub use elementwise::unary::{
     abs, cos, exp, gelu, gelu_erf, log, neg, recip, relu, rsqrt, sigmoid, silu, sin, sqrt, square,
     tanh,
 };
+pub(crate) use indexed::choose::admitted;
+pub use indexed::combine::combine;
+pub use indexed::gather::gather;
+pub use indexed::scatter::scatter;
+pub use indexed::take_along::take_along;
+pub(crate) use layout::of_type;
+pub use op::{Op, Operation};
+pub use order::group::group;
+pub use order::histogram::histogram;
+pub use order::scan::exclusive_scan;
+pub use order::sort::{sort, sort_by_key};
+pub use order::top_k::top_k;
+pub use rows::norm::{layer_norm, rms_norm};
+pub use rows::reduce::{arg_max, max, mean, min, sum};
+pub use rows::rope::rope;
+pub use rows::softmax::softmax;
 
 /// The kinds of operations: `K` of [`Op`]. They are public so that a struct can hold an operation.
 #[doc(hidden)]
 pub use {
-    choose::Choose, combine::Combine, elementwise::Elementwise, gather::Gather, group::Group,
-    histogram::Histogram, norm::Norm, reduce::Reduce, rope::Rope, scan::Scan, scatter::Scatter,
-    softmax::Softmax, sort::Sort, take_along::TakeAlong, top_k::TopK,
+    elementwise::Elementwise, indexed::choose::Choose, indexed::combine::Combine,
+    indexed::gather::Gather, indexed::scatter::Scatter, indexed::take_along::TakeAlong,
+    order::group::Group, order::histogram::Histogram, order::scan::Scan, order::sort::Sort,
+    order::top_k::TopK, rows::norm::Norm, rows::reduce::Reduce, rows::rope::Rope,
+    rows::softmax::Softmax,
 };
 
 /// The functions of elements, for tests that take all.
 #[doc(hidden)]
 pub use {
-    binary::{Binary, binary},
-    unary::{Unary, unary},
+    elementwise::binary::{Binary, binary},
+    elementwise::unary::{Unary, unary},
 };
 
 /// Path and text of every file, for the mutation check.

@@ -9,9 +9,9 @@
 //! [`RECORDED`](caps::RECORDED)), and for tools around kernels.
 
 use crate::adapter::AdapterDescription;
+use crate::adapter::msl;
+use crate::adapter::options::ContextOptions;
 use crate::context::Context;
-use crate::msl;
-use crate::options::ContextOptions;
 use crate::tuner::Tuned;
 use tilewise_core::Result;
 pub use tilewise_core::caps::{self, Caps, CoopMatrix, DeviceClass, PackedProducts};

@@ -1,11 +1,15 @@
 //! Weights in few bits, on the device.
 
+pub(crate) mod planes;
+pub(crate) mod quantize;
+pub(crate) mod status;
+
 use crate::context::Context;
-use crate::memory;
-use crate::spacing::Spacing;
-use crate::status::{Status, quantize_all};
-use crate::storage::{Bound, PackedCopy, Storage};
+use crate::host::memory;
+use crate::quantized::status::{Status, quantize_all};
 use crate::tensor::Tensor;
+use crate::tensor::spacing::Spacing;
+use crate::tensor::storage::{Bound, PackedCopy, Storage};
 use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;

@@ -1,8 +1,8 @@
 //! Where operations go.
 
+use crate::context::parts::Parts;
 use crate::context::{Backend, Context};
 use crate::gpu::{Gpu, Passes, Target};
-use crate::parts::Parts;
 use tilewise_core::Result;
 use tilewise_core::plan::Plan;
 

@@ -3,8 +3,8 @@
 
 use crate::context::Context;
 use crate::quantized::QuantizedTensor;
-use crate::storage::PackedCopy;
 use crate::tensor::Tensor;
+use crate::tensor::storage::PackedCopy;
 use std::sync::Arc;
 use tilewise_core::{DType, Error, Format, Result};
 

@@ -3,13 +3,13 @@
 use crate::context::Context;
 use crate::execute;
 use crate::gpu::{Conversion, Factors};
-use crate::memory;
-use crate::operands::Operands;
+use crate::host::memory;
 use crate::quantized::QuantizedTensor;
 use crate::recorder::{AsRecorder, Way};
 use crate::right::RightOperand;
-use crate::storage::{Bound, Buffers, on_device};
 use crate::tensor::Tensor;
+use crate::tensor::operands::Operands;
+use crate::tensor::storage::{Bound, Buffers, on_device};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Index, Table};
 use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};

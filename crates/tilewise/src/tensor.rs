@@ -4,13 +4,16 @@ mod element;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 mod operand;
+pub(crate) mod operands;
 mod read;
+pub(crate) mod spacing;
+pub(crate) mod storage;
 mod views;
 
 pub use element::Element;
 
 use crate::context::Context;
-use crate::storage::{PackedCopy, Storage};
+use crate::tensor::storage::{PackedCopy, Storage};
 use smallvec::{SmallVec, smallvec};
 use std::num::NonZeroU64;
 use std::sync::Arc;

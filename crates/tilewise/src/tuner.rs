@@ -9,8 +9,8 @@ mod report;
 pub use report::{Trial, Tuned};
 
 use crate::context::Context;
+use crate::context::winners::class;
 use crate::gemm::Gemm;
-use crate::winners::class;
 use tilewise_core::plan::Forced;
 use tilewise_core::{Error, Problem, Result};
 

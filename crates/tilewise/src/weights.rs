@@ -4,9 +4,9 @@ mod dense;
 
 use crate::context::Context;
 use crate::quantized::{self, QuantizedTensor};
-use crate::spacing::Spacing;
-use crate::storage::{Filler, Storage};
 use crate::tensor::Tensor;
+use crate::tensor::spacing::Spacing;
+use crate::tensor::storage::{Filler, Storage};
 use std::path::Path;
 use tilewise_core::{Error, Result};
 use tilewise_files::{Chunk, Expected, Model, TensorKind};

@@ -3,10 +3,10 @@
 use super::Gemm;
 use super::batch::Batch;
 use super::groups::Groups;
-use crate::ends::GroupEnds;
-use crate::operands::Operands;
+use crate::gemm::ends::GroupEnds;
 use crate::right::RightOperand;
-use crate::storage::{Bound, Bundle};
+use crate::tensor::operands::Operands;
+use crate::tensor::storage::{Bound, Bundle};
 use crate::tensor::{Tensor, count};
 use std::borrow::Cow;
 use tilewise_core::kernel::Role;

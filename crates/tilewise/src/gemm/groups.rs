@@ -2,8 +2,8 @@
 
 use super::Gemm;
 use super::batch::Batch;
-use crate::ends::{self, GroupEnds};
-use crate::list::ProductList;
+use crate::gemm::ends::{self, GroupEnds};
+use crate::gemm::product_list::ProductList;
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 #[cfg(feature = "custom-kernels")]

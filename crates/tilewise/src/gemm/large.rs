@@ -4,7 +4,7 @@ use super::Gemm;
 use super::groups::Groups;
 use super::lower::{Step, Steps};
 use super::shards::of;
-use crate::parts::Title;
+use crate::context::parts::Title;
 use crate::tensor::Tensor;
 use std::ops::Range;
 use tilewise_core::plan::by_groups;

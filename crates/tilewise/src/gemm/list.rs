@@ -2,11 +2,11 @@
 
 use super::Gemm;
 use super::groups::Groups;
-use crate::list::ProductList;
-use crate::operands::Operands;
+use crate::gemm::product_list::ProductList;
 use crate::right::RightOperand;
-use crate::storage::Bundle;
 use crate::tensor::Tensor;
+use crate::tensor::operands::Operands;
+use crate::tensor::storage::Bundle;
 use tilewise_core::kernel::Role;
 use tilewise_core::{Epilogue, Error, Format, Grouping, Operand, Problem, Result};
 

@@ -3,14 +3,14 @@
 
 use super::Gemm;
 use super::groups::Groups;
+use crate::context::parts::{Parts, Title};
 use crate::execute;
 use crate::gpu::Factors;
-use crate::parts::{Parts, Title};
 use crate::recorder::{Recorder, Way};
 use crate::right::RightOperand;
-use crate::storage::on_device;
 use crate::take::Take;
 use crate::tensor::Tensor;
+use crate::tensor::storage::on_device;
 use smallvec::{SmallVec, smallvec};
 use tilewise_core::{Epilogue, Result};
 

@@ -4,8 +4,8 @@
 use super::Gemm;
 use super::groups::Groups;
 use super::lower::{Step, Steps};
-use crate::ends::GroupEnds;
-use crate::parts::Title;
+use crate::context::parts::Title;
+use crate::gemm::ends::GroupEnds;
 use crate::right::{RightOperand, Shards};
 use crate::tensor::Tensor;
 use std::ops::Range;

@@ -3,7 +3,7 @@
 use super::Gpu;
 use super::outcome::{Outcome, Writers};
 use super::pipeline::Pipeline;
-use crate::cache::{Map, lock};
+use crate::host::cache::{Map, lock};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;

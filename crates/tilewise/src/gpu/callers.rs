@@ -1,7 +1,7 @@
 //! The last given buffers, kept so that a new tensor on one of them finds its bind groups.
 
 use super::bind::SharedBuffer;
-use crate::cache::lock;
+use crate::host::cache::lock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -7,7 +7,7 @@ mod question;
 mod tests;
 
 use super::bind::SharedBuffer;
-use crate::cache::lock;
+use crate::host::cache::lock;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,7 @@ use super::device::Device;
 use super::outcome::Call;
 #[cfg(not(target_family = "wasm"))]
 use super::waiting::Asking;
-use crate::cache::lock;
+use crate::host::cache::lock;
 use futures_intrusive::channel::shared::{OneshotSender, oneshot_channel};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

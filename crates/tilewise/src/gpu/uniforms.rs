@@ -2,7 +2,7 @@
 
 use super::bind::SharedBuffer;
 use super::{Gpu, Outcome};
-use crate::cache::{Cache, lock};
+use crate::host::cache::{Cache, lock};
 use std::sync::{Arc, Mutex};
 use tilewise_core::Result;
 

@@ -2,7 +2,7 @@
 
 use super::device::Device;
 use super::readback::{Mapped, Owed};
-use crate::cache::lock;
+use crate::host::cache::lock;
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};

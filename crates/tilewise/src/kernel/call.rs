@@ -3,7 +3,7 @@
 use super::device;
 use super::output::{Output, Slot};
 use crate::context::Context;
-use crate::memory;
+use crate::host::memory;
 use crate::tensor::{Tensor, count};
 use tilewise_core::{DType, Error, Result};
 

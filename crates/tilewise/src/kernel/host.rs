@@ -5,7 +5,7 @@ use super::definition::Kernel;
 use super::fitted::{Fitted, error};
 use super::generate::{Binding, Layout, UNIFORM};
 use super::output::{Output, Slot};
-use crate::memory;
+use crate::host::memory;
 use crate::tensor::{Tensor, count, packed};
 use std::ops::Range;
 use tilewise_core::{DType, Error, Result};

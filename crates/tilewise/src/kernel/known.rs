@@ -4,8 +4,8 @@
 use super::call::{Call, Edge, Template};
 use super::generate::Generated;
 use super::output::beside_output;
-use crate::cache::{Cache, lock};
 use crate::gpu::pipeline::Pipeline;
+use crate::host::cache::{Cache, lock};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use tilewise_core::Result;

@@ -1,10 +1,10 @@
 //! Products of rows that indices name with matrices that indices name.
 
 use super::work::{asked, copied, planned, vector};
-use crate::ends::GroupEnds;
+use crate::context::parts::Parts;
 use crate::gemm::Gemm;
+use crate::gemm::ends::GroupEnds;
 use crate::ops;
-use crate::parts::Parts;
 use crate::recorder::{AsRecorder, Recorder};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;

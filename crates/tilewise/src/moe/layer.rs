@@ -5,7 +5,7 @@ use super::routing::{Router, Routing};
 use super::slots::Slots;
 use super::weights::{Gated, Hidden, Of, Rows, Ways};
 use super::work::{copied, planned, vector};
-use crate::cache::lock;
+use crate::host::cache::lock;
 use crate::ops::{self, of_type};
 use crate::recorder::{AsRecorder, Planned};
 use crate::right::RightOperand;

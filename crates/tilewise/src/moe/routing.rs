@@ -1,7 +1,7 @@
 //! From logits to rows that are sorted by expert.
 
 use crate::context::Context;
-use crate::ends::GroupEnds;
+use crate::gemm::ends::GroupEnds;
 use crate::ops::{self, Choose, Op, admitted};
 use crate::recorder::{AsRecorder, Recorder};
 use crate::tensor::Tensor;

@@ -2,8 +2,8 @@
 
 use super::work::asked;
 use crate::context::Context;
-use crate::ends::GroupEnds;
 use crate::gemm::Gemm;
+use crate::gemm::ends::GroupEnds;
 use crate::ops::{self, of_type};
 use crate::recorder::Recorder;
 use crate::right::RightOperand;

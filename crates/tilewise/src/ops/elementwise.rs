@@ -1,5 +1,9 @@
 //! Functions of the elements of one or two tensors.
 
+pub(super) mod binary;
+pub(super) mod copy;
+pub(super) mod unary;
+
 use super::layout::{Axes, Sizes, broadcast, float, part_of, rank};
 use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{Rows, in_blocks};

@@ -1,5 +1,10 @@
 //! Sharing rows out among invocations.
 
+pub(super) mod norm;
+pub(super) mod reduce;
+pub(super) mod rope;
+pub(super) mod softmax;
+
 use super::layout::{Axes, Sizes};
 use crate::kernel::Call;
 use crate::tensor::Tensor;

@@ -1,7 +1,7 @@
 //! The texts of the operations, and the kernels that are made of them.
 
 use super::access::Access;
-use crate::cache::lock;
+use crate::host::cache::lock;
 use crate::kernel::{Call, Edge, Kernel};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -79,39 +79,39 @@ macro_rules! texts {
 // One line for each: name of the kernel, files of body and headers, inputs and outputs, and how the
 // text reaches and changes them.
 texts! {
-    ELEMENTWISE "elementwise" "elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"], Fours InPlace;
-    SOFTMAX "softmax" "softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask"] => ["y"], Fours InPlace;
-    NORMALIZE "norm" "normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias"] => ["y"],
+    ELEMENTWISE "elementwise" "elementwise/elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"], Fours InPlace;
+    SOFTMAX "softmax" "rows/softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask"] => ["y"], Fours InPlace;
+    NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias"] => ["y"],
         Fours InPlace;
-    REDUCE "reduce" "reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
-    ROPE "rope" "rope.wgsl" [], ["x", "cosine", "sine"] => ["y"], Fours InPlace;
-    TOP_K "top_k" "top_k.wgsl" [LARGEST, ROW], ["x"] => ["values", "indices"], Ones All;
-    CHOOSE "choose" "choose.wgsl" [ROUTER, FUNCTIONS, LARGEST, ROW], ["logits", "bias"]
+    REDUCE "reduce" "rows/reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
+    ROPE "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine"] => ["y"], Fours InPlace;
+    TOP_K "top_k" "order/top_k.wgsl" [LARGEST, ROW], ["x"] => ["values", "indices"], Ones All;
+    CHOOSE "choose" "indexed/choose.wgsl" [ROUTER, FUNCTIONS, LARGEST, ROW], ["logits", "bias"]
         => ["weights", "experts"], Ones All;
-    OWNERS "owners" "owners.wgsl" [], ["indices"] => ["owners"], Ones Atomics;
-    SCATTER "scatter" "scatter.wgsl" [], ["x", "indices", "owners"] => ["y"], Fours Some;
-    GATHER "gather" "gather.wgsl" [], ["x", "indices"] => ["y"], Fours All;
-    COMBINE "combine" "combine.wgsl" [], ["x", "places", "weights"] => ["y"], Fours All;
-    TAKE_ALONG "take_along" "take_along.wgsl" [], ["x", "indices"] => ["y"], Fours All;
-    GROUP_SLOTS "group" "group.wgsl" [], ["keys"] => ["starts", "slots"], Ones All;
-    SLOTS "slots" "slots.wgsl" [], ["sorted", "order"] => ["slots"], Ones All;
-    HISTOGRAM "histogram" "histogram.wgsl" [], ["keys"] => ["y"], Ones Atomics;
-    SCAN "scan" "scan.wgsl" [], ["x", "base"] => ["y"], Ones All;
-    SORT_COUNT "sort_count" "sort_count.wgsl" [], ["keys"] => ["counts"], Ones All;
-    SORT_MOVE "sort_move" "sort_move.wgsl" [], ["keys", "places", "payload"] => ["y"], Ones All;
+    OWNERS "owners" "indexed/owners.wgsl" [], ["indices"] => ["owners"], Ones Atomics;
+    SCATTER "scatter" "indexed/scatter.wgsl" [], ["x", "indices", "owners"] => ["y"], Fours Some;
+    GATHER "gather" "indexed/gather.wgsl" [], ["x", "indices"] => ["y"], Fours All;
+    COMBINE "combine" "indexed/combine.wgsl" [], ["x", "places", "weights"] => ["y"], Fours All;
+    TAKE_ALONG "take_along" "indexed/take_along.wgsl" [], ["x", "indices"] => ["y"], Fours All;
+    GROUP_SLOTS "group" "order/group.wgsl" [], ["keys"] => ["starts", "slots"], Ones All;
+    SLOTS "slots" "order/slots.wgsl" [], ["sorted", "order"] => ["slots"], Ones All;
+    HISTOGRAM "histogram" "order/histogram.wgsl" [], ["keys"] => ["y"], Ones Atomics;
+    SCAN "scan" "order/scan.wgsl" [], ["x", "base"] => ["y"], Ones All;
+    SORT_COUNT "sort_count" "order/sort_count.wgsl" [], ["keys"] => ["counts"], Ones All;
+    SORT_MOVE "sort_move" "order/sort_move.wgsl" [], ["keys", "places", "payload"] => ["y"], Ones All;
 }
 
 /// Kernels that FXC refuses: it wrongly finds that not all invocations meet a barrier.
 const BEYOND_FXC: [&str; 1] = ["top_k"];
 
-const FUNCTIONS: File = file!("functions.wgsl");
-const SCORES: File = file!("scores.wgsl");
-const BLOCKS: File = file!("blocks.wgsl");
-const ROW: File = file!("row.wgsl");
-const ROUTER: File = file!("router.wgsl");
+const FUNCTIONS: File = file!("elementwise/functions.wgsl");
+const SCORES: File = file!("rows/scores.wgsl");
+const BLOCKS: File = file!("rows/blocks.wgsl");
+const ROW: File = file!("rows/row.wgsl");
+const ROUTER: File = file!("indexed/router.wgsl");
 /// Headers by which reductions differ.
-pub(super) const SUM: File = file!("sum.wgsl");
-pub(super) const LARGEST: File = file!("largest.wgsl");
+pub(super) const SUM: File = file!("rows/sum.wgsl");
+pub(super) const LARGEST: File = file!("order/largest.wgsl");
 
 /// The text with the workgroup's number, with which every body begins. It goes on the first line of
 /// the body's file, which keeps the numbers of lines.

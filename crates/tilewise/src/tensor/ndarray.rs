@@ -2,7 +2,7 @@
 
 use super::{Element, Tensor};
 use crate::context::Context;
-use crate::memory;
+use crate::host::memory;
 use ndarray::{ArrayD, ArrayRef, Dimension, IxDyn};
 use tilewise_core::{Error, Result};
 

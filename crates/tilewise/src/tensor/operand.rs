@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use crate::gpu::SharedBuffer;
-use crate::storage::{Bound, Storage};
+use crate::tensor::storage::{Bound, Storage};
 #[cfg(feature = "custom-kernels")]
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;

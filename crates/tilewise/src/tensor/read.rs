@@ -1,8 +1,8 @@
 //! Reading elements back.
 
 use super::{Element, Tensor};
-use crate::memory;
-use crate::storage::Storage;
+use crate::host::memory;
+use crate::tensor::storage::Storage;
 use tilewise_core::{Error, Result};
 
 impl Tensor {

@@ -1,7 +1,7 @@
 //! Views: other shapes, strides and offsets on the same storage.
 
 use super::{Sizes, Tensor, count, packed};
-use crate::storage::PackedCopy;
+use crate::tensor::storage::PackedCopy;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use tilewise_core::{Error, Result};

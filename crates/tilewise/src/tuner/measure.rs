@@ -1,11 +1,11 @@
 //! Times the kernels that serve a problem, on operands of its own.
 
 use super::report::{HOPELESS_ESTIMATE, Trial};
-use crate::choosing::named;
 use crate::context::Context;
+use crate::context::choosing::named;
 use crate::gpu::{Compiled, Factors};
 use crate::recorder::{Recorder, Way};
-use crate::storage::{Bound, Buffers, Storage, on_device};
+use crate::tensor::storage::{Bound, Buffers, Storage, on_device};
 use crate::timing;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Plan};

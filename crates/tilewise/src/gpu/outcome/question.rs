@@ -1,7 +1,7 @@
 //! Questions whether a call went wrong, which the driver answers after the call.
 
 use super::{Calls, Failure, Settled};
-use crate::cache::lock;
+use crate::host::cache::lock;
 use std::sync::Arc;
 use tilewise_core::Error;
 

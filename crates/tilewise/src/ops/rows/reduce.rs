@@ -1,0 +1,248 @@
+//! Reductions: sums, means, largest and smallest elements along an axis.
+
+use super::{Rows, Shared};
+use crate::ops::cut;
+use crate::ops::layout::{Axes, Sizes, float};
+use crate::ops::op::{Op, Output, only, sealed::Lower};
+use crate::ops::texts::{Function, LARGEST, REDUCE, SUM, Steps};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use std::ops::Range;
+use tilewise_core::{DType, Error, Result};
+
+/// The operation of [`sum`], [`mean`], [`max`], [`min`] and [`arg_max`].
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Reduce {
+    kind: Kind,
+    x: Tensor,
+    axis: usize,
+    /// The factor of the result.
+    factor: f32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Sum,
+    Mean,
+    Max,
+    Min,
+    ArgMax,
+}
+
+/// The sum along an axis, which the output does not have. The sum of no elements is 0.
+///
+/// With n elements and ε = 2⁻²³ the error is at most (n/8 + 8)·ε·Σ|x|, apart from the output's
+/// rounding.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// assert_eq!(ops::sum(&x, 0).run()?.read_blocking::<f32>()?, [4.0, 6.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn sum(x: &Tensor, axis: usize) -> Op<Reduce> {
+    Op::new(Reduce::new(Kind::Sum, x, axis))
+}
+
+/// The mean along an axis, which the output does not have.
+///
+/// With n elements and ε = 2⁻²³ the error is at most (n/8 + 9)·ε·Σ|x|/n, apart from the output's
+/// rounding. The mean is infinite if the sum is beyond f32.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// assert_eq!(ops::mean(&x, 1).run()?.read_blocking::<f32>()?, [1.5, 3.5]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn mean(x: &Tensor, axis: usize) -> Op<Reduce> {
+    Op::new(Reduce::new(Kind::Mean, x, axis))
+}
+
+/// The largest element along an axis, which the output does not have. NaN counts as the largest, as
+/// in PyTorch. The result is exact, except that −0 may come as 0.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, -4.0], &[2, 2])?;
+/// assert_eq!(ops::max(&x, 1).run()?.read_blocking::<f32>()?, [2.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn max(x: &Tensor, axis: usize) -> Op<Reduce> {
+    Op::new(Reduce::new(Kind::Max, x, axis))
+}
+
+/// The smallest element along an axis, which the output does not have. NaN counts as the smallest,
+/// as in PyTorch. The result is exact, except that −0 may come as 0.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, -4.0], &[2, 2])?;
+/// assert_eq!(ops::min(&x, 1).run()?.read_blocking::<f32>()?, [1.0, -4.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn min(x: &Tensor, axis: usize) -> Op<Reduce> {
+    Op::new(Reduce::new(Kind::Min, x, axis))
+}
+
+/// The index of the largest element along an axis, as u32; the first index if several are equal.
+/// NaN counts as the largest, as in PyTorch.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let logits = Tensor::upload(&ctx, &[1.0f32, 5.0, 5.0, 3.0, 2.0, 0.0], &[2, 3])?;
+/// assert_eq!(ops::arg_max(&logits, 1).run()?.read_blocking::<u32>()?, [1, 0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn arg_max(x: &Tensor, axis: usize) -> Op<Reduce> {
+    Op::new(Reduce::new(Kind::ArgMax, x, axis))
+}
+
+impl Reduce {
+    fn new(kind: Kind, x: &Tensor, axis: usize) -> Self {
+        let length = x.shape().get(axis).copied().unwrap_or(1);
+        let factor = if kind == Kind::Mean { 1.0 / length as f32 } else { 1.0 };
+        Reduce { kind, x: x.clone(), axis, factor }
+    }
+}
+
+impl Kind {
+    /// The header that combines elements, and the function that stores a row's result.
+    fn function(self) -> Function {
+        let (header, name) = match self {
+            Kind::Sum | Kind::Mean => (SUM, "sum"),
+            Kind::Max | Kind::Min => (LARGEST, "number"),
+            Kind::ArgMax => (LARGEST, "place"),
+        };
+        Function { header: Some(header), role: "keep", name }
+    }
+}
+
+impl Lower for Reduce {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Sum => "sum",
+            Kind::Mean => "mean",
+            Kind::Max => "max",
+            Kind::Min => "min",
+            Kind::ArgMax => "arg_max",
+        }
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.x
+    }
+
+    fn outputs(&self) -> Result<[Output; 1]> {
+        let Reduce { kind, ref x, axis, .. } = *self;
+        let name = self.name();
+        float(name, "x", x)?;
+        let mut shape = Sizes::from(x.shape());
+        if axis >= shape.len() {
+            return Err(Error::Shape(format!(
+                "{name}: axis {axis} of shape {:?}, which has {} axes",
+                x.shape(),
+                shape.len()
+            )));
+        }
+        let length = shape.remove(axis);
+        if length == 0 && kind != Kind::Sum && !shape.contains(&0) {
+            return Err(Error::Shape(format!(
+                "{name}: axis {axis} of shape {:?} has no elements",
+                x.shape()
+            )));
+        }
+        only(shape, if kind == Kind::ArgMax { DType::U32 } else { x.dtype() })
+    }
+
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
+        let Reduce { kind, ref x, factor, .. } = *self;
+        let caps = &x.context().0.caps;
+        let shared = self.rows(out)?.in_segments(kind != Kind::ArgMax, caps);
+        let first = |factor: f32, out: &Tensor| {
+            let first = Segments { reduce: Reduce { factor, ..self.clone() }, shared };
+            cut::steps(&first, [out], &|part, [out]| part.steps(out), &Segments::part, &|_| 1)
+        };
+        if shared.segments == 1 {
+            return first(factor, &out.with_axis(0));
+        }
+        // First reduce segments, and then their results.
+        let mut shape: Sizes = smallvec![shared.segments];
+        shape.extend_from_slice(out.shape());
+        let parts = Tensor::zeros(x.context(), DType::F32, &shape)?;
+        let mut steps = first(1.0, &parts)?;
+        steps.extend(Reduce { kind, x: parts, axis: 0, factor }.steps([out])?);
+        Ok(steps)
+    }
+}
+
+impl Reduce {
+    /// Operand and output as rows along the axis, which the output does not have.
+    fn rows(&self, out: &Tensor) -> Result<Rows<2>> {
+        let Reduce { x, axis, .. } = self;
+        let mut of_out = Sizes::from(out.strides());
+        of_out.insert(*axis, 0);
+        let axes = Axes { shape: x.shape().into(), strides: [x.strides().into(), of_out] };
+        Rows::new(self.name(), axes, *axis)
+    }
+}
+
+/// The step that gives the results of segments of rows, [segments, …]. Parts of it cut rows as the
+/// whole does, and so add in its order.
+struct Segments {
+    reduce: Reduce,
+    shared: Shared,
+}
+
+impl Segments {
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let Segments { reduce, shared } = self;
+        let (name, rows) = (reduce.name(), reduce.rows(&out.narrow(0, 0, 1)?.squeeze(0)?)?);
+        let strides = [out.strides().into()];
+        let mut axes = Axes { shape: out.shape().into(), strides }.collapsed();
+        axes.push(1, [0]);
+        let out = out.laid_out(&axes.shape, &axes.strides[0]);
+        let inputs = [Some(&rows.view(&reduce.x, 0))];
+        let mut step = REDUCE.step(name, reduce.kind.function(), &inputs, &[&out])?;
+        let flip = if reduce.kind == Kind::Min { 0x8000_0000u32 } else { 0 };
+        let call = step.call.value("factor", reduce.factor).constant("FLIP", flip);
+        let caps = &out.context().0.caps;
+        step.call = rows.dispatch_segments(name, call, shared, caps)?;
+        Ok(smallvec![step])
+    }
+
+    /// The part with some whole segments, or with some of the rows.
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let Segments { reduce, shared } = self;
+        let (along, range) = match axis.checked_sub(1) {
+            Some(row) => (row + usize::from(row >= reduce.axis), range),
+            None => {
+                let end = (range.end * shared.span).min(reduce.x.shape()[reduce.axis]);
+                (reduce.axis, range.start * shared.span..end)
+            }
+        };
+        let x = reduce.x.narrow(along, range.start, range.len())?;
+        Ok(Some(Segments { reduce: Reduce { x, ..reduce.clone() }, shared: *shared }))
+    }
+}
