@@ -155,7 +155,8 @@ impl Model {
 
     /// If this is one shard of several, opened by its own name
     /// (`model-00001-of-00002.safetensors`): its number, from 1 on, and the number of shards. The
-    /// model then holds the tensors of this shard alone. A quantized matrix is [`TensorKind::Unclear`]
+    /// model then holds the tensors of this shard alone. A quantized matrix is
+    /// [`TensorKind::Unclear`]
     ///
     /// - if its codes are here, and its scales or other planes are in another shard;
     /// - if its factor or its order of columns is in another shard, as the index beside it says;

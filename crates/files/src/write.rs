@@ -37,8 +37,8 @@ type Fill<'a> = dyn FnOnce(&mut Sink<'_>) -> Result<()> + 'a;
 
 impl<'a> Output<'a> {
     /// A tensor whose planes `fill` gives, each from its start and without a gap, as
-    /// [`TensorView::stream`] does. The name of a quantized one is its prefix; a vector, which GGUF may
-    /// have, is written as a matrix of one row.
+    /// [`TensorView::stream`] does. The name of a quantized one is its prefix; a vector, which GGUF
+    /// may have, is written as a matrix of one row.
     pub fn streamed(
         name: &str,
         kind: TensorKind,

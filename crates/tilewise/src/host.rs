@@ -1,4 +1,4 @@
-//! What the library has of the host: memory, files, and things made once.
+//! The host's memory and files, and things made once.
 
 pub(crate) mod cache;
 pub(crate) mod files;

@@ -169,11 +169,11 @@ impl Kernel {
         outputs()?.pop().ok_or_else(no_output)
     }
 
-    /// Runs the call under the sanitizer. By default it reports races, accesses out of bounds, reads
-    /// of memory that was not written, elements of outputs that were not written, and barriers that
-    /// not all invocations reach; it counts costs. It runs on copies: tensors that the call gives as
-    /// outputs keep their elements. It does not block while the device works; the sanitizer itself
-    /// runs on the calling thread.
+    /// Runs the call under the sanitizer. By default it reports races, accesses out of bounds,
+    /// reads of memory that was not written, elements of outputs that were not written, and
+    /// barriers that not all invocations reach; it counts costs. It runs on copies: tensors that
+    /// the call gives as outputs keep their elements. It does not block while the device works; the
+    /// sanitizer itself runs on the calling thread.
     ///
     /// Subgroups have 32 invocations ([`Options::subgroup_size`]), on every device, and kernels
     /// with f16 can be checked on devices without f16.

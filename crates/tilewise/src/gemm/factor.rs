@@ -57,7 +57,7 @@ impl Gemm {
     }
 
     /// Factor of the output's old content, 0 by default. With 0 the old content is never read. Use
-    /// it with [`run_into`](Self::run_into) and the like, or with [`c`](Self::c).
+    /// it with [`run_into`](Self::run_into) and the like, or with [`add_to`](Self::add_to).
     ///
     /// In place, `beta(1.0)` adds a product to what is there, such as the residual stream of a
     /// transformer. `alpha(-rate).beta(1.0)` is a step of gradient descent:

@@ -92,8 +92,8 @@ impl Gemm {
     ///
     /// It is planned, explained and computed as the [grouped](Self::grouped) product Cᵀ = Bᵀ·Aᵀ.
     /// The columns of the output are contiguous therefore: [`run`](Self::run) gives the transpose
-    /// of a tensor \[N,M\]. A given output, a residual and [`c`](Self::c) must be such transposes,
-    /// too. A bias may be \[groups,M\], [along](Self::bias_along) M.
+    /// of a tensor \[N,M\]. A given output, a residual and [`add_to`](Self::add_to) must be such
+    /// transposes, too. A bias may be \[groups,M\], [along](Self::bias_along) M.
     ///
     /// ```
     /// use tilewise::{Context, DType, Gemm, GroupEnds, Tensor};
@@ -147,9 +147,9 @@ impl Gemm {
         Gemm { groups: Some(masked), ..Gemm::new(a, b) }
     }
 
-    /// Says how many rows each entry of a [masked](Self::masked) product, or each group with rows of
-    /// a [grouped](Self::grouped) product, is expected to have. Kernels are chosen by this number.
-    /// Results do not depend on it. Other products ignore it.
+    /// Says how many rows each entry of a [masked](Self::masked) product, or each group with rows
+    /// of a [grouped](Self::grouped) product, is expected to have. Kernels are chosen by this
+    /// number. Results do not depend on it. Other products ignore it.
     ///
     /// Without it, all M rows of a masked product count. In a grouped product, ends from the host
     /// whose groups are about even give the number; otherwise rows count as if each had chosen its

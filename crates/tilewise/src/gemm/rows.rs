@@ -15,8 +15,8 @@ impl Gemm {
     ///
     /// `indices` is a vector of u32 at any place of a tensor; the device reads it when it computes.
     /// Most kernels read the rows from where they lie. If the best kernel for a product cannot, the
-    /// rows are copied first ([`Plan::copies_rows`](crate::planner::Plan::copies_rows)). Sums have
-    /// the same bits as if A had its rows in this order.
+    /// rows are copied first (`copies_rows` of its plan). Sums have the same bits as if A had its
+    /// rows in this order.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, GroupEnds, Tensor};

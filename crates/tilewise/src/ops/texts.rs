@@ -79,8 +79,10 @@ macro_rules! texts {
 // One line for each: name of the kernel, files of body and headers, inputs and outputs, and how the
 // text reaches and changes them.
 texts! {
-    ELEMENTWISE "elementwise" "elementwise/elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"], Fours InPlace;
-    SOFTMAX "softmax" "rows/softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask"] => ["y"], Fours InPlace;
+    ELEMENTWISE "elementwise" "elementwise/elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"],
+        Fours InPlace;
+    SOFTMAX "softmax" "rows/softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask"] => ["y"],
+        Fours InPlace;
     NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias"] => ["y"],
         Fours InPlace;
     REDUCE "reduce" "rows/reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
@@ -98,7 +100,8 @@ texts! {
     HISTOGRAM "histogram" "order/histogram.wgsl" [], ["keys"] => ["y"], Ones Atomics;
     SCAN "scan" "order/scan.wgsl" [], ["x", "base"] => ["y"], Ones All;
     SORT_COUNT "sort_count" "order/sort_count.wgsl" [], ["keys"] => ["counts"], Ones All;
-    SORT_MOVE "sort_move" "order/sort_move.wgsl" [], ["keys", "places", "payload"] => ["y"], Ones All;
+    SORT_MOVE "sort_move" "order/sort_move.wgsl" [], ["keys", "places", "payload"] => ["y"],
+        Ones All;
 }
 
 /// Kernels that FXC refuses: it wrongly finds that not all invocations meet a barrier.

@@ -26,8 +26,8 @@ pub struct Gather {
 /// becomes quiet.
 ///
 /// An index beyond `x` gives NaN; for integers it gives `i32::MIN` or `u32::MAX`, which are no
-/// indices either. The opposite is [`scatter`](crate::ops::scatter()). [`Take`](crate::Take) takes rows
-/// of quantized tables, and the same rows of every matrix of a stack.
+/// indices either. The opposite is [`scatter`](crate::ops::scatter()). [`Take`](crate::Take) takes
+/// rows of quantized tables, and the same rows of every matrix of a stack.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};

@@ -21,8 +21,8 @@ pub struct TopK {
 /// \[…, k\] in the type of `x`, and indices \[…, k\] as u32.
 ///
 /// Among equal elements, the one with the lower index comes first. NaN counts as the largest, as in
-/// PyTorch, and the two zeros are equal, as in [`arg_max`](crate::ops::arg_max). Values are exact. The
-/// operation is made for a `k` up to 64 or so: the time grows with k·n.
+/// PyTorch, and the two zeros are equal, as in [`arg_max`](crate::ops::arg_max). Values are exact.
+/// The operation is made for a `k` up to 64 or so: the time grows with k·n.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
