@@ -19,6 +19,7 @@ pub struct AdapterDescription {
     pub backend: &'static str,
     /// Driver and its version, if the backend tells them.
     pub driver: String,
+    #[cfg_attr(not(feature = "planner"), expect(dead_code))]
     pub(crate) caps: Caps,
     /// Whether it is hardware rather than a software rasterizer.
     pub hardware: bool,

@@ -11,8 +11,9 @@ use crate::recorder::{AsRecorder, Planned};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::{Arc, Mutex};
-use tilewise_core::plan::Plan;
-use tilewise_core::{Activation, DType, Error, Precision, Problem, Result};
+use tilewise_core::{Activation, DType, Error, Precision, Result};
+#[cfg(feature = "planner")]
+use tilewise_core::{Problem, plan::Plan};
 
 /// A layer of E experts, of which each token passes k:
 /// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
