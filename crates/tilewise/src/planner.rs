@@ -64,10 +64,9 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
-    /// `NoKernel` for the first problem that cannot be run on this device; `UnknownKernel` for a
-    /// context's kernel that is not one of its [library](Self::library); `OutOfMemory`, `Device`,
-    /// `DeviceLost`.
+    /// [`Shape`](crate::Error), `Unsupported`, `DeviceLimit` for the first problem that cannot be
+    /// run on this device; `Misuse` for a context's kernel that is not one of its
+    /// [library](Self::library).
     pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
         self.prepare(problems)
     }
@@ -78,9 +77,8 @@ impl Context {
     /// whether it is compiled, and how long that took.
     ///
     /// # Errors
-    /// The errors of [`warm_up`](Self::warm_up); `InvalidValue` for text that is no name of a
-    /// kernel, `UnknownKernel` for a kernel that does not exist, `NoKernel` when the kernel does
-    /// not take the problem.
+    /// The errors of [`warm_up`](Self::warm_up); [`Misuse`](crate::Error) for text that names no
+    /// kernel, `DeviceLimit` when the kernel does not take the problem.
     pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
         self.explained(problem, kernel)
     }
@@ -89,8 +87,8 @@ impl Context {
     /// [`Gemm::problems`](crate::Gemm::problems) gives those of a product.
     ///
     /// # Errors
-    /// The errors of [`plan`](plan::plan) for a problem that cannot be computed here; `TooLarge`,
-    /// `OutOfMemory` for the operands; `Device`, `DeviceLost`.
+    /// The errors of [`plan`](plan::plan) for a problem that cannot be computed here;
+    /// [`DeviceLimit`](crate::Error), `OutOfMemory` for the operands.
     #[cfg(not(target_family = "wasm"))]
     pub fn tune_blocking(&self, problem: &Problem) -> Result<Tuned> {
         self.tuned_blocking(problem)

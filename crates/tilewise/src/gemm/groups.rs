@@ -341,7 +341,7 @@ impl Groups {
     }
 }
 
-/// `GroupOffsets` if the ends are known and exceed a size.
+/// `Shape` if the ends are known and exceed a size.
 fn within(ends: &GroupEnds, size: usize, whose: &str, unit: &str) -> Result<()> {
     match ends.ends.as_deref().and_then(<[u32]>::last) {
         Some(&last) if last as usize > size => Err(Error::Shape(format!(

@@ -173,7 +173,7 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     generated.add("body", kernel, &body);
     generated.text += close;
     if kernel.ours && call.context.0.caps.unrolls() {
-        generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Kernel)?;
+        generated.text = tilewise_shaders::unroll(&generated.text).map_err(Error::Misuse)?;
         // The user's texts are no longer at these places.
         generated.parts.clear();
     }
