@@ -477,7 +477,11 @@ fn contexts_that_differ() {
             kind!(Misuse),
             &["wrong context: ", "residual"],
         );
-        refused(Gemm::new(&there, &there).add_to(&here).run(), kind!(Misuse), &["wrong context: ", "C"]);
+        refused(
+            Gemm::new(&there, &there).add_to(&here).run(),
+            kind!(Misuse),
+            &["wrong context: ", "C"],
+        );
         let (buffer, _) = there.buffer().unwrap();
         refused(
             Tensor::from_buffer(&cpu, buffer.clone(), 0, DType::F32, &[1]),

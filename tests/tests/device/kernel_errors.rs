@@ -360,7 +360,10 @@ fn beyond_the_addresses_of_the_cpu() {
             Err(error @ Error::DeviceLimit(_)) => {
                 let told = error.to_string().contains("4294967296 bytes, the limit is 4294967292");
                 assert!(told, "{error}");
-                assert_eq!(kernel.check_blocking(&call, Default::default()).expect_err("checked"), error);
+                assert_eq!(
+                    kernel.check_blocking(&call, Default::default()).expect_err("checked"),
+                    error
+                );
             }
             other => panic!("{:?}", other.map(|_| ())),
         }

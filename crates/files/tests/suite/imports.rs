@@ -170,7 +170,11 @@ fn without_a_config_the_version_of_gptq_is_asked_for() {
         let tensors = matrix.gptq(short, true);
         let silent = with_config(&tensors, "{}");
         let unsaid = silent.get("w").unwrap();
-        assert!(matches!(unsaid.kind(), TensorKind::Unclear(Error::Misuse(_))), "{}", unsaid.kind());
+        assert!(
+            matches!(unsaid.kind(), TensorKind::Unclear(Error::Misuse(_))),
+            "{}",
+            unsaid.kind()
+        );
         assert!(refusal(&silent, "w").contains("name the mode, gptq or gptq_v2"));
         let expected = Expected::default().mode(mode);
         let weights = |model: &Model| {
