@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// | [`Device`](Error::Device) | no device, or its driver fails | another adapter, or the CPU |
 /// | [`File`](Error::File) | a file or tensor is missing or unfit | another file or name |
 ///
-/// Each call that uses a device may give `DeviceLimit`, `OutOfMemory`, `DeviceLost` or `Device`. The
-/// sections *Errors* name these only if there is more to say.
+/// Each call that uses a device may give `DeviceLimit`, `OutOfMemory`, `DeviceLost` or `Device`.
+/// The sections *Errors* name these only if there is more to say.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

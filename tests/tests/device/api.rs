@@ -317,10 +317,8 @@ fn prepared_weights() {
         // An operand of another context, and weights as an output, are refused.
         let elsewhere = Context::cpu();
         let foreign = Tensor::zeros(&elsewhere, DType::F32, &[m, k]).unwrap();
-        assert!(tilewise_tests::fails_with(
-            &Gemm::new(&foreign, &prepared).run(),
-            "wrong context: "
-        ));
+        let mixed = Gemm::new(&foreign, &prepared).run();
+        assert!(tilewise_tests::fails_with(&mixed, "wrong context: "));
         let target = QuantizedTensor::zeros(&context, format, &[n, k]).unwrap();
         let target = Prepared::quantized(&target).unwrap();
         for view in [target.slice(0..n, 0..k).unwrap(), target.t().t(), (*target).clone()] {
@@ -354,10 +352,7 @@ fn prepared_weights() {
         let output =
             Tensor::from_buffer(&context, buffers[1].clone(), 2048, DType::F32, &[m, n]).unwrap();
         let error = Gemm::new(&x(&[m, k]), &prepared).run_into(&output).unwrap_err();
-        assert!(
-            matches!(&error, Error::Shape(text) if text.starts_with("aliasing: the output and B")),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("aliasing: the output and B"), "{error}");
     }
 }
 

@@ -37,38 +37,40 @@ macro_rules! kind {
 }
 use kind;
 
+const SHAPE: fn(&Error) -> bool = kind!(Shape);
+
 #[test]
 fn dimensions_that_do_not_fit() {
     for context in contexts() {
         let tensor = |shape: &[usize]| zeros(&context, shape);
         let [a, b] = [tensor(&[4, 5]), tensor(&[6, 7])];
-        refused(context.matmul(&a, &b), kind!(Shape), &["4×5", "6×7"]);
-        refused(context.matmul(&tensor(&[5]), &b), kind!(Shape), &["1×5", "6×7"]);
-        refused(context.matmul(&tensor(&[]), &b), kind!(Shape), &["A", "[]"]);
-        refused(context.matmul(&tensor(&[1; 5]), &b), kind!(Shape), &["[1, 1, 1, 1, 1]"]);
+        refused(context.matmul(&a, &b), SHAPE, &["4×5", "6×7"]);
+        refused(context.matmul(&tensor(&[5]), &b), SHAPE, &["1×5", "6×7"]);
+        refused(context.matmul(&tensor(&[]), &b), SHAPE, &["A", "[]"]);
+        refused(context.matmul(&tensor(&[1; 5]), &b), SHAPE, &["[1, 1, 1, 1, 1]"]);
         refused(
             context.matmul(&tensor(&[2, 4, 6]), &tensor(&[3, 6, 7])),
-            kind!(Shape),
+            SHAPE,
             &["batch", "2", "3"],
         );
         let [a, b] = [tensor(&[4, 6]), tensor(&[6, 7])];
         let plain = Gemm::new(&a, &b);
-        refused(plain.run_into(&tensor(&[4, 8])), kind!(Shape), &["C", "[4, 8]", "[4, 7]"]);
-        refused(plain.run_into(&tensor(&[2, 4, 7])), kind!(Shape), &["C", "2"]);
-        refused(plain.clone().bias(&tensor(&[4])).run(), kind!(Shape), &["bias", "[4]", "[7]"]);
+        refused(plain.run_into(&tensor(&[4, 8])), SHAPE, &["C", "[4, 8]", "[4, 7]"]);
+        refused(plain.run_into(&tensor(&[2, 4, 7])), SHAPE, &["C", "2"]);
+        refused(plain.clone().bias(&tensor(&[4])).run(), SHAPE, &["bias", "[4]", "[7]"]);
         refused(
             plain.clone().bias_along(&tensor(&[7]), Axis::M).run(),
-            kind!(Shape),
+            SHAPE,
             &["bias", "[7]", "[4]"],
         );
         refused(
             plain.clone().residual(&tensor(&[7, 4])).run(),
-            kind!(Shape),
+            SHAPE,
             &["residual", "[7, 4]", "[4, 7]"],
         );
-        refused(plain.clone().add_to(&tensor(&[4, 6])).run(), kind!(Shape), &["[4, 6]", "[4, 7]"]);
+        refused(plain.clone().add_to(&tensor(&[4, 6])).run(), SHAPE, &["[4, 6]", "[4, 7]"]);
         let gated = plain.clone().gated_by(&tensor(&[7, 4]), Activation::Silu);
-        refused(gated.run(), kind!(Shape), &["gate", "[7, 4]", "[4, 7]"]);
+        refused(gated.run(), SHAPE, &["gate", "[7, 4]", "[4, 7]"]);
         let twice = plain.clone().activation(Activation::Relu);
         refused(
             twice.gated_by(&tensor(&[4, 7]), Activation::Silu).run(),
@@ -78,7 +80,7 @@ fn dimensions_that_do_not_fit() {
         let indices = Tensor::upload(&context, &[3u32, 0, 1], &[3]).unwrap();
         let rows = plain.clone().gather_rows(&indices);
         assert_eq!(rows.output_shape(), Ok(vec![3, 7]));
-        refused(rows.run_into(&tensor(&[4, 7])), kind!(Shape), &["C", "[4, 7]", "[3, 7]"]);
+        refused(rows.run_into(&tensor(&[4, 7])), SHAPE, &["C", "[4, 7]", "[3, 7]"]);
         for (gemm, kind, words) in [
             (plain.clone().gather_rows(&a), "Misuse", "row indices are f32"),
             (plain.clone().gather_rows(&indices.unsqueeze(0).unwrap()), "Shape", "[1, 3]"),
@@ -103,19 +105,19 @@ fn dimensions_that_do_not_fit() {
         refused(plain.clone().beta(2.0).run(), kind!(Misuse), &["beta is 2"]);
         refused(
             Tensor::upload(&context, &[1.0f32; 5], &[2, 3]),
-            kind!(Shape),
+            SHAPE,
             &["[2, 3]", "6 elements", "20 bytes"],
         );
-        refused(a.slice(&[0..5, 0..6]), kind!(Shape), &["0..5", "[4, 6]"]);
-        refused(a.slice(std::slice::from_ref(&(0..4))), kind!(Shape), &["[4, 6]"]);
-        refused(a.reshape(&[5, 5]), kind!(Shape), &["[4, 6]", "[5, 5]"]);
-        refused(a.t().reshape(&[24]), kind!(Shape), &["strides: ", "[6, 4]"]);
+        refused(a.slice(&[0..5, 0..6]), SHAPE, &["0..5", "[4, 6]"]);
+        refused(a.slice(std::slice::from_ref(&(0..4))), SHAPE, &["[4, 6]"]);
+        refused(a.reshape(&[5, 5]), SHAPE, &["[4, 6]", "[5, 5]"]);
+        refused(a.t().reshape(&[24]), SHAPE, &["strides: ", "[6, 4]"]);
         let kept = a.slice(&[0..4, 0..3]).unwrap();
-        refused(kept.reshape(&[12]), kind!(Shape), &["strides: ", "[4, 3]", "[6, 1]"]);
+        refused(kept.reshape(&[12]), SHAPE, &["strides: ", "[4, 3]", "[6, 1]"]);
         // Strides are lengths: there are no negative strides as in other languages.
         let back = 0usize.wrapping_sub(1);
         let words = ["from element 5 on", "strides cannot be negative"];
-        refused(a.as_strided(&[4], &[back], 5), kind!(Shape), &words);
+        refused(a.as_strided(&[4], &[back], 5), SHAPE, &words);
         refused(a.read_blocking::<half::f16>(), kind!(Misuse), &["f32", "f16"]);
     }
 }
@@ -124,24 +126,20 @@ fn dimensions_that_do_not_fit() {
 fn numbers_that_overflow() {
     for context in contexts() {
         let huge = usize::MAX / 2;
-        refused(
-            Tensor::zeros(&context, DType::F32, &[huge, 3]),
-            kind!(Shape),
-            &["overflow: ", "shape"],
-        );
+        refused(Tensor::zeros(&context, DType::F32, &[huge, 3]), SHAPE, &["overflow: ", "shape"]);
         refused(
             Tensor::zeros(&context, DType::F32, &[usize::MAX / 3]),
-            kind!(Shape),
-            &["overflow: ", "f32"],
+            SHAPE,
+            &["overflow", "f32"],
         );
     }
     // Also if the number of elements needs more than 64 bits.
     for context in contexts() {
         let huge = Problem::dense(DType::F32, 1 << 40, 1 << 40, 2);
         let words = ["M is 1099511627776"];
-        refused(context.explain(&huge, None), kind!(Shape), &words);
-        refused(context.warm_up(&[huge]), kind!(Shape), &words);
-        refused(context.tune_blocking(&huge), kind!(Shape), &words);
+        refused(context.explain(&huge, None), SHAPE, &words);
+        refused(context.warm_up(&[huge]), SHAPE, &words);
+        refused(context.tune_blocking(&huge), SHAPE, &words);
     }
     let caps =
         Caps { max_buffer_bytes: u64::MAX, max_binding_bytes: u64::MAX, ..Caps::webgpu_default() };
@@ -149,15 +147,15 @@ fn numbers_that_overflow() {
     // M·K beyond 64 bits, and dimensions with more tiles than can be counted.
     let mut problem = Problem::dense(DType::F16, 4, 4, 4);
     problem.a = Operand { ld: u64::MAX / 2, len: u64::MAX, ..problem.a };
-    refused(planned(&problem), kind!(Shape), &["overflow: ", "A", "2^58"]);
+    refused(planned(&problem), SHAPE, &["overflow: ", "A", "2^58"]);
     refused(
         planned(&Problem::dense(DType::F32, (1 << 31) + 1, 0, 0)),
-        kind!(Shape),
+        SHAPE,
         &["overflow: ", "M", "2147483649"],
     );
     refused(
         planned(&Problem { batch: 1 << 40, ..Problem::dense(DType::F32, 1, 1, 1) }),
-        kind!(Shape),
+        SHAPE,
         &["overflow: ", "batch", "1099511627776"],
     );
 }
@@ -172,25 +170,25 @@ fn storage_that_is_too_small_or_too_large() {
         let view = |offset, shape: &[usize], strides: &[usize]| {
             Tensor::from_buffer_strided(context, buffer.clone(), offset, DType::F32, shape, strides)
         };
-        refused(view(0, &[10, 10], &[11, 1]), kind!(Shape), &["buffer too small: ", "109", &len]);
-        refused(view(8, &[10, 10], &[10, 1]), kind!(Shape), &["buffer too small: ", "102", &len]);
-        refused(view(4000, &[1, 1], &[1, 1]), kind!(Shape), &["buffer too small: ", "1001", &len]);
-        refused(view(0, &[3, 3], &[usize::MAX, 1]), kind!(Shape), &["overflow: ", "[3, 3]"]);
-        refused(view(0, &[3, 3], &[3]), kind!(Shape), &["[3, 3]", "[3]"]);
-        refused(view(2, &[3, 3], &[3, 1]), kind!(Shape), &["misaligned: ", "2", "f32"]);
+        refused(view(0, &[10, 10], &[11, 1]), SHAPE, &["buffer too small: ", "109", &len]);
+        refused(view(8, &[10, 10], &[10, 1]), SHAPE, &["buffer too small: ", "102", &len]);
+        refused(view(4000, &[1, 1], &[1, 1]), SHAPE, &["buffer too small: ", "1001", &len]);
+        refused(view(0, &[3, 3], &[usize::MAX, 1]), SHAPE, &["overflow: ", "[3, 3]"]);
+        refused(view(0, &[3, 3], &[3]), SHAPE, &["[3, 3]", "[3]"]);
+        refused(view(2, &[3, 3], &[3, 1]), SHAPE, &["misaligned: ", "2", "f32"]);
         refused(
             Tensor::from_buffer(context, buffer.clone(), 3, DType::BF16, &[1]),
-            kind!(Shape),
+            SHAPE,
             &["misaligned: ", "3", "bf16"],
         );
         refused(
             GroupEnds::from_buffer(context, buffer.clone(), 0, 4000),
-            kind!(Shape),
+            SHAPE,
             &["buffer too small: ", "4000", &len],
         );
         refused(
             GroupEnds::from_buffer(context, buffer.clone(), 6, 1),
-            kind!(Shape),
+            SHAPE,
             &["misaligned: ", "byte offset 6", "u32"],
         );
 
@@ -233,23 +231,19 @@ fn strides_that_no_kernel_follows() {
         let flat = zeros(context, &[4096]);
         let view = |shape: &[usize], strides: &[usize]| flat.as_strided(shape, strides, 0).unwrap();
         let b = zeros(context, &[6, 7]);
-        refused(
-            context.matmul(&view(&[4, 6], &[60, 2]), &b),
-            kind!(Shape),
-            &["strides: ", "A", "[60, 2]"],
-        );
+        refused(context.matmul(&view(&[4, 6], &[60, 2]), &b), SHAPE, &["strides: A", "[60, 2]"]);
         let a = zeros(context, &[4, 6]);
         let gemm = Gemm::new(&a, &b);
         refused(
             gemm.run_into(&view(&[4, 7], &[6, 1])),
-            kind!(Shape),
+            SHAPE,
             &["strides: ", "C", "6 apart", "7 columns"],
         );
-        refused(gemm.run_into(&view(&[4, 7], &[1, 4])), kind!(Shape), &["strides: ", "C"]);
+        refused(gemm.run_into(&view(&[4, 7], &[1, 4])), SHAPE, &["strides: ", "C"]);
         let batch = zeros(context, &[3, 4, 6]);
         refused(
             Gemm::new(&batch, &b).run_into(&view(&[3, 4, 7], &[0, 7, 1])),
-            kind!(Shape),
+            SHAPE,
             &["strides: ", "C", "3 entries 0 apart"],
         );
     }
@@ -262,30 +256,22 @@ fn outputs_that_alias() {
         let other = zeros(&context, &[8, 8]);
         let both = zeros(&context, &[16, 8]);
         let [top, bottom] = [0..8, 8..16].map(|rows| both.slice(&[rows, 0..8]).unwrap());
-        refused(Gemm::new(&square, &other).run_into(&square), kind!(Shape), &["aliasing: ", "A"]);
-        refused(
-            Gemm::new(&other, &square).run_into(&square.t()),
-            kind!(Shape),
-            &["aliasing: ", "B"],
-        );
+        refused(Gemm::new(&square, &other).run_into(&square), SHAPE, &["aliasing: ", "A"]);
+        refused(Gemm::new(&other, &square).run_into(&square.t()), SHAPE, &["aliasing: ", "B"]);
         let middle = both.slice(&[7..15, 0..8]).unwrap();
         let texts = ["the output and A share bytes 224..256 of one buffer", "as run() does"];
-        refused(Gemm::new(&top, &other).run_into(&middle), kind!(Shape), &texts);
-        refused(
-            Take::new(&top).run_into(&middle),
-            kind!(Shape),
-            &["aliasing: ", "the table share bytes"],
-        );
+        refused(Gemm::new(&top, &other).run_into(&middle), SHAPE, &texts);
+        refused(Take::new(&top).run_into(&middle), SHAPE, &["the table share bytes"]);
         Gemm::new(&top, &other).run_into(&bottom).unwrap();
         refused(
             Gemm::new(&other, &other).residual(&square).run_into(&square),
-            kind!(Shape),
+            SHAPE,
             &["aliasing: ", "residual share bytes 0..256", "beta(1.0) adds"],
         );
         let bias = square.slice(&[0..1, 0..8]).unwrap().reshape(&[8]).unwrap();
         refused(
             Gemm::new(&other, &other).bias(&bias).run_into(&square),
-            kind!(Shape),
+            SHAPE,
             &["aliasing: ", "bias"],
         );
         // Inputs may share memory.
@@ -312,7 +298,7 @@ fn formats_that_are_not_supported() {
     );
     refused(
         planned(&Problem { b: Operand { format: quantized, ..problem.b }, ..problem }),
-        kind!(Shape),
+        SHAPE,
         &["N = 8", "64"],
     );
     refused(
@@ -324,34 +310,34 @@ fn formats_that_are_not_supported() {
         b: Operand::packed(quantized, 1, 8, 60).t(),
         ..Problem::dense(DType::F32, 8, 8, 60)
     };
-    refused(planned(&short), kind!(Shape), &["60", "64"]);
+    refused(planned(&short), SHAPE, &["60", "64"]);
     let shifted = Operand { offset: 8, len: 520, ..Operand::packed(quantized, 1, 8, 64).t() };
     refused(
         planned(&Problem { b: shifted, ..problem }),
-        kind!(Shape),
-        &["misaligned: ", "offset", "8", "64"],
+        SHAPE,
+        &["misaligned: the offset", "8", "64"],
     );
     for context in contexts() {
         let weights = [0.5f32; 60];
         let of_shape =
             |shape: &[usize]| QuantizedTensor::quantize(&context, &weights, shape, format);
-        refused(of_shape(&[1, 60]), kind!(Shape), &["60", "64"]);
-        refused(of_shape(&[1, 64]), kind!(Shape), &["60", "[1, 64]", "64 elements"]);
-        refused(of_shape(&[60]), kind!(Shape), &["[60]", "[N,K] or [G,N,K]"]);
-        refused(of_shape(&[2, 3, 64]), kind!(Shape), &["60", "[2, 3, 64]", "384"]);
-        refused(of_shape(&[usize::MAX, 2, 64]), kind!(Shape), &["overflow: ", "2, 64]"]);
+        refused(of_shape(&[1, 60]), SHAPE, &["60", "64"]);
+        refused(of_shape(&[1, 64]), SHAPE, &["60", "[1, 64]", "64 elements"]);
+        refused(of_shape(&[60]), SHAPE, &["[60]", "[N,K] or [G,N,K]"]);
+        refused(of_shape(&[2, 3, 64]), SHAPE, &["60", "[2, 3, 64]", "384"]);
+        refused(of_shape(&[usize::MAX, 2, 64]), SHAPE, &["overflow: ", "2, 64]"]);
         let whole = QuantizedTensor::quantize(&context, &[0.5; 256], [2, 128], format).unwrap();
-        refused(whole.slice(0..3, 0..128), kind!(Shape), &["0..3", "[2, 128]"]);
-        refused(whole.slice(0..2, 32..128), kind!(Shape), &["misaligned: ", "32", "64"]);
+        refused(whole.slice(0..3, 0..128), SHAPE, &["0..3", "[2, 128]"]);
+        refused(whole.slice(0..2, 32..128), SHAPE, &["misaligned: ", "32", "64"]);
 
         let nvfp4 = |n, factor| {
             quantize_to(&[0.5; 64][..n * 32], n, 32, QuantFormat::NVFP4, factor).unwrap()
         };
         let groups = |weights: &[Quantized]| QuantizedTensor::upload_groups(&context, weights);
-        refused(groups(&[]), kind!(Shape), &["no quantized matrix"]);
-        refused(groups(&[nvfp4(2, 1.0), nvfp4(1, 1.0)]), kind!(Shape), &["2, 32", "1, 32"]);
+        refused(groups(&[]), SHAPE, &["no quantized matrix"]);
+        refused(groups(&[nvfp4(2, 1.0), nvfp4(1, 1.0)]), SHAPE, &["2, 32", "1, 32"]);
         let other = quantize(&[0.5; 64], 2, 32, QuantFormat::MXFP4).unwrap();
-        refused(groups(&[nvfp4(2, 1.0), other]), kind!(Shape), &["nvfp4", "mxfp4"]);
+        refused(groups(&[nvfp4(2, 1.0), other]), SHAPE, &["nvfp4", "mxfp4"]);
         let differ = groups(&[nvfp4(1, 2688.0), nvfp4(1, 5376.0)]);
         refused(differ, kind!(Misuse), &["these have 1 and 2"]);
         let uploaded = || groups(&[nvfp4(1, 2.0)]).unwrap();
@@ -388,13 +374,9 @@ fn words_that_are_cut_off() {
         let buffer = context.device().unwrap().create_buffer(&descriptor);
         let of = |dtype, count| Tensor::from_buffer(context, buffer.clone(), 0, dtype, &[count]);
         of(DType::F16, 2).unwrap();
-        refused(
-            of(DType::F16, 3),
-            kind!(Shape),
-            &["misaligned: ", "6 bytes", "whole words", "make it 8"],
-        );
-        refused(of(DType::F16, 4), kind!(Shape), &["buffer too small: ", "needs 4", "holds 2"]);
-        refused(of(DType::F32, 2), kind!(Shape), &["buffer too small: ", "needs 2", "holds 1"]);
+        refused(of(DType::F16, 3), SHAPE, &["6 bytes", "whole words", "make it 8"]);
+        refused(of(DType::F16, 4), SHAPE, &["buffer too small: ", "needs 4", "holds 2"]);
+        refused(of(DType::F32, 2), SHAPE, &["buffer too small: ", "needs 2", "holds 1"]);
     }
 }
 
@@ -421,22 +403,22 @@ fn group_offsets() {
     for context in contexts() {
         refused(
             GroupEnds::upload(&context, &[3, 7, 5]),
-            kind!(Shape),
+            SHAPE,
             &["group offsets: ", "number 2", "5", "7"],
         );
         let (a, b) = (zeros(&context, &[10, 6]), zeros(&context, &[2, 6, 7]));
         let ends = |ends: &[u32]| GroupEnds::upload(&context, ends).unwrap();
         refused(
             Gemm::grouped(&a, &b, &ends(&[3, 11])).run(),
-            kind!(Shape),
+            SHAPE,
             &["group offsets: ", "11", "10"],
         );
-        refused(Gemm::grouped(&a, &b, &ends(&[3, 5, 8, 10])).run(), kind!(Shape), &["4", "2"]);
+        refused(Gemm::grouped(&a, &b, &ends(&[3, 5, 8, 10])).run(), SHAPE, &["4", "2"]);
         // Rows of A are rows of groups, and no dimensions are flattened.
         for shape in [&[2, 10, 6][..], &[1, 10, 6], &[1, 1, 10, 6]] {
             let gemm = Gemm::grouped(&zeros(&context, shape), &b, &ends(&[3, 5]));
             let words = ["[M,K]", "2 groups", &format!("{shape:?}")];
-            refused(gemm.run(), kind!(Shape), &words);
+            refused(gemm.run(), SHAPE, &words);
         }
     }
     let problem = Problem {
@@ -444,7 +426,7 @@ fn group_offsets() {
         grouping: Grouping::RaggedM { groups: 2, first: 0, offset: 0, expected: None },
         ..Problem::dense(DType::F32, 4, 4, 4)
     };
-    refused(plan(&problem, &Caps::webgpu_default(), &LIBRARY, None), kind!(Shape), &["batch", "2"]);
+    refused(plan(&problem, &Caps::webgpu_default(), &LIBRARY, None), SHAPE, &["batch", "2"]);
 }
 
 #[test]
@@ -462,11 +444,7 @@ fn contexts_that_differ() {
             &["wrong context: ", "B", adapter.name(), "and on CPU"],
         );
         refused(adapter.context.matmul(&here, &there), kind!(Misuse), &["wrong context: ", "A"]);
-        refused(
-            Gemm::new(&there, &there).run_into(&here),
-            kind!(Misuse),
-            &["wrong context: ", "C"],
-        );
+        refused(Gemm::new(&there, &there).run_into(&here), kind!(Misuse), &["wrong context: C"]);
         refused(
             Gemm::new(&there, &there).bias(&zeros(&cpu, &[4])).run(),
             kind!(Misuse),
@@ -480,7 +458,7 @@ fn contexts_that_differ() {
         refused(
             Gemm::new(&there, &there).add_to(&here).run(),
             kind!(Misuse),
-            &["wrong context: ", "C"],
+            &["wrong context: C"],
         );
         let (buffer, _) = there.buffer().unwrap();
         refused(
