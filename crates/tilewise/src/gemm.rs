@@ -177,8 +177,8 @@ impl Gemm {
     /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (4 splits of K) or
     /// `coop/64x64x32+pad16` (16 elements between lines in workgroup memory, for kernels with such
     /// padding). `msl-gemm/64x64x16` is a kernel in MSL, if the context has some; if the driver
-    /// does not compile it, the product is an error, `DeviceLimit`. The CPU executor only checks that
-    /// the name exists.
+    /// does not compile it, the product is an error, `DeviceLimit`. The CPU executor only checks
+    /// that the name exists.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into().into());
         self

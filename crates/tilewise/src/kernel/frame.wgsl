@@ -1,5 +1,5 @@
-// The function around the body of a custom kernel. The third and the fourth block stand only where
-// they are needed.
+// The function around the body of a custom kernel. A text has the third and the fourth block only
+// if it needs them.
 
 @compute @workgroup_size(SIZE)
 fn main(ARGUMENTS) {

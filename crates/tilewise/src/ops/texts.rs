@@ -126,8 +126,8 @@ pub(super) fn files() -> impl Iterator<Item = File> {
     TEXTS.iter().map(|text| text.body).chain(headers)
 }
 
-/// The addition of an operation to a text: a header, and a function of parts/choices.wgsl. The kernel
-/// calls the function by its role; the file has `role_name`. An empty role stands for no function.
+/// The addition of an operation to a text: a header, and a function of parts/choices.wgsl. The
+/// kernel calls the function by its role; the file has `role_name`. An empty role stands for no function.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) header: Option<File>,
