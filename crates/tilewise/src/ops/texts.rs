@@ -127,7 +127,8 @@ pub(super) fn files() -> impl Iterator<Item = File> {
 }
 
 /// The addition of an operation to a text: a header, and a function of parts/choices.wgsl. The
-/// kernel calls the function by its role; the file has `role_name`. An empty role stands for no function.
+/// kernel calls the function by its role; the file has `role_name`. An empty role stands for no
+/// function.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) header: Option<File>,
