@@ -33,8 +33,7 @@ fn encoder(context: &Context) -> wgpu::CommandEncoder {
     context.device().unwrap().create_command_encoder(&Default::default())
 }
 
-/// The pipelines and bind groups of this many passes, as any program may have them whose uniforms
-/// lie in one buffer.
+/// The pipelines and bind groups of this many passes, as any program may have them.
 struct Raw(Vec<(wgpu::ComputePipeline, wgpu::BindGroup)>);
 
 impl Raw {
@@ -43,42 +42,20 @@ impl Raw {
         let source = wgpu::ShaderSource::Wgsl("@compute @workgroup_size(1) fn main() {}".into());
         let module =
             device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
-        let entry = wgpu::BindGroupLayoutEntry {
-            binding: 0,
-            visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer {
-                ty: wgpu::BufferBindingType::Uniform,
-                has_dynamic_offset: true,
-                min_binding_size: None,
-            },
-            count: None,
-        };
         let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: None,
-            entries: &[entry],
+            entries: &[],
         });
-        let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            bind_group_layouts: &[Some(&layout)],
-            ..Default::default()
-        });
-        let buffer = device.create_buffer(&wgpu::BufferDescriptor {
-            label: None,
-            size: 16,
-            usage: wgpu::BufferUsages::UNIFORM,
-            mapped_at_creation: false,
-        });
-        let uniform = wgpu::BindGroupEntry { binding: 0, resource: buffer.as_entire_binding() };
         let pass = |_| {
             let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                 label: None,
-                layout: Some(&pipeline_layout),
+                layout: None,
                 module: &module,
                 entry_point: None,
                 compilation_options: Default::default(),
                 cache: None,
             });
-            let entries = std::slice::from_ref(&uniform);
-            let group = wgpu::BindGroupDescriptor { label: None, layout: &layout, entries };
+            let group = wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &[] };
             (pipeline, device.create_bind_group(&group))
         };
         Raw((0..passes).map(pass).collect())
@@ -87,7 +64,7 @@ impl Raw {
     fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
         for (pipeline, group) in &self.0 {
             pass.set_pipeline(pipeline);
-            pass.set_bind_group(0, group, &[0]);
+            pass.set_bind_group(0, group, &[]);
             pass.dispatch_workgroups(1, 1, 1);
         }
     }

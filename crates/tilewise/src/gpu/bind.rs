@@ -123,8 +123,8 @@ impl BindGroups {
 }
 
 impl Gpu {
-    /// The bind group of a pipeline: each binding's number, and what is bound there. The offset of
-    /// a uniform counts from its place, and is given when the group is set.
+    /// The bind group of a pipeline: each binding's number, and what is bound there. The
+    /// dynamic offset of a uniform counts from its place, and is given when the group is set.
     pub(crate) fn bind(
         &self,
         pipeline: &Pipeline,

@@ -29,8 +29,8 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// Sets the pipeline and its bind group in a pass; `uniform` is the offset of the uniform, if
-    /// there is one.
+    /// Sets the pipeline and its bind group in a pass; `uniform` is the dynamic offset of the
+    /// uniform, if it has one.
     pub(crate) fn set(
         &self,
         pass: &mut wgpu::ComputePass<'_>,
@@ -303,16 +303,17 @@ impl Refusals {
 
 /// The layout of a pass: its parameters and its buffers, in ascending order.
 fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
-    let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64);
+    let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64, false);
     let storage = |binding: &Binding| {
         storage_entry(binding.role.binding(), pass.read_only(binding), binding.element_bytes)
     };
     std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect()
 }
 
-/// The entry of a uniform of `bytes`, whose offset is given when the bind group is set.
-pub(crate) fn uniform_entry(binding: u32, bytes: u64) -> wgpu::BindGroupLayoutEntry {
-    entry(binding, wgpu::BufferBindingType::Uniform, bytes)
+/// The entry of a uniform. With a `dynamic` offset, many contents share a bind group. But then
+/// products of one row are up to a fifth slower on an H200.
+pub(crate) fn uniform_entry(binding: u32, bytes: u64, dynamic: bool) -> wgpu::BindGroupLayoutEntry {
+    entry(binding, wgpu::BufferBindingType::Uniform, bytes, dynamic)
 }
 
 /// The entry of a storage buffer whose elements have `element_bytes`.
@@ -321,11 +322,15 @@ pub(crate) fn storage_entry(
     read_only: bool,
     element_bytes: u64,
 ) -> wgpu::BindGroupLayoutEntry {
-    entry(binding, wgpu::BufferBindingType::Storage { read_only }, element_bytes)
+    entry(binding, wgpu::BufferBindingType::Storage { read_only }, element_bytes, false)
 }
 
-fn entry(binding: u32, ty: wgpu::BufferBindingType, bytes: u64) -> wgpu::BindGroupLayoutEntry {
-    let has_dynamic_offset = ty == wgpu::BufferBindingType::Uniform;
+fn entry(
+    binding: u32,
+    ty: wgpu::BufferBindingType,
+    bytes: u64,
+    has_dynamic_offset: bool,
+) -> wgpu::BindGroupLayoutEntry {
     let min_binding_size = NonZeroU64::new(bytes);
     wgpu::BindGroupLayoutEntry {
         binding,

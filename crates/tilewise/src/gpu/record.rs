@@ -109,20 +109,16 @@ impl Gpu {
         places[Role::Scratch as usize] = scratch.as_deref().map(|buffer| (buffer, 0));
         places[Role::Packed as usize] = packed.as_deref().map(|buffer| (buffer, 0));
         self.account(&call, compiled, factors, &places)?;
-        let bind = |(at, step)| {
-            let (buffer, start) = uniform(at, step)?;
-            Ok((self.bind_step(step, &buffer, &places)?, start))
-        };
+        let bind = |(at, step)| self.bind_step(step, uniform(at, step)?, &places);
         // All are bound before the first is recorded: after an error nothing is recorded.
         let bound = compiled.steps.iter().enumerate().map(bind);
         let bound: SmallVec<[_; 4]> = bound.collect::<Result<_>>()?;
-        for (Step { pass: planned, pipeline }, (group, start)) in compiled.steps.iter().zip(&bound)
-        {
+        for (Step { pass: planned, pipeline }, group) in compiled.steps.iter().zip(&bound) {
             if let Some(seconds) = planned.piece_seconds {
                 to.begin(seconds)?;
             }
             to.record(&mut |pass| {
-                pipeline.set(pass, group, Some(*start));
+                pipeline.set(pass, group, None);
                 let [x, y] = planned.grid;
                 match (planned.indirect, &packed) {
                     (Some(start), Some(packed)) => pass.dispatch_workgroups_indirect(packed, start),
@@ -248,12 +244,12 @@ impl Gpu {
     fn bind_step(
         &self,
         step: &Step,
-        uniform: &SharedBuffer,
+        (uniform, start): Slot,
         places: &Places<'_>,
     ) -> Result<wgpu::BindGroup> {
         let Step { pass, pipeline } = step;
         let mut bound: SmallVec<[(u32, Place<'_>); ROLES + 1]> = SmallVec::new();
-        bound.push((Role::Params.binding(), (uniform, 0, size_of::<Params>() as u64)));
+        bound.push((Role::Params.binding(), (&uniform, start.into(), size_of::<Params>() as u64)));
         for binding in &pass.bindings {
             let operand = binding.role.name();
             let (buffer, offset) = places[binding.from as usize].ok_or_else(|| {

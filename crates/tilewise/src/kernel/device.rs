@@ -118,7 +118,7 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<A
     limits::f16(kernel, call, generated)?;
     limits::subgroups(kernel, call, generated)?;
     let uniform = generated.has_uniform;
-    let uniform = uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len()));
+    let uniform = uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len(), true));
     let numbered = (UNIFORM + 1..).zip(&generated.storage);
     let storage = numbered
         .map(|(number, binding)| storage_entry(number, binding.read_only, binding.element_bytes));
