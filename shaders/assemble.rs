@@ -1,7 +1,8 @@
 //! From the part files of a pass to the text of one WGSL module. Six rules, and no preprocessor
 //! beyond them:
 //!
-//! 1. Whole files are concatenated: those of the pass, and those that they need (`link.rs`).
+//! 1. Whole files are concatenated: the files of the pass, and the files that these need
+//!    (`link.rs`).
 //! 2. In a line `const NAME: type = value; //param` the value is replaced.
 //! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by
 //!    the operand's name.

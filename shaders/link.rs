@@ -31,7 +31,7 @@ impl Sources {
         found.map(|(_, text)| *text).ok_or_else(|| format!("no file {path}"))
     }
 
-    /// The chosen files and their glue. A file stands behind those that provide what it needs,
+    /// The chosen files and their glue. A file stands behind the providers of what it needs,
     /// unless they need it too.
     ///
     /// # Errors

@@ -67,7 +67,7 @@ pub struct Compiled {
 }
 
 impl Hour {
-    /// The file before the products: the machine, and what its compiler says.
+    /// Makes the file with the machine and its compiler's answers, before products are timed.
     pub fn compiled(context: &Context) -> Self {
         Hour {
             file: "tilewise: the first hour on a Mac; please send it back as CONTRIBUTING.md says"

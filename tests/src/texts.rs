@@ -20,7 +20,7 @@ use tilewise_core::kernel::Language;
 use tilewise_core::plan::{Part, Pass};
 use tilewise_shaders::{FILES, assemble, without_aliases};
 
-/// All files of a pass's text: those that the planner chose, and those that they need.
+/// All files of a pass's text: the planner's choice, and the files that the choice needs.
 pub fn parts(pass: &Pass) -> Vec<Part> {
     let sources = match pass.language {
         Language::Wgsl => tilewise_shaders::SOURCES,

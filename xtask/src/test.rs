@@ -70,7 +70,8 @@ pub(crate) fn main(options: &Options) -> Result {
     let tools_are_tested = part && tools.is_tested();
     let results = report.step("tests", || tests(&adapters, options, tools_are_tested))?;
     if tools_are_tested {
-        report.skip("sanitizer, puzzles", "their files and naga are those that passed before");
+        report
+            .skip("sanitizer, puzzles", "their files and naga have not changed since they passed");
     } else if options.args.is_empty() {
         tools.record()?;
     }

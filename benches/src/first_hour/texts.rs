@@ -91,7 +91,7 @@ mod tests {
                 assert!(texts.iter().any(|(label, _)| label.starts_with(&name)), "{name}");
             }
         }
-        // Chips of either generation have texts of their own: bf16 is staged as f32 or as bf16.
+        // Texts differ by the generation of the chip: one stages bf16 as f32, the other as bf16.
         for staged in [DType::F32, DType::BF16] {
             let line = format!("constexpr constant unsigned int STAGED = {};", staged.number());
             assert!(new.iter().any(|(_, text)| text.contains(&line)), "{line}");

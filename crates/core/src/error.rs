@@ -55,7 +55,7 @@ pub enum Error {
     /// that the system cannot open, map or write.
     #[error("{text}")]
     File {
-        /// Which file, and what is wrong.
+        /// The file's name and the fault.
         text: String,
         /// The error that the system reported.
         source: Option<Cause>,

@@ -1,8 +1,8 @@
 //! Assembles the part files of a pass to the text of one MSL library. Two rules are the same as for
 //! WGSL, and C++ does the rest:
 //!
-//! 1. Whole files are concatenated: those of the pass, and those that they need. Each stands behind
-//!    the files that it needs ([`Sources::link`](tilewise_shaders::Sources::link)).
+//! 1. Whole files are concatenated: the files of the pass, and the files that these need. A file
+//!    stands behind the files that it needs ([`Sources::link`](tilewise_shaders::Sources::link)).
 //! 2. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by
 //!    the operand's name.
 //!

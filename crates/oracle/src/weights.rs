@@ -1,4 +1,4 @@
-//! How far the weights that a kernel uses may lie from those that
+//! The largest difference between a weight in a kernel and the weight that
 //! [`dequantize`](tilewise_core::quant::dequantize) gives.
 
 use tilewise_core::quant::{Quantized, dequantize};

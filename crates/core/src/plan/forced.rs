@@ -125,7 +125,7 @@ fn unknown(forced: &Forced, library: &Library) -> Error {
     ))
 }
 
-/// Every kernel and variant, or those that are forced.
+/// Every kernel and variant, or only the forced ones.
 pub(super) fn variants(
     library: &Library,
     forced: Option<&Forced>,

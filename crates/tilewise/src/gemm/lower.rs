@@ -115,7 +115,7 @@ impl<'s> Step<'s> {
         Step { gemm: Own::Made(Box::new(gemm)), c: None, title }
     }
 
-    /// The product as it is.
+    /// The whole product, in one step.
     fn whole(gemm: &'s Gemm, c: Option<&'s Tensor>) -> Self {
         Step { gemm: Own::Given(gemm), c: c.map(Own::Given), title: Title::Whole }
     }

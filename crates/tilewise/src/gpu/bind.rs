@@ -123,8 +123,8 @@ impl BindGroups {
 }
 
 impl Gpu {
-    /// The bind group of a pipeline: each binding's number, and what is bound there. The
-    /// dynamic offset of a uniform counts from its place, and is given when the group is set.
+    /// Makes or finds the bind group of a pipeline. `bound` has the number and the bytes of each
+    /// binding. A dynamic offset counts from the first of these bytes; `Pipeline::set` takes it.
     pub(crate) fn bind(
         &self,
         pipeline: &Pipeline,
