@@ -118,7 +118,7 @@ pub(super) const LARGEST: File = file!("order/largest.wgsl");
 
 /// The text with the workgroup's number, with which every body begins. It goes on the first line of
 /// the body's file, which keeps the numbers of lines.
-const GROUP: &str = "let group = workgroup_id.y * num_workgroups.x + workgroup_id.x; ";
+const GROUP: &str = include_str!("parts/group.wgsl");
 
 /// All files that kernels take as a whole. Of those in `parts/` they take some functions.
 pub(super) fn files() -> impl Iterator<Item = File> {
@@ -248,7 +248,7 @@ impl Text {
         let Form { function, inputs, output, integers } = form;
         let own = function.header.iter().chain(self.headers).map(|&file| text(file));
         let mut header = own.collect::<String>() + &function.text();
-        let mut body = format!("{GROUP}{}", text(self.body));
+        let mut body = format!("{} {}", GROUP.trim_end(), text(self.body));
         let mut bound: SmallVec<[(&str, Access); 5]> = SmallVec::new();
         let mut named = |from: &str, to: &str| {
             let [from, to] = [from, to].map(|name| format!("{name}_"));

@@ -1,0 +1,1 @@
+let group = workgroup_id.y * num_workgroups.x + workgroup_id.x;
