@@ -1,6 +1,6 @@
 //! Claims about the format of a matrix, and who makes them.
 
-use crate::config::Method;
+use crate::layouts;
 use std::collections::BTreeSet;
 use std::fmt;
 use tilewise_core::{Error, QuantFormat, Result};
@@ -82,10 +82,10 @@ impl Expected {
 
     /// Fails if no file could be as expected.
     pub(crate) fn check(&self) -> Result<()> {
-        let possible = match self.method() {
-            // GPTQ's and AWQ's codes have some numbers of bits, and groups of any size.
-            Some((method, _)) => {
-                self.bits.is_none_or(|bits| method.bits().contains(&bits))
+        let possible = match self.mode.as_deref().and_then(layouts::of_mode) {
+            // Codes of foreign layouts have some numbers of bits, and groups of any size.
+            Some(layout) => {
+                self.bits.is_none_or(|bits| layout.bits.contains(&bits))
                     && self.format.is_none_or(|format| mode_of(format) == "affine")
             }
             None => {
@@ -98,7 +98,7 @@ impl Expected {
             return Ok(());
         }
         let all = QuantFormat::all().filter(|format| format.gguf().is_none());
-        let (mut bits, mut modes) = (BTreeSet::new(), BTreeSet::from(["gptq", "gptq_v2", "awq"]));
+        let (mut bits, mut modes) = (BTreeSet::new(), layouts::modes().collect::<BTreeSet<_>>());
         for format in all {
             bits.extend(bits_of(format).map(|bits| bits.to_string()));
             modes.insert(mode_of(format));
@@ -109,16 +109,6 @@ impl Expected {
             bits.join(", "),
             modes.join(", ")
         )))
-    }
-
-    /// Who packed the matrix, if the mode says so, and whether in the second version of GPTQ.
-    pub(crate) fn method(&self) -> Option<(Method, bool)> {
-        match &*self.mode.as_ref()?.to_ascii_lowercase() {
-            "gptq" => Some((Method::Gptq, false)),
-            "gptq_v2" => Some((Method::Gptq, true)),
-            "awq" => Some((Method::Awq, false)),
-            _ => None,
-        }
     }
 
     /// Whether a format is as expected.
@@ -183,4 +173,17 @@ pub(crate) fn agree(claims: &[Claim]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fails if a format is not as expected.
+pub(crate) fn admit(expected: &Expected, format: QuantFormat) -> Result<()> {
+    if expected.admits(format) {
+        return Ok(());
+    }
+    if format.gguf().is_some() && expected.format.is_none_or(|named| named == format) {
+        let text =
+            format!("{format} is a format of GGUF; {expected} applies to MLX's formats only");
+        return Err(Error::Unsupported(text));
+    }
+    Err(Error::file(format!("contradiction: the arguments: {expected}; the file: {format}")))
 }

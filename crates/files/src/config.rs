@@ -1,5 +1,7 @@
 //! `config.json` beside the tensors: MLX's `quantization`, with exceptions by layer, and the
-//! `quantization_config` of GPTQ and AWQ.
+//! `quantization_config` of other programs, a parser for each method.
+
+mod packed;
 
 use crate::claims::{Claim, Expected};
 use crate::error::bad;
@@ -9,54 +11,37 @@ use serde_json::{Map, Value};
 use std::fmt;
 use tilewise_core::Result;
 
+pub(crate) use packed::Packed;
+
 /// The entries on quantization.
 #[derive(Default)]
 pub(crate) struct Config {
     file: String,
     mlx: Option<Map<String, Value>>,
-    /// The entries of GPTQ or AWQ, for all matrices.
-    pub(crate) import: Import,
+    /// The entries of another program.
+    pub(crate) said: Option<Said>,
 }
 
-/// How GPTQ or AWQ stored all matrices. Nothing is required.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Import {
+/// What a file says of matrices that another program stored: its `quantization_config`.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
     /// The file that says so.
     pub(crate) file: String,
-    pub(crate) method: Option<Method>,
-    pub(crate) bits: Option<u64>,
-    /// `u64::MAX` if K is one group.
-    pub(crate) group: Option<u64>,
-    /// Whether it is the second version of GPTQ, which stores zeros without taking 1 off. Known if
-    /// the method is.
-    pub(crate) second_version: bool,
-    /// Another method, by its name: its tensors are not read.
-    pub(crate) other: Option<String>,
+    /// Its `quant_method`, and what tells that it is read or not.
+    method: String,
+    pub(crate) says: Says,
 }
 
-/// Who stored codes, scales and zeros as `qweight`, `scales` and `qzeros`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
-    Gptq,
-    Awq,
+#[derive(Clone, Debug)]
+pub(crate) enum Says {
+    Packed(Packed),
+    /// The method is not read.
+    Unread,
 }
 
-impl Method {
-    /// Bits that a code may have.
-    pub(crate) const fn bits(self) -> &'static [u32] {
-        match self {
-            Method::Gptq => &[4, 8],
-            Method::Awq => &[4],
-        }
-    }
-}
-
-impl fmt::Display for Method {
+impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Method::Gptq => "GPTQ",
-            Method::Awq => "AWQ",
-        })
+        write!(f, "{} says quant_method {}", self.file, self.method)
     }
 }
 
@@ -65,27 +50,35 @@ impl Config {
     pub(crate) fn read(source: &Source) -> Result<Config> {
         let file = &source.name;
         let mut object = object(source)?;
-        let mut take = |key: &str| match object.remove(key) {
+        // Models of text and images have the text's entries in an object of their own.
+        let mut inner = match object.remove("text_config") {
+            Some(Value::Object(inner)) => inner,
+            _ => Map::new(),
+        };
+        let entries = |value: Option<Value>, key: &str| match value {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(inner)) => Ok(Some(inner)),
             Some(other) => {
                 Err(bad(file, format!("{key} is {}, an object is expected", kind(&other))))
             }
         };
-        let mut mlx = take("quantization")?;
-        let other = take("quantization_config")?;
-        let own_method = |inner: &Map<String, Value>| inner.contains_key("quant_method");
-        let import = match other {
-            Some(inner) if own_method(&inner) => read_import(file, &inner)?,
+        let mut mlx = entries(object.remove("quantization"), "quantization")?;
+        let key = "quantization_config";
+        let other = object.remove(key).filter(|value| !value.is_null());
+        let other = entries(other.or_else(|| inner.remove(key)), key)?;
+        let said = match other {
+            Some(inner) if inner.contains_key("quant_method") => Some(Said::read(file, &inner)?),
             // MLX writes its own entries under both keys.
             Some(inner) => {
                 mlx.get_or_insert(inner);
-                Import::default()
+                None
             }
-            None if mlx.is_none() && object.contains_key("bits") => read_import(file, &object)?,
-            None => Import::default(),
+            None if mlx.is_none() && object.contains_key("bits") => {
+                Some(Said::read(file, &object)?)
+            }
+            None => None,
         };
-        let config = Config { file: file.clone(), mlx, import };
+        let config = Config { file: file.clone(), mlx, said };
         if let Some(mlx) = &config.mlx {
             config.expected(mlx, "quantization")?;
         }
@@ -94,7 +87,7 @@ impl Config {
 
     /// Whether it says nothing about quantization.
     pub(crate) fn is_silent(&self) -> bool {
-        self.mlx.is_none() && self.import == Import::default()
+        self.mlx.is_none() && self.said.is_none()
     }
 
     /// The claim about the matrix of this prefix.
@@ -143,44 +136,61 @@ impl Config {
     }
 }
 
-/// A `quantization_config` with a `quant_method`.
-fn read_import(file: &str, map: &Map<String, Value>) -> Result<Import> {
-    let unsaid = Import { file: file.to_owned(), ..Import::default() };
-    let text =
-        |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
-    let method = match &*text("quant_method") {
-        "gptq" => Method::Gptq,
-        "awq" => Method::Awq,
-        // Older GPTQ files lack the key.
-        "" => Method::Gptq,
-        other => return Ok(Import { other: Some(other.to_owned()), ..unsaid }),
-    };
-    let layout = text("version");
-    if method == Method::Awq && !matches!(&*layout, "" | "gemm") {
-        return Err(bad(file, format!("AWQ's layout {layout:?} is not read; \"gemm\" is")));
+impl Said {
+    /// Reads a `quantization_config`.
+    fn read(file: &str, map: &Map<String, Value>) -> Result<Said> {
+        let entries = Entries { file, map };
+        let method = entries.text("quant_method");
+        let says = match &*method {
+            // Older GPTQ files lack the key.
+            "gptq" | "" => packed::gptq(&entries)?,
+            "awq" => packed::awq(&entries)?,
+            "auto-round" | "intel/auto-round" => packed::auto_round(&entries)?,
+            _ => Says::Unread,
+        };
+        let mut method = format!("{method:?}");
+        if matches!(says, Says::Unread) {
+            // The entry that tells the layout, if it is not the method.
+            let tells = ["packing_format", "checkpoint_format", "format", "version"];
+            if let Some(key) = tells.into_iter().find(|key| map.contains_key(*key)) {
+                method = format!("{method} and {key} {}", map[key]);
+            }
+        }
+        Ok(Said { file: file.to_owned(), method, says })
     }
-    // GPTQModel makes exceptions by regular expression. Then only the shapes tell.
-    if map.get("dynamic").is_some_and(|dynamic| !dynamic.is_null()) {
-        return Ok(Import { method: Some(method), second_version: second_version(map), ..unsaid });
+}
+
+/// The entries of a `quantization_config`.
+struct Entries<'a> {
+    file: &'a str,
+    map: &'a Map<String, Value>,
+}
+
+impl Entries<'_> {
+    /// A text in lower case; empty, if there is none.
+    fn text(&self, key: &str) -> String {
+        self.map.get(key).and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase()
     }
-    let number = |keys: [&str; 2], all: Option<u64>| {
-        let said = |key| Some((key, map.get(key).filter(|value| !value.is_null())?));
+
+    fn flag(&self, key: &str) -> bool {
+        self.map.get(key).and_then(Value::as_bool) == Some(true)
+    }
+
+    fn is_there(&self, key: &str) -> bool {
+        self.map.get(key).is_some_and(|value| !value.is_null())
+    }
+
+    /// A count under one of two keys. -1 stands for `all`, if that is given.
+    fn count(&self, keys: [&str; 2], all: Option<u64>) -> Result<Option<u64>> {
+        let said = |key| Some((key, self.map.get(key).filter(|value| !value.is_null())?));
         let Some((key, value)) = keys.into_iter().find_map(said) else { return Ok(None) };
         match value.as_i64() {
             Some(-1) if all.is_some() => Ok(all),
             Some(value @ 1..) => Ok(Some(value as u64)),
-            _ => Err(bad(file, format!("{key} is {value}, a whole number from 1 on is expected"))),
+            _ => {
+                let text = format!("{key} is {value}, a whole number from 1 on is expected");
+                Err(bad(self.file, text))
+            }
         }
-    };
-    Ok(Import {
-        method: Some(method),
-        bits: number(["bits", "w_bit"], None)?,
-        group: number(["group_size", "q_group_size"], Some(u64::MAX))?,
-        second_version: second_version(map),
-        ..unsaid
-    })
-}
-
-fn second_version(map: &Map<String, Value>) -> bool {
-    map.get("checkpoint_format").and_then(Value::as_str) == Some("gptq_v2")
+    }
 }

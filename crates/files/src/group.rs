@@ -1,11 +1,13 @@
 //! Which tensors of a file belong to one matrix, by their names and types.
 
 use crate::identify::{element_of, joined, leaves};
+use crate::layouts::{self, Foreign};
+use crate::opening::Opened;
 use crate::raw::{Element, Raw};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use tilewise_core::QuantFormat;
 use tilewise_core::quant::{Plane, Stored};
-use tilewise_core::{DType, QuantFormat};
 
 /// A tensor as a model lists it: one of a file, or several that belong together.
 #[derive(Clone, Debug)]
@@ -25,21 +27,8 @@ pub(crate) enum Members {
     Whole(usize),
     /// Planes by their names.
     Planes(BTreeMap<&'static str, usize>),
-    /// NVIDIA's ModelOpt: nvfp4 under other names.
-    ModelOpt {
-        weight: usize,
-        scales: usize,
-    },
-    /// GPTQ or AWQ.
-    Packed(Packed),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Packed {
-    pub(crate) qweight: usize,
-    pub(crate) qzeros: usize,
-    pub(crate) scales: usize,
-    pub(crate) g_idx: Option<usize>,
+    /// Those of a foreign layout.
+    Foreign(Foreign),
 }
 
 /// A factor of all weights of a matrix.
@@ -52,13 +41,9 @@ pub(crate) enum Factor {
     Largest(usize),
 }
 
-/// Tensors of GPTQ and AWQ that other formats do not have.
-pub(crate) const PACKED: [&str; 3] = ["qweight", "qzeros", G_IDX];
-/// The group of each column, in GPTQ.
-pub(crate) const G_IDX: &str = "g_idx";
 /// Where the order of columns is kept.
 pub(crate) const ORDER: &str = "order";
-/// ModelOpt's name of the factor, and ours.
+/// Our name of the factor, which is ModelOpt's.
 pub(crate) const FACTOR: &str = "weight_scale_2";
 /// MLX's name of the largest weight.
 pub(crate) const LARGEST: &str = "global_scale";
@@ -69,10 +54,7 @@ impl Group {
         let mut members: Vec<usize> = match &self.members {
             Members::Whole(only) => vec![*only],
             Members::Planes(planes) => planes.values().copied().collect(),
-            Members::ModelOpt { weight, scales } => vec![*weight, *scales],
-            Members::Packed(Packed { qweight, qzeros, scales, g_idx }) => {
-                [*qweight, *qzeros, *scales].into_iter().chain(*g_idx).collect()
-            }
+            Members::Foreign(foreign) => foreign.tensors.iter().map(|(_, raw)| *raw).collect(),
         };
         members.extend(self.order);
         members.extend(self.factor.map(|(Factor::Plain(at) | Factor::Largest(at))| at));
@@ -84,24 +66,35 @@ impl Group {
 type Leaves<'a> = HashMap<&'a str, usize>;
 
 /// Groups the tensors of safetensors files.
-pub(crate) fn group(raws: &[Raw]) -> Vec<Group> {
+pub(crate) fn group(opened: &Opened) -> Vec<Group> {
+    let raws = &opened.raws[..];
+    let mut groups: Vec<Group> = Vec::new();
+    let mut taken = HashSet::new();
+    let by_name: HashMap<&str, usize> =
+        raws.iter().enumerate().map(|(i, raw)| (&*raw.name, i)).collect();
+    for layout in layouts::ALL {
+        let find = |name: &str| by_name.get(name).copied().filter(|i| !taken.contains(i));
+        let free = raws.iter().filter(|raw| find(&raw.name).is_some());
+        let found: Vec<Foreign> =
+            free.filter_map(|raw| Foreign::find(layout, raw, find, opened)).collect();
+        for foreign in found {
+            let name = foreign.prefix.clone();
+            let group =
+                Group { name, members: Members::Foreign(foreign), order: None, factor: None };
+            taken.extend(group.tensors());
+            groups.push(group);
+        }
+    }
     let mut prefixes: BTreeMap<&str, Leaves<'_>> = BTreeMap::new();
-    for (i, raw) in raws.iter().enumerate() {
+    for (i, raw) in raws.iter().enumerate().filter(|(i, _)| !taken.contains(i)) {
         let (prefix, leaf) = raw.name.rsplit_once('.').unwrap_or(("", &raw.name));
         prefixes.entry(prefix).or_default().insert(leaf, i);
     }
-    let mut groups: Vec<Group> = Vec::new();
-    let mut taken = HashSet::new();
     for (prefix, leaves) in prefixes {
         let own = |leaf: &str| leaves.get(leaf).copied();
-        let found = packed(&own).or_else(|| model_opt(raws, &own)).or_else(|| planes(raws, &own));
-        if let Some(members) = found {
-            let order = own(ORDER).filter(|_| matches!(members, Members::Planes(_)));
-            let factor = match members {
-                Members::Packed(_) => None,
-                _ => own(FACTOR).map(Factor::Plain).or(own(LARGEST).map(Factor::Largest)),
-            };
-            let group = Group { name: prefix.to_owned(), members, order, factor };
+        if let Some(members) = planes(raws, &own) {
+            let factor = own(FACTOR).map(Factor::Plain).or(own(LARGEST).map(Factor::Largest));
+            let group = Group { name: prefix.to_owned(), members, order: own(ORDER), factor };
             taken.extend(group.tensors());
             groups.push(group);
         }
@@ -133,18 +126,6 @@ fn longer(name: &str, taken: &HashSet<String>) -> String {
     name
 }
 
-fn packed(own: &impl Fn(&str) -> Option<usize>) -> Option<Members> {
-    let (qweight, qzeros, scales) = (own("qweight")?, own("qzeros")?, own("scales")?);
-    Some(Members::Packed(Packed { qweight, qzeros, scales, g_idx: own(G_IDX) }))
-}
-
-fn model_opt(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members> {
-    let (weight, scales) = (own("weight")?, own("weight_scale")?);
-    own(FACTOR)?;
-    let types = (raws[weight].element.name(), raws[scales].element.name());
-    (types == ("U8", "F8_E4M3")).then_some(Members::ModelOpt { weight, scales })
-}
-
 /// The planes under this prefix, if a format has them all. Surplus planes stay, and `identify`
 /// refuses them.
 fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members> {
@@ -172,10 +153,11 @@ fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members>
 /// there are none.
 pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
     let of = |leaf: &str| {
-        let name = joined(prefix, leaf);
+        let name = layouts::name(prefix, leaf);
         raws.iter().find(|raw| raw.name == name).map(|raw| &raw.element)
     };
-    let there = leaves().iter().chain(&PACKED).filter_map(|leaf| Some((*leaf, of(leaf)?)));
+    let all = leaves().iter().copied().chain(layouts::leaves());
+    let there = all.filter_map(|leaf| Some((leaf, of(leaf)?)));
     let there: BTreeMap<&str, &Element> = there.collect();
     // If all are numbers, this is a dense tensor that has another name.
     let is_number =
@@ -189,9 +171,12 @@ pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
         let planes = format.planes().iter().map(|plane| (plane.name, element_of(plane)));
         (format.to_string(), planes.collect::<Vec<_>>())
     });
-    let packed = ["qweight", "qzeros", "scales"]
-        .map(|leaf| (leaf, there.get(leaf).copied().unwrap_or("any type")));
-    let formats = formats.chain([("gptq or awq".to_owned(), packed.to_vec())]);
+    let foreign = layouts::ALL.chunk_by(|a, b| a.needs == b.needs).map(|alike| {
+        let names: Vec<_> = alike.iter().map(|layout| layout.name).collect();
+        let any = |leaf: &&'static str| (*leaf, there.get(leaf).copied().unwrap_or("any type"));
+        (names.join(" or "), alike[0].needs.iter().map(any).collect())
+    });
+    let formats = formats.chain(foreign);
     // The format of which most tensors are there; of several, the first.
     let near = formats.min_by_key(|(_, planes)| {
         let held = planes.iter().filter(|(leaf, _)| there.contains_key(leaf)).count();
@@ -199,7 +184,7 @@ pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
         Reverse((held, right))
     });
     let list = |tensors: &mut dyn Iterator<Item = (&str, &str)>| {
-        let shown = tensors.map(|(leaf, kind)| format!("{} ({kind})", joined(prefix, leaf)));
+        let shown = tensors.map(|(leaf, kind)| format!("{} ({kind})", layouts::name(prefix, leaf)));
         shown.collect::<Vec<_>>().join(", ")
     };
     let held = list(&mut there.iter().map(|(leaf, kind)| (*leaf, *kind)));
@@ -213,13 +198,11 @@ pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
 /// its name and type.
 pub(crate) fn is_coded(raw: &Raw) -> bool {
     let leaf = raw.name.rsplit('.').next().unwrap_or_default();
-    let is_words = matches!(raw.element, Element::Dense(DType::I32 | DType::U32));
     let holds = |plane: &Plane| {
         let is_number = matches!(plane.of, Stored::Numbers(_));
         !is_number && plane.name == leaf && raw.element.name() == element_of(plane)
     };
-    is_words && PACKED.contains(&leaf)
-        || QuantFormat::all().flat_map(|format| format.planes()).any(holds)
+    layouts::is_coded(raw) || QuantFormat::all().flat_map(|format| format.planes()).any(holds)
 }
 
 /// The tensors of GGUF files, in their order: each is one matrix.

@@ -9,17 +9,15 @@
 //! Files are untrusted. Every count, size and offset is checked before it is used. An error names
 //! the file, the tensor, the numbers, and the offset in bytes if there is one.
 
-mod awq;
 mod claims;
 mod config;
 mod error;
 mod gguf;
-mod gptq;
 mod group;
 mod header;
 mod identify;
-mod import;
 mod json;
+mod layouts;
 mod model;
 mod names;
 mod npy;

@@ -1,17 +1,16 @@
 //! A model: its files, and the tensors in them.
 
-use crate::claims::{Claim, Expected};
-use crate::config::Method;
+use crate::claims::{Claim, Expected, admit};
 use crate::error::unfit;
 use crate::gguf::Value;
 use crate::group::{
-    FACTOR, Factor, G_IDX, Group, LARGEST, Members, ORDER, Packed, each, group, is_coded, lacking,
+    FACTOR, Factor, Group, LARGEST, Members, ORDER, each, group, is_coded, lacking,
 };
 use crate::identify::{identify, joined};
-use crate::import::{self, Import, import};
+use crate::layouts::Asked;
 use crate::names;
 use crate::opening::{self, Opened};
-use crate::raw::{Element, Raw, elements, unread};
+use crate::raw::{Element, Raw, unread};
 use crate::shard::{Shard, Unknown};
 use crate::source::{Files, Store};
 use crate::tensor::{Entry, Held, TensorKind, TensorView, matrix};
@@ -89,7 +88,7 @@ impl Model {
 
     fn open_store(store: Store, entry: &str) -> Result<Model> {
         let opened = opening::open(store, entry)?;
-        let groups = if opened.gguf.is_empty() { group(&opened.raws) } else { each(&opened.raws) };
+        let groups = if opened.gguf.is_empty() { group(&opened) } else { each(&opened.raws) };
         let mut by_name = HashMap::new();
         for (i, group) in groups.iter().enumerate() {
             by_name.insert(group.name.clone(), i);
@@ -221,8 +220,11 @@ impl Model {
     }
 
     pub(crate) fn bytes(&self, raw: usize) -> &[u8] {
-        let raw = self.raw(raw);
-        &self.opened.sources[raw.file].bytes[raw.bytes.clone()]
+        self.opened.part(raw).bytes
+    }
+
+    pub(crate) fn opened(&self) -> &Opened {
+        &self.opened
     }
 
     pub(crate) fn is_gguf(&self) -> bool {
@@ -243,6 +245,7 @@ impl Model {
     }
 
     fn known(&self, group: &Group, expected: &Expected) -> Result<Entry> {
+        let mut factor = None;
         let (kind, shape, held) = match &group.members {
             Members::Whole(raw) => self.whole(*raw, expected)?,
             Members::Planes(planes) => {
@@ -256,20 +259,13 @@ impl Model {
                     .filter_map(|plane| planes.get(plane.name).copied());
                 (TensorKind::Quantized(found.format), found.shape, Held::Planes(raws.collect()))
             }
-            Members::ModelOpt { weight, scales } => self.model_opt(*weight, *scales, expected)?,
-            Members::Packed(packed) => {
-                let raws = import::Raws {
-                    qweight: self.raw(packed.qweight),
-                    qzeros: self.raw(packed.qzeros),
-                    scales: self.raw(packed.scales),
-                    g_idx: packed.g_idx.map(|raw| self.raw(raw)),
-                };
-                let import = import(raws, &self.opened.config.import, expected)?;
-                // Its blocks divide the groups that are expected, and its family is affine.
-                let mode = expected.mode.clone().filter(|_| expected.method().is_none());
-                admit(&Expected { group: None, mode, ..expected.clone() }, import.format)?;
-                let shape = vec![import.n, import.k];
-                (TensorKind::Quantized(import.format), shape, Held::Import(import, *packed))
+            Members::Foreign(foreign) => {
+                let parts = foreign.parts(&self.opened);
+                let said = self.opened.config.said.as_ref();
+                let read = (foreign.layout.read)(&Asked { parts, said, expected })?;
+                factor = read.factor;
+                let held = Held::Foreign(foreign.clone(), read.decoder.into());
+                (TensorKind::Quantized(read.format), read.shape, held)
             }
         };
         if let TensorKind::Quantized(format) = kind {
@@ -285,7 +281,9 @@ impl Model {
                 return Err(Error::file(format!("{raw}; U32 [{k}] is expected")));
             }
         }
-        let factor = group.factor.map(|factor| self.factor(factor, &kind)).transpose()?;
+        if let Some(own) = group.factor {
+            factor = Some(self.factor(own, &kind)?);
+        }
         Ok(Entry { kind, shape, held, members: group.tensors(), order: group.order, factor })
     }
 
@@ -293,22 +291,24 @@ impl Model {
     /// there.
     fn alone(&self, shard: &Shard, group: &Group, held: &Held, format: QuantFormat) -> Result<()> {
         let has_factor = format.def().factor_of.is_some();
-        let absent: &[&str] = match held {
-            Held::Import(Import { method: Method::Gptq, .. }, Packed { g_idx: None, .. }) => {
-                &[G_IDX]
-            }
-            Held::Planes(_) if has_factor && group.factor.is_none() => &[ORDER, FACTOR, LARGEST],
-            Held::Planes(_) => &[ORDER],
-            _ => &[],
-        };
         let own = &self.raw(group.tensors()[0]).name;
         let prefix = own.rsplit_once('.').map_or("", |(prefix, _)| prefix);
-        for leaf in absent.iter().filter(|leaf| **leaf != ORDER || group.order.is_none()) {
-            let name = joined(prefix, leaf);
+        let of = |leaf: &&str| joined(prefix, leaf);
+        let absent: Vec<String> = match held {
+            Held::Foreign(foreign, _) => foreign.absent().collect(),
+            Held::Planes(_) => {
+                let order = [ORDER].iter().filter(|_| group.order.is_none());
+                let is_without = has_factor && group.factor.is_none();
+                let factor = [FACTOR, LARGEST].iter().filter(|_| is_without);
+                order.chain(factor).map(of).collect()
+            }
+            _ => Vec::new(),
+        };
+        for name in absent {
             let why = match shard.elsewhere(&name) {
                 Ok(None) => continue,
                 // Only this library writes an order, and into the file of the weights.
-                Err(Unknown) if *leaf == ORDER => continue,
+                Err(Unknown) if name == of(&ORDER) => continue,
                 Ok(Some(file)) => format!("{name} lies in {file}"),
                 Err(Unknown) => {
                     format!("{name} may lie in another shard, and no index is there to tell")
@@ -344,46 +344,19 @@ impl Model {
         Ok((kind, raw.shape.clone(), held))
     }
 
-    /// ModelOpt's tensors are the bytes of nvfp4's planes.
-    fn model_opt(
-        &self,
-        weight: usize,
-        scales: usize,
-        expected: &Expected,
-    ) -> Result<(TensorKind, Vec<usize>, Held)> {
-        let format = QuantFormat::NVFP4;
-        admit(expected, format)?;
-        let (codes, scale) = (self.raw(weight), self.raw(scales));
-        let block = format.block() as usize;
-        let matrix = |raw: &Raw, per: usize| {
-            let (&last, rows) = raw.shape.split_last()?;
-            let k = last.checked_mul(per)?;
-            (!rows.is_empty()).then(|| [rows, &[k]].concat())
-        };
-        match (matrix(codes, 2), matrix(scale, block)) {
-            (Some(one), Some(other)) if one == other => {
-                Ok((TensorKind::Quantized(format), one, Held::Planes(vec![weight, scales])))
-            }
-            _ => Err(Error::file(format!("these are not {format} of one shape: {codes}, {scale}"))),
-        }
-    }
-
     fn factor(&self, factor: Factor, kind: &TensorKind) -> Result<f32> {
         let (Factor::Plain(raw) | Factor::Largest(raw)) = factor;
-        let (tensor, bytes) = (self.raw(raw), self.bytes(raw));
         let largest = match kind {
             TensorKind::Quantized(format) => format.def().factor_of,
             _ => None,
         };
+        let part = self.opened.part(raw);
         let Some(largest) = largest else {
-            return Err(Error::file(format!("{tensor}: {kind} has no factor for a whole matrix")));
+            let text = format!("{}: {kind} has no factor for a whole matrix", part.raw);
+            return Err(Error::file(text));
         };
-        if elements(&tensor.shape) != Some(1) || tensor.element != Element::Dense(DType::F32) {
-            return Err(Error::file(format!("{tensor}; one F32 is expected")));
-        }
-        let value = f32::from_bits(import::word(bytes, 0));
-        let value = if matches!(factor, Factor::Largest(_)) { value / largest } else { value };
-        if value.is_finite() { Ok(value) } else { Err(Error::file(format!("{tensor} is {value}"))) }
+        let value = part.factor()?;
+        Ok(if matches!(factor, Factor::Largest(_)) { value / largest } else { value })
     }
 
     /// The claims about a matrix, the one with precedence first.
@@ -411,16 +384,4 @@ impl Model {
         claims.extend(config);
         Ok(claims)
     }
-}
-
-fn admit(expected: &Expected, format: QuantFormat) -> Result<()> {
-    if expected.admits(format) {
-        return Ok(());
-    }
-    if format.gguf().is_some() && expected.format.is_none_or(|named| named == format) {
-        let text =
-            format!("{format} is a format of GGUF; {expected} applies to MLX's formats only");
-        return Err(Error::Unsupported(text));
-    }
-    Err(Error::file(format!("contradiction: the arguments: {expected}; the file: {format}")))
 }

@@ -1,15 +1,14 @@
 //! A tensor of a model.
 
-use crate::error::bad;
-use crate::group::{PACKED, Packed};
 use crate::identify::leaves;
-use crate::import::{self, EIGHT, Import};
+use crate::layouts::{self, Decoder, Foreign};
 use crate::model::Model;
 use crate::raw::{Raw, elements, unread};
 use crate::stream::{Chunk, Sink, blocks, plain};
-use crate::{config, gguf, gptq, header};
+use crate::{gguf, header};
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, Error, QuantFormat, Result};
 
@@ -69,7 +68,8 @@ pub(crate) enum Held {
     Planes(Vec<usize>),
     /// Blocks of GGUF.
     Blocks(usize, QuantFormat),
-    Import(Import, Packed),
+    /// In a foreign layout.
+    Foreign(Foreign, Arc<dyn Decoder>),
 }
 
 impl<'m> TensorView<'m> {
@@ -89,11 +89,11 @@ impl<'m> TensorView<'m> {
         &self.entry.kind
     }
 
-    /// How it is stored: `gguf`, `gptq`, `awq`, or `safetensors`.
+    /// How it is stored: `gguf`, a foreign layout such as `gptq`, `awq` and `modelopt`, or
+    /// `safetensors`.
     pub fn stored(&self) -> &'static str {
         match &self.entry.held {
-            Held::Import(Import { method: config::Method::Gptq, .. }, _) => "gptq",
-            Held::Import(Import { method: config::Method::Awq, .. }, _) => "awq",
+            Held::Foreign(foreign, _) => foreign.layout.name,
             _ if self.model.is_gguf() => "gguf",
             _ => "safetensors",
         }
@@ -103,7 +103,7 @@ impl<'m> TensorView<'m> {
     /// other planes are missing, or lie in another file of the model.
     pub fn is_stray(&self) -> bool {
         let leaf = self.name().rsplit('.').next().unwrap_or_default();
-        let is_part = leaf != "weight" && leaves().contains(leaf) || PACKED.contains(&leaf);
+        let is_part = leaf != "weight" && leaves().contains(leaf) || layouts::is_part(self.name());
         is_part && !self.model.is_gguf() && !matches!(self.kind(), TensorKind::Quantized(_))
     }
 
@@ -186,29 +186,10 @@ impl<'m> TensorView<'m> {
                 .enumerate()
                 .try_for_each(|(plane, raw)| plain(plane, self.model.bytes(*raw), sink)),
             Held::Blocks(raw, format) => blocks(*format, self.model.bytes(*raw), sink),
-            Held::Import(import, packed) => self.imported(import, packed, 0..import.n, sink),
+            Held::Foreign(foreign, decoder) => {
+                decoder.stream(&foreign.parts(self.model.opened()), 0..self.matrix()?.0, sink)
+            }
         }
-    }
-
-    fn imported(
-        &self,
-        import: &Import,
-        packed: &Packed,
-        rows: Range<usize>,
-        sink: &mut Sink<'_>,
-    ) -> Result<()> {
-        let order = self.grouped(import, packed)?;
-        let scale_type = match self.model.raw(packed.scales).element {
-            crate::raw::Element::Dense(dtype) => dtype,
-            _ => DType::F32,
-        };
-        let data = import::Data {
-            qweight: self.model.bytes(packed.qweight),
-            qzeros: self.model.bytes(packed.qzeros),
-            scales: self.model.bytes(packed.scales),
-            scale_type,
-        };
-        import.stream(data, order.as_ref(), rows, sink)
     }
 
     /// All bytes of each plane. `progress` is told the bytes that are done, and those in all.
@@ -275,17 +256,13 @@ impl<'m> TensorView<'m> {
                 k,
                 part(self.model.bytes(*raw), sizes.iter().sum()),
             ),
-            Held::Import(import, packed) => {
-                let eights = rows.start / EIGHT * EIGHT..rows.end.next_multiple_of(EIGHT).min(n);
+            Held::Foreign(foreign, decoder) => {
                 let mut planes = vec![Vec::new(); sizes.len()];
-                self.imported(import, packed, eights.clone(), &mut |chunk: Chunk<'_>| {
+                let parts = foreign.parts(self.model.opened());
+                decoder.stream(&parts, rows.clone(), &mut |chunk: Chunk<'_>| {
                     planes[chunk.plane].extend_from_slice(chunk.bytes);
                     Ok(())
                 })?;
-                for (plane, row) in planes.iter_mut().zip(sizes) {
-                    plane.truncate((rows.end - eights.start) * row);
-                    plane.drain(..(rows.start - eights.start) * row);
-                }
                 Quantized::from_planes(format, rows.len(), k, planes)
             }
             Held::Planes(raws) => {
@@ -364,39 +341,24 @@ impl<'m> TensorView<'m> {
         if let TensorKind::Unclear(error) = self.kind() {
             return Err(error.clone());
         }
-        if let Held::Import(import, packed) = &self.entry.held {
-            return Ok(self.grouped(import, packed)?.map(|order| order.columns));
+        if let Held::Foreign(foreign, decoder) = &self.entry.held {
+            return decoder.order(&foreign.parts(self.model.opened()));
         }
         let Some(raw) = self.entry.order else { return Ok(None) };
-        let bytes = self.model.bytes(raw);
-        let order: Vec<u32> = (0..bytes.len() / 4).map(|i| import::word(bytes, i)).collect();
+        let part = self.model.opened().part(raw);
+        let order: Vec<u32> = (0..part.bytes.len() / 4).map(|i| part.word(i)).collect();
         let mut seen = vec![false; order.len()];
         for (i, &column) in order.iter().enumerate() {
             match seen.get_mut(column as usize) {
                 Some(seen) if !*seen => *seen = true,
                 _ => {
-                    let raw = self.model.raw(raw);
-                    let (name, at, most) = (&raw.name, raw.bytes.start + 4 * i, order.len());
-                    let text = format!(
-                        "{name} at byte {at}: column {column} is there twice, or is not below \
-                         {most}"
-                    );
-                    return Err(bad(self.model.file(raw.file), text));
+                    let most = order.len();
+                    let text = format!("column {column} is there twice, or is not below {most}");
+                    return Err(part.bad(4 * i, text));
                 }
             }
         }
         Ok(Some(order))
-    }
-
-    fn grouped(&self, import: &Import, packed: &Packed) -> Result<Option<gptq::Order>> {
-        let Some(g_idx) = packed.g_idx else { return Ok(None) };
-        let raw = self.model.raw(g_idx);
-        gptq::order(self.model.bytes(g_idx), import.k, import.group, import.groups).map_err(|why| {
-            bad(
-                self.model.file(raw.file),
-                format!("{} at byte {}: {why}", raw.name, raw.bytes.start),
-            )
-        })
     }
 }
 

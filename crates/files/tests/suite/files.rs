@@ -191,9 +191,7 @@ fn a_shard_alone_lacks_no_factor_and_no_order() {
             "{text}"
         );
     }
-    for name in
-        ["affine.order", "opt.order", "gptq.g_idx", "nvfp4.global_scale", "nvfp4.weight_scale_2"]
-    {
+    for name in ["affine.order", "gptq.g_idx", "nvfp4.global_scale", "nvfp4.weight_scale_2"] {
         let texts = unclear(&[], Some(&[name]));
         assert!(texts[0].ends_with(&format!("{name} lies in {two}{others}")), "{texts:?}");
         assert_eq!(texts.len(), 1);

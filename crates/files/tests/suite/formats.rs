@@ -382,10 +382,6 @@ fn configurations_that_lie_are_refused() {
         ),
         (r#"{"quantization":{"mode":4}}"#, "mode of quantization is a number"),
         (
-            r#"{"quantization_config":{"quant_method":"awq","version":"gemv"}}"#,
-            "AWQ's layout \"gemv\" is not read",
-        ),
-        (
             r#"{"quantization_config":{"quant_method":"gptq","bits":0}}"#,
             "bits is 0, a whole number from 1 on",
         ),

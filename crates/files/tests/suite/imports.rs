@@ -191,15 +191,10 @@ fn without_a_config_the_version_of_gptq_is_asked_for() {
                 ),
             )
         };
-        assert!(weights(&config(&mode.to_lowercase())).unwrap() == matrix.weights(), "{mode}");
-        let error = weights(&config(other)).unwrap_err();
-        let text =
-            format!("the arguments say {}, but config.json says {other}", mode.to_lowercase());
-        assert!(
-            matches!(error, Error::File { text: ref why, .. }
-            if why.contains(&text)),
-            "{error}"
-        );
+        // The caller may know better than the config.
+        for version in [&*mode.to_lowercase(), other] {
+            assert!(weights(&config(version)).unwrap() == matrix.weights(), "{mode}, {version}");
+        }
     }
 }
 

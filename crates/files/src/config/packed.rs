@@ -1,0 +1,60 @@
+//! What GPTQ, AWQ and AutoRound say of matrices of `qweight`, `qzeros` and `scales`.
+
+use super::{Entries, Says};
+use tilewise_core::Result;
+
+/// How all matrices are stored. Nothing is required but the layout.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed {
+    /// The name of the layout.
+    pub(crate) layout: &'static str,
+    pub(crate) bits: Option<u64>,
+    /// `u64::MAX` if K is one group.
+    pub(crate) group: Option<u64>,
+    /// Whether it is the second version of GPTQ, which stores zeros without taking 1 off.
+    pub(crate) second_version: bool,
+    /// Whether every zero is the middle of the codes, 2^(bits - 1).
+    pub(crate) is_symmetric: bool,
+}
+
+pub(super) fn gptq(entries: &Entries<'_>) -> Result<Says> {
+    // GPTQModel writes both keys; older files have one of them, or none.
+    let format = ["checkpoint_format", "format"].map(|key| entries.text(key));
+    let format = format.iter().find(|format| !format.is_empty()).map_or("", |format| &**format);
+    match format {
+        "" | "gptq" => packed(entries, "gptq", false),
+        "gptq_v2" => packed(entries, "gptq", true),
+        _ => Ok(Says::Unread),
+    }
+}
+
+pub(super) fn awq(entries: &Entries<'_>) -> Result<Says> {
+    match &*entries.text("version") {
+        "" | "gemm" => packed(entries, "awq", false),
+        _ => Ok(Says::Unread),
+    }
+}
+
+pub(super) fn auto_round(entries: &Entries<'_>) -> Result<Says> {
+    match &*entries.text("packing_format") {
+        "auto_round:auto_gptq" => packed(entries, "gptq", false),
+        "auto_round" | "auto_round:gptqmodel" => packed(entries, "gptq", true),
+        "auto_round:auto_awq" => packed(entries, "awq", false),
+        _ => Ok(Says::Unread),
+    }
+}
+
+fn packed(entries: &Entries<'_>, layout: &'static str, second_version: bool) -> Result<Says> {
+    let is_symmetric = entries.flag("sym");
+    let says = Packed { layout, bits: None, group: None, second_version, is_symmetric };
+    // GPTQModel and AutoRound make exceptions by name or regular expression. Then only the shapes
+    // tell.
+    if ["dynamic", "extra_config"].into_iter().any(|key| entries.is_there(key)) {
+        return Ok(Says::Packed(Packed { is_symmetric: false, ..says }));
+    }
+    Ok(Says::Packed(Packed {
+        bits: entries.count(["bits", "w_bit"], None)?,
+        group: entries.count(["group_size", "q_group_size"], Some(u64::MAX))?,
+        ..says
+    }))
+}

@@ -1,0 +1,217 @@
+//! GPTQ: codes of 4 or 8 bits in words along K, `qweight` `[K · bits / 32, N]`; `scales` `[G, N]`;
+//! zeros in words along N, `qzeros` `[G, N · bits / 32]`; and, for columns in any order, `g_idx`
+//! `[K]`, the group of each.
+//!
+//! The first version stores a zero less 1. Adding the 1 gives up to 16 for 4 bits, as in AutoGPTQ.
+
+use super::packed::{NEEDS, Packed, Shapes, said};
+use super::rows::{in_chunks, word};
+use super::{Asked, Decoder, Layout, Part, Parts, Read};
+use crate::config;
+use crate::stream::Sink;
+use std::ops::Range;
+use tilewise_core::{Error, Result};
+
+pub(super) const LAYOUT: Layout = Layout {
+    name: "gptq",
+    needs: NEEDS,
+    may: &["g_idx"],
+    modes: &["gptq", "gptq_v2"],
+    bits: &[4, 8],
+    // Codes of AWQ share words along N, those of GPTQ along K.
+    is: |parts| {
+        let columns = |leaf| parts.get(leaf).map(|part| part.shape().get(1).copied());
+        parts.get("g_idx").is_some() || columns("qweight") == columns("scales")
+    },
+    read,
+};
+
+#[derive(Debug)]
+struct Gptq {
+    packed: Packed,
+    /// Added to each stored zero: 1 in the first version, else 0.
+    short: u32,
+}
+
+fn read(asked: &Asked<'_>) -> Result<Read> {
+    let parts = &asked.parts;
+    let shapes = Shapes::of(parts)?;
+    if shapes.columns != shapes.n {
+        return Err(parts.refuse("g_idx belongs to GPTQ; the shapes are AWQ's"));
+    }
+    let said = said(asked, &LAYOUT)?;
+    let (bits, k) = shape(parts, &shapes)?;
+    if parts.get("g_idx").is_some_and(|part| part.shape() != [k]) {
+        return Err(parts.refuse(format!("g_idx of [{k}] is expected")));
+    }
+    let packed = Packed::new(asked, said, &shapes, (bits, k))?;
+    let short = u32::from(!second_version(asked, said, bits)?);
+    Ok(Read {
+        format: packed.format,
+        shape: vec![packed.n, k],
+        factor: None,
+        decoder: Box::new(Gptq { packed, short }),
+    })
+}
+
+/// Bits of a code, and K.
+fn shape(parts: &Parts<'_>, shapes: &Shapes) -> Result<(u32, usize)> {
+    let Shapes { rows, zero_columns, n, .. } = *shapes;
+    let bits = zero_columns as u128 * 32 / n as u128;
+    let is_whole = n as u128 * bits == zero_columns as u128 * 32;
+    if !is_whole || !matches!(bits, 4 | 8) {
+        let text = format!("N = {n} with {zero_columns} words of zeros is no GPTQ of 4 or 8 bits");
+        let is_sound = is_whole && matches!(bits, 2 | 3);
+        return Err(if is_sound { parts.unread(text) } else { parts.refuse(text) });
+    }
+    let per = 32 / bits as usize;
+    let most = u32::MAX;
+    let k = columns(rows, per)
+        .ok_or_else(|| parts.unread(format!("K = {rows} · {per}; at most {most} is read")))?;
+    Ok((bits as u32, k))
+}
+
+/// K, if `g_idx` and the order of columns, which have numbers of 32 bits, can name every column.
+fn columns(rows: usize, per: usize) -> Option<usize> {
+    rows.checked_mul(per).filter(|&k| u32::try_from(k).is_ok())
+}
+
+/// Whether zeros are stored as the second version stores them. The shapes are the same.
+fn second_version(asked: &Asked<'_>, said: Option<&config::Packed>, bits: u32) -> Result<bool> {
+    let mode = asked.expected.mode.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let Some(said) = said.filter(|_| !mode.starts_with("gptq")) else {
+        return match &*mode {
+            "gptq" => Ok(false),
+            "gptq_v2" => Ok(true),
+            _ => Err(Error::Misuse(
+                "it may be GPTQ's first version, whose zeros are stored less 1, or the second, \
+                 and no config.json tells: name the mode, gptq or gptq_v2"
+                    .into(),
+            )),
+        };
+    };
+    if said.is_symmetric {
+        let middle = 1 << (bits - 1);
+        let stored = if said.second_version { middle } else { middle - 1 };
+        let zeros = asked.parts.need("qzeros")?;
+        let first = zero(&zeros, 0, bits);
+        if first != stored {
+            let file = asked.said.map_or("", |said| &said.file);
+            let says = if said.second_version { "gptq_v2" } else { "gptq" };
+            return Err(asked.parts.contradiction(format!(
+                "{file} says sym and {says}, so zeros are {middle} and stored as {stored}, but \
+                 the first is stored as {first}: name the mode, gptq (stored less 1) or gptq_v2 \
+                 (stored as they are), or change checkpoint_format in {file}"
+            )));
+        }
+    }
+    Ok(said.second_version)
+}
+
+impl Gptq {
+    fn order(&self, g_idx: Part<'_>) -> Result<Option<Vec<u32>>> {
+        let Packed { k, group, groups, .. } = self.packed;
+        order(g_idx.bytes, k, group, groups).map_err(|why| g_idx.bad(0, why))
+    }
+}
+
+impl Decoder for Gptq {
+    fn order(&self, parts: &Parts<'_>) -> Result<Option<Vec<u32>>> {
+        parts.get("g_idx").map_or(Ok(None), |g_idx| self.order(g_idx))
+    }
+
+    fn stream(&self, parts: &Parts<'_>, rows: Range<usize>, sink: &mut Sink<'_>) -> Result<()> {
+        let (codes, zeros, scales) =
+            (parts.need("qweight")?.bytes, parts.need("qzeros")?, parts.need("scales")?);
+        let order = Decoder::order(self, parts)?;
+        let Packed { bits, n, k, format, .. } = self.packed;
+        in_chunks(format, k, rows, sink, |rows, planes| {
+            let [to_codes, to_scales, to_biases] = planes else { return };
+            match &order {
+                None => transpose(codes, n, rows.clone(), to_codes),
+                Some(order) => gather(codes, n, bits, order, rows.clone(), to_codes),
+            }
+            let zero = |at| zero(&zeros, at, bits) + self.short;
+            self.packed.numbers(&scales, zero, rows, [to_scales, to_biases]);
+        })
+    }
+}
+
+/// The stored zero of a group and column.
+fn zero(qzeros: &Part<'_>, at: usize, bits: u32) -> u32 {
+    let per = 32 / bits as usize;
+    // Rows of N are whole words.
+    qzeros.word(at / per) >> (at % per * bits as usize) & ((1 << bits) - 1)
+}
+
+/// Sorts the columns by their groups. `None` if they are sorted already.
+fn order(g_idx: &[u8], k: usize, group: usize, groups: usize) -> Result<Option<Vec<u32>>, String> {
+    if (0..k).all(|column| word(g_idx, column) as usize == column / group) {
+        return Ok(None);
+    }
+    let mut next: Vec<usize> = (0..groups).map(|i| i * group).collect();
+    let end = |i: usize| ((i + 1) * group).min(k);
+    let mut columns = vec![0; k];
+    for column in 0..k {
+        let own = word(g_idx, column) as usize;
+        if own >= groups {
+            return Err(format!("g_idx of column {column} is {}, of {groups} groups", own as i32));
+        }
+        if next[own] == end(own) {
+            let size = end(own) - own * group;
+            return Err(format!(
+                "g_idx: group {own} has more than its {size} columns, at column {column}"
+            ));
+        }
+        columns[next[own]] = column as u32;
+        next[own] += 1;
+    }
+    Ok(Some(columns))
+}
+
+/// The codes of some columns of the file as rows: words along K stay words along K.
+fn transpose(qweight: &[u8], n: usize, rows: Range<usize>, out: &mut [u8]) {
+    const TILE: usize = 16;
+    let words = out.len() / 4 / rows.len();
+    for first in (0..words).step_by(TILE) {
+        let tile = first..(first + TILE).min(words);
+        for (i, row) in rows.clone().enumerate() {
+            for w in tile.clone() {
+                let to = 4 * (i * words + w);
+                let from = 4 * (w * n + row);
+                out[to..to + 4].copy_from_slice(&qweight[from..from + 4]);
+            }
+        }
+    }
+}
+
+/// Like [`transpose`], with the columns of W in this `order`.
+fn gather(qweight: &[u8], n: usize, bits: u32, order: &[u32], rows: Range<usize>, out: &mut [u8]) {
+    let per = 32 / bits as usize;
+    let words = order.len() / per;
+    let mask = (1u32 << bits) - 1;
+    let mut made = vec![0u32; rows.len()];
+    for (w, columns) in order.chunks_exact(per).enumerate() {
+        made.fill(0);
+        for (j, &column) in columns.iter().enumerate() {
+            let (line, shift) = (column as usize / per, column as usize % per * bits as usize);
+            for (made, row) in made.iter_mut().zip(rows.clone()) {
+                *made |= (word(qweight, line * n + row) >> shift & mask) << (j * bits as usize);
+            }
+        }
+        for (i, made) in made.iter().enumerate() {
+            let to = 4 * (i * words + w);
+            out[to..to + 4].copy_from_slice(&made.to_le_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn columns_have_numbers_of_32_bits() {
+        let most = (1 << 29) - 1;
+        assert_eq!(super::columns(most, 8), Some(8 * most));
+        assert_eq!(super::columns(most + 1, 8), None);
+    }
+}

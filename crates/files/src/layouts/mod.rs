@@ -1,0 +1,161 @@
+//! Foreign layouts of quantized weights: a file and a row of [`ALL`] for each. A layout becomes a
+//! format of ours when it is read.
+//!
+//! A row has the names of its tensors, a test of their types, and a function that checks all that
+//! is said of them and gives a [`Decoder`]. What `config.json` says comes from a parser for each
+//! `quant_method` ([`crate::config`]). No other file knows a layout by its name.
+
+mod awq;
+mod gptq;
+mod model_opt;
+mod packed;
+mod parts;
+mod rows;
+
+pub(crate) use parts::{Part, Parts};
+
+use crate::claims::Expected;
+use crate::config::Said;
+use crate::identify::joined;
+use crate::opening::Opened;
+use crate::raw::{Element, Raw};
+use crate::stream::Sink;
+use std::fmt;
+use std::ops::Range;
+use tilewise_core::{DType, QuantFormat, Result};
+
+/// Every layout. If several fit the tensors of a prefix, the first is taken.
+pub(crate) static ALL: [&Layout; 3] = [&gptq::LAYOUT, &awq::LAYOUT, &model_opt::LAYOUT];
+
+/// How another program stores a quantized matrix.
+pub(crate) struct Layout {
+    /// Its name, as [`TensorView::stored`](crate::TensorView::stored) gives it.
+    pub(crate) name: &'static str,
+    /// The tensors of a matrix, by what follows its prefix: after a dot, unless it begins with an
+    /// underscore. The first holds the codes.
+    pub(crate) needs: &'static [&'static str],
+    /// Tensors that change the weights if they are there.
+    pub(crate) may: &'static [&'static str],
+    /// Names by which the caller may ask for it: [`Expected::mode`].
+    pub(crate) modes: &'static [&'static str],
+    /// Bits that a code may have, if the caller may ask for it.
+    pub(crate) bits: &'static [u32],
+    /// Whether tensors with these names are of this layout, by their types and shapes.
+    pub(crate) is: fn(&Parts<'_>) -> bool,
+    /// Checks the tensors, and what is said of them.
+    pub(crate) read: fn(&Asked<'_>) -> Result<Read>,
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A matrix to be read: its tensors, and what is said of it.
+pub(crate) struct Asked<'a> {
+    pub(crate) parts: Parts<'a>,
+    /// What a file beside the tensors says.
+    pub(crate) said: Option<&'a Said>,
+    pub(crate) expected: &'a Expected,
+}
+
+/// A matrix whose tensors have been checked.
+pub(crate) struct Read {
+    /// The format of ours that holds it.
+    pub(crate) format: QuantFormat,
+    /// `[N, K]`, and what lies before them.
+    pub(crate) shape: Vec<usize>,
+    /// The number that all weights are multiplied with.
+    pub(crate) factor: Option<f32>,
+    pub(crate) decoder: Box<dyn Decoder>,
+}
+
+/// Gives the weights of a matrix in a format of ours.
+pub(crate) trait Decoder: fmt::Debug + Send + Sync {
+    /// The order of columns: see [`TensorView::order`](crate::TensorView::order).
+    fn order(&self, _: &Parts<'_>) -> Result<Option<Vec<u32>>> {
+        Ok(None)
+    }
+
+    /// The planes of some rows, in chunks.
+    fn stream(&self, parts: &Parts<'_>, rows: Range<usize>, sink: &mut Sink<'_>) -> Result<()>;
+}
+
+/// The tensors of a matrix in a foreign layout.
+#[derive(Clone, Debug)]
+pub(crate) struct Foreign {
+    pub(crate) layout: &'static Layout,
+    pub(crate) prefix: String,
+    /// Numbers of tensors, by what follows the prefix.
+    pub(crate) tensors: Vec<(&'static str, usize)>,
+}
+
+impl Foreign {
+    /// The matrix whose codes this tensor holds, if it is one of this layout. `find` gives a
+    /// tensor by its name.
+    pub(crate) fn find(
+        layout: &'static Layout,
+        codes: &Raw,
+        find: impl Fn(&str) -> Option<usize>,
+        opened: &Opened,
+    ) -> Option<Self> {
+        let prefix = prefix(&codes.name, layout.needs[0])?;
+        let of = |leaf: &&'static str| Some((*leaf, find(&name(prefix, leaf))?));
+        let mut tensors = layout.needs.iter().map(of).collect::<Option<Vec<_>>>()?;
+        tensors.extend(layout.may.iter().filter_map(of));
+        let found = Foreign { layout, prefix: prefix.to_owned(), tensors };
+        (layout.is)(&found.parts(opened)).then_some(found)
+    }
+
+    /// Its tensors.
+    pub(crate) fn parts<'a>(&'a self, opened: &'a Opened) -> Parts<'a> {
+        Parts { opened, tensors: &self.tensors }
+    }
+
+    /// The names of tensors that would change the weights, and are not there.
+    pub(crate) fn absent(&self) -> impl Iterator<Item = String> {
+        let is_absent = |leaf: &&&str| self.tensors.iter().all(|(own, _)| own != *leaf);
+        self.layout.may.iter().filter(is_absent).map(|leaf| name(&self.prefix, leaf))
+    }
+}
+
+/// What precedes `leaf` in a tensor's name.
+fn prefix<'a>(tensor: &'a str, leaf: &str) -> Option<&'a str> {
+    let prefix = tensor.strip_suffix(leaf)?;
+    if leaf.starts_with('_') || prefix.is_empty() {
+        return Some(prefix);
+    }
+    prefix.strip_suffix('.')
+}
+
+/// The name of the tensor `leaf` of a matrix.
+pub(crate) fn name(prefix: &str, leaf: &str) -> String {
+    if leaf.starts_with('_') { format!("{prefix}{leaf}") } else { joined(prefix, leaf) }
+}
+
+/// The names of tensors of all layouts, by what follows the prefix.
+pub(crate) fn leaves() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().flat_map(|layout| layout.needs.iter().chain(layout.may)).copied()
+}
+
+/// Whether a tensor is named as a part of a foreign matrix, and no other tensor has the name.
+pub(crate) fn is_part(name: &str) -> bool {
+    leaves().any(|leaf| leaf != "weight" && prefix(name, leaf).is_some())
+}
+
+/// Whether a tensor is named as a part of a foreign matrix, and holds words.
+pub(crate) fn is_coded(raw: &Raw) -> bool {
+    matches!(raw.element, Element::Dense(DType::I32 | DType::U32)) && is_part(&raw.name)
+}
+
+/// The layout that the caller calls by this mode.
+pub(crate) fn of_mode(mode: &str) -> Option<&'static Layout> {
+    let is_own = |own: &&str| own.eq_ignore_ascii_case(mode);
+    ALL.into_iter().find(|layout| layout.modes.iter().any(is_own))
+}
+
+/// The modes of all layouts.
+pub(crate) fn modes() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().flat_map(|layout| layout.modes).copied()
+}

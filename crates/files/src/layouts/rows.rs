@@ -1,0 +1,62 @@
+//! Numbers of tensors, and rows in chunks.
+
+use crate::stream::{CHUNK, Chunk, Sink};
+use half::{bf16, f16};
+use std::ops::Range;
+use tilewise_core::{DType, Error, QuantFormat, Result};
+
+/// A word of a tensor.
+pub(crate) fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[4 * at..4 * at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// A number of a tensor.
+pub(super) fn number(bytes: &[u8], at: usize, dtype: DType) -> f32 {
+    let half = || [bytes[2 * at], bytes[2 * at + 1]];
+    match dtype {
+        DType::F16 => f16::from_le_bytes(half()).to_f32(),
+        DType::BF16 => bf16::from_le_bytes(half()).to_f32(),
+        _ => f32::from_bits(word(bytes, at)),
+    }
+}
+
+/// Gives the planes of rows `wanted` of a matrix with `k` columns, a few rows at a time: `decode`
+/// writes them, plane by plane.
+pub(super) fn in_chunks(
+    format: QuantFormat,
+    k: usize,
+    wanted: Range<usize>,
+    sink: &mut Sink<'_>,
+    mut decode: impl FnMut(Range<usize>, &mut [&mut [u8]]),
+) -> Result<()> {
+    let sizes = format.sizes(1, k)?;
+    let largest = sizes.iter().copied().max().unwrap_or(0).max(1);
+    // Rows of W may run across those of the file: so few at a time stay in the processor's caches.
+    let rows = (CHUNK / 4 / largest).max(1).next_multiple_of(8).min(wanted.len());
+    let mut planes = sizes.iter().map(|&row| room(rows, row)).collect::<Result<Vec<_>>>()?;
+    for first in wanted.clone().step_by(rows.max(1)) {
+        let range = first..(first + rows).min(wanted.end);
+        let mut parts: Vec<&mut [u8]> = Vec::with_capacity(planes.len());
+        for (plane, row) in planes.iter_mut().zip(&sizes) {
+            parts.push(&mut plane[..range.len() * row]);
+        }
+        decode(range.clone(), &mut parts);
+        for (plane, (row, bytes)) in sizes.iter().zip(parts).enumerate() {
+            let offset = (first - wanted.start) as u64 * *row as u64;
+            sink(Chunk { plane, offset, bytes })?;
+        }
+    }
+    Ok(())
+}
+
+/// Zeros for some rows, if there is memory.
+fn room(rows: usize, row: usize) -> Result<Vec<u8>> {
+    let mut room = Vec::new();
+    let bytes = rows.saturating_mul(row);
+    room.try_reserve_exact(bytes)
+        .map_err(|why| Error::OutOfMemory(format!("{bytes} bytes: {why}")))?;
+    room.resize(bytes, 0);
+    Ok(room)
+}
