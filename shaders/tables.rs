@@ -146,6 +146,8 @@ const OPERANDS: &[OperandDef] = &[
     fours("operand/q2_k.wgsl", 50.0, |format, _| format.is_of("q2_k")),
     fours("operand/q3_k.wgsl", 50.0, |format, _| format.is_of("q3_k")),
     fours("operand/q6_k.wgsl", 50.0, |format, _| format.is_of("q6_k")),
+    fours("operand/iq4_xs.wgsl", 50.0, |format, _| format.is_of("iq4_xs")),
+    fours("operand/scaled.wgsl", 45.0, |format, _| format.is_of("scaled")),
     bytes("operand/affine_bytes.wgsl", [DECODE, 10.0], |format, _| is_affine_of(format, "4")),
     bytes("operand/affine_bytes.wgsl", [DECODE, 16.5], |format, _| is_affine_of(format, "8")),
     bytes("operand/gguf_bytes.wgsl", [DECODE, 10.0], |format, _| {

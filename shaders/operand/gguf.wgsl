@@ -2,9 +2,9 @@
 // codes of 4, 5 or 8 bits. Rows are whole blocks, so the linear index gives the block. The low
 // nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31; fifth bits are a word
 // before them.
-// needs: counted widen_one
+// needs: counted e2m1_doubled iq4_nl widen_one
 // provides: X_BINDING X_BINDING_1 X_BITS X_LEAST X_LESS X_TABLE x_codes x_decode4 x_fetch4 x_four
-//        x_nl x_raw4 x_scale x_scales
+//        x_raw4 x_scale x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -54,29 +54,16 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
     return x_raw4(codes, x_scale(block));
 }
 
-// Values of IQ4_NL's codes: four to a word, as signed bytes.
-fn x_nl(codes: vec4<u32>) -> vec4<f32> {
-    let odd = (codes & vec4<u32>(4u)) != vec4<u32>();
-    let low = select(vec4<u32>(0xbfad9881u), vec4<u32>(0xf6eaddcfu), odd);
-    let high = select(vec4<u32>(0x26190d01u), vec4<u32>(0x71594535u), odd);
-    let word = select(low, high, (codes & vec4<u32>(8u)) != vec4<u32>());
-    let byte = word >> ((codes & vec4<u32>(3u)) * 8u);
-    return vec4<f32>((bitcast<vec4<i32>>(byte) << vec4<u32>(24u)) >> vec4<u32>(24u));
-}
-
 fn x_four(word: u32) -> vec4<f32> {
-    let codes = (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu);
+    let codes = vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u);
     if X_TABLE == 1u {
         return vec4<f32>((vec4<i32>(i32(word)) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u));
     }
     if X_TABLE == 2u {
-        return x_nl(codes);
+        return iq4_nl(codes);
     }
     if X_TABLE == 3u {
-        // A table of nibbles has the doubled magnitudes; bit 3 of a code is the sign.
-        let magnitudes =
-            vec4<f32>((vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u));
-        return select(magnitudes, -magnitudes, (codes & vec4<u32>(8u)) != vec4<u32>());
+        return e2m1_doubled(codes);
     }
     return counted(word) - f32(X_LESS);
 }

@@ -1,9 +1,9 @@
 // Operand in a microscaling format: codes of e2m1 in 4 bits or of e4m3 in 8, low bits first; a byte
 // per block along K, the exponent of its scale or a scale in e4m3. Rows are whole blocks, so the
 // linear index gives word and scale.
-// needs: nothing
-// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_E4M3_SCALE x_codes x_decode4 x_e2m1 x_e4m3
-//        x_fetch4 x_raw4 x_scale x_scales
+// needs: e2m1_doubled float8
+// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_E4M3_SCALE x_codes x_decode4 x_fetch4 x_raw4
+//        x_scale x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -14,30 +14,11 @@ const X_E4M3_SCALE: bool = false; //param
 @group(0) @binding(X_BINDING) var<storage, read> x_codes: array<u32>;
 @group(0) @binding(X_BINDING_1) var<storage, read> x_scales: array<u32>;
 
-// Values of codes of e2m1. A table of nibbles has twice the magnitudes; bit 3 of a code is the
-// sign.
-fn x_e2m1(codes: vec4<u32>) -> vec4<f32> {
-    let twice = (vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u);
-    let magnitudes = 0.5 * vec4<f32>(twice);
-    return select(magnitudes, -magnitudes, (codes & vec4<u32>(8u)) != vec4<u32>());
-}
-
-// Values of codes of e4m3. An exponent of 0 means a multiple of 2^-9, all ones NaN.
-fn x_e4m3(codes: vec4<u32>) -> vec4<f32> {
-    let low = codes & vec4<u32>(0x7fu);
-    let sign = (codes & vec4<u32>(0x80u)) << vec4<u32>(24u);
-    let normal = (low << vec4<u32>(20u)) + vec4<u32>(120u << 23u);
-    let small = bitcast<vec4<u32>>(vec4<f32>(low) * 0x1p-9);
-    let magnitude = select(normal, small, low < vec4<u32>(8u));
-    let nan = select(vec4<u32>(), vec4<u32>(0x7fc00000u), low == vec4<u32>(0x7fu));
-    return bitcast<vec4<f32>>(magnitude | sign | nan);
-}
-
 // The scale of block i. In e8m0 it is 2^(byte - 127), or 0 if that is subnormal.
 fn x_scale(i: u32) -> f32 {
     let byte = (x_scales[i / 4u] >> (i % 4u * 8u)) & 0xffu;
     if X_E4M3_SCALE {
-        return x_e4m3(vec4<u32>(byte)).x;
+        return float8(vec4<u32>(byte), false).x;
     }
     return bitcast<f32>(byte << 23u);
 }
@@ -58,7 +39,7 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
 fn x_decode4(raw: x_raw4) -> vec4<f32> {
     let codes = vec4<u32>(raw.codes) >> vec4<u32>(0u, X_BITS, 2u * X_BITS, 3u * X_BITS);
     if X_BITS == 8u {
-        return raw.scale * x_e4m3(codes & vec4<u32>(0xffu));
+        return raw.scale * float8(codes, false);
     }
-    return raw.scale * x_e2m1(codes);
+    return raw.scale * (0.5 * e2m1_doubled(codes));
 }

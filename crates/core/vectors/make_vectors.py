@@ -1,6 +1,6 @@
 """Writes test vectors for each quantized format, made by its reference implementation on the CPU.
 
-    pip install "mlx[cpu]==0.32.4" gguf==0.19.0 numpy==2.4.6
+    pip install "mlx[cpu]==0.32.4" gguf==0.19.0 ml_dtypes==0.6.0 numpy==2.4.6
     python make_vectors.py           writes the files
     python make_vectors.py --check   fails if a file is not what it would write; exits with 77
                                      if the packages are missing, or of other versions
@@ -20,8 +20,8 @@ FORMAT.bin holds a matrix [n, k] in a format:
         counts as 0x7fc00000
 
 The first rows are weights that are quantized: quantizing must return the same bits. The others are
-codes and scales of which a quantizer makes few. A format of MLX has its planes for parts, a format
-of GGUF the blocks of a file. Weights for affine are rounded to the type of the scales, then
+codes and scales of which a quantizer makes few. A format of GGUF has the blocks of a file for its
+part, any other format its planes. Weights for affine are rounded to the type of the scales, then
 widened.
 
 nvfp4-factor.bin is nvfp4 with g, the `global_scale` of MLX for the whole matrix. Its weight is
@@ -40,7 +40,7 @@ from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).parent
-VERSIONS = {"mlx": "0.32.4", "gguf": "0.19.0"}
+VERSIONS = {"mlx": "0.32.4", "gguf": "0.19.0", "ml_dtypes": "0.6.0"}
 SKIPPED = 77
 
 try:
@@ -52,6 +52,7 @@ if found != VERSIONS:
     print(f"needs {VERSIONS}, found {found}")
     sys.exit(SKIPPED)
 
+import ml_dtypes
 import mlx.core as mx
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, quants
@@ -307,7 +308,7 @@ def gguf_mxfp4_rows(rng):
 HALVES_AT = {
     "q4_0": [0], "q4_1": [0, 2], "q5_0": [0], "q5_1": [0, 2], "q8_0": [0], "iq4_nl": [0],
     "gguf-mxfp4": [], "q2_k": [80, 82], "q3_k": [108], "q4_k": [0, 2], "q5_k": [0, 2],
-    "q6_k": [208],
+    "q6_k": [208], "iq4_xs": [0],
 }  # fmt: skip
 
 # How blocks are filled so that their elements tell all codes, sub-scales or minima apart: d, dmin
@@ -327,6 +328,7 @@ APART = {
         (1, 0, {(16, 48): 0, (48, 176): 0x11}, 64), (0, 1, {}, 64),
     ],
     "q6_k": [(1, 0, {(192, 208): 1}, 64), (1, 0, {(0, 192): 0}, 256)],
+    "iq4_xs": [(1, 0, {(2, 4): 0xAA, (4, 8): 0x11}, 16), (1, 0, {(8, 136): 0x88}, 64)],
 }  # fmt: skip
 
 
@@ -378,6 +380,43 @@ def gguf(name, names=(), rows=()):
     write(name, names, [blocks], quants.dequantize(blocks, kind))
 
 
+# What codes stand for. nf4 and fp4 are the tables of `get_4bit_type` in bitsandbytes 0.50.2; on a
+# CPU its `dequantize_4bit` gives the bits of code[i] * absmax.
+NF4 = """
+    -1.0 -0.6961928009986877 -0.5250730514526367 -0.39491748809814453 -0.28444138169288635
+    -0.18477343022823334 -0.09105003625154495 0.0 0.07958029955625534 0.16093020141124725
+    0.24611230194568634 0.33791524171829224 0.44070982933044434 0.5626170039176941
+    0.7229568362236023 1.0
+"""
+FP4 = "0 0.0625 8 12 4 6 2 3 0 -0.0625 -8 -12 -4 -6 -2 -3"
+BYTES = np.arange(256, dtype=np.uint8)
+NUMBERS = {
+    "int8": BYTES.view(np.int8).astype(F32),
+    "fp8-e4m3": BYTES.view(ml_dtypes.float8_e4m3fn).astype(F32),
+    "fp8-e5m2": BYTES.view(ml_dtypes.float8_e5m2).astype(F32),
+    "nf4": np.array(NF4.split(), dtype=F32),
+    "fp4": np.array(FP4.split(), dtype=F32) / F32(12),
+}
+
+
+def scaled(name, group):
+    """Every code under scales of usual size, and under scales at the limits."""
+    numbers = NUMBERS[name]
+    bits = len(numbers).bit_length() - 1
+    rng = np.random.default_rng(bits * group)
+    limits = [0, -0.0, 1, -1, 2.0**-149, -(2.0**-149), 2.0**-126, 3.4e38, -3.4e38]
+    limits += [np.inf, -np.inf, np.nan]
+    scales = np.concatenate([rng.standard_normal(256 // group * 4 + 20), limits]).astype(F32)
+    packed = raw_codes(rng, bits, len(scales), group)
+    fields = np.unpackbits(packed, axis=1, bitorder="little").reshape(-1, group, bits)
+    values = numbers[fields @ (1 << np.arange(bits))] * scales[:, None]
+    name = f"{name}-g{group}"
+    all_codes(name, packed, bits)
+    k = max(group, K)
+    rows = [part.reshape(-1, k // group * part.shape[1]) for part in [packed, scales[:, None]]]
+    write(name, [], rows, values.reshape(-1, k))
+
+
 def make():
     types = [
         ("f32", mx.float32, 3e38, 1e-41),
@@ -409,8 +448,15 @@ def make():
         gguf(name, ["gguf", name], [common, own])
     own = weights("gguf-mxfp4", gguf_mxfp4_rows(rng))
     gguf("gguf-mxfp4", ["gguf-mxfp4"], [own])
-    for name in ["iq4_nl", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k"]:
+    for name in ["iq4_nl", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs"]:
         gguf(name)
+
+    for name, groups in [("int8", [16, 32, 128]), ("nf4", [64]), ("fp4", [64])]:
+        for group in groups:
+            scaled(name, group)
+    for name in ["fp8-e4m3", "fp8-e5m2"]:
+        for group in [32, 128]:
+            scaled(name, group)
 
 
 def check():

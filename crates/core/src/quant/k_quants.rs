@@ -1,15 +1,16 @@
-//! GGUF's K-quants: 256 elements to a block, in sub-blocks of 16 or 32 with scales of a few bits
-//! each, under one scale in f16. If minima are subtracted, they have a second scale in f16.
-//! K-quants are read and multiplied with, not made.
+//! GGUF's K-quants, and IQ4_XS: 256 elements to a block, in sub-blocks of 16 or 32 with scales of a
+//! few bits each, under one scale in f16. If minima are subtracted, they have a second scale in
+//! f16. These formats are read and multiplied with, not made.
 
 use super::format::{Codec, FormatDef, Plane, Stored, of_finite};
+use super::gguf::IQ4_NL;
 use crate::convert;
 use crate::dtype::DType;
 use half::f16;
 
 const BLOCK: usize = 256;
 
-/// GGUF's K-quants. Blocks of whole words stay whole. In other blocks the scale is a separate
+/// GGUF's formats of 256 elements. Blocks of whole words stay whole. In other blocks the scale is a separate
 /// plane.
 pub static FORMATS: &[FormatDef] = &[
     row("q4_k", 12, "k45", &[words("blocks", 144)], &[("X_HIGH", 0)], &Q4K { high: false }),
@@ -17,6 +18,7 @@ pub static FORMATS: &[FormatDef] = &[
     row("q6_k", 14, "q6_k", &[words("codes", 208), SCALES], &[], &Q6K),
     row("q2_k", 10, "q2_k", &[words("blocks", 84)], &[], &Q2K),
     row("q3_k", 11, "q3_k", &[words("codes", 108), SCALES], &[], &Q3K),
+    row("iq4_xs", 23, "iq4_xs", &[words("blocks", 136)], &[], &Iq4Xs),
 ];
 
 const SCALES: Plane = Plane { name: "scales", of: Stored::Numbers(DType::F16), bytes: 2 };
@@ -64,8 +66,8 @@ trait KQuant: Sync {
     /// Stores d and dmin.
     fn put_scales(&self, scales: [f32; 2], block: &mut [&mut [u8]]);
 
-    /// Stores codes and sub-scales that give element i the value `picked(i)` of -1, 0 and 1, under
-    /// d and dmin of 1.
+    /// Stores codes and sub-scales of elements that are -1, 0 and 1, as `picked` gives them, under d
+    /// and dmin of 1.
     fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]);
 
     /// The largest magnitudes of `scale` · `code` and of `less`.
@@ -311,5 +313,43 @@ impl KQuant for Q6K {
 
     fn largest(&self) -> [f32; 2] {
         [128.0 * 32.0, 0.0]
+    }
+}
+
+/// IQ4_XS: d, 8 scales of 6 bits (two bytes with their high two bits, four with the low ones), and
+/// 128 bytes of codes that are places in IQ4_NL's table.
+struct Iq4Xs;
+
+impl KQuant for Iq4Xs {
+    fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
+        [half_at(block[0], 0), 0.0]
+    }
+
+    fn element(&self, block: &[&[u8]], i: usize) -> Element {
+        let (j, l) = (i / 32, i % 32);
+        let low = block[0][4 + j / 2] >> (j % 2 * 4) & 15;
+        let high = block[0][2 + j / 4] >> (j % 4 * 2) & 3;
+        let code = block[0][8 + 16 * j + l % 16] >> (l / 16 * 4) & 15;
+        let code = i32::from(IQ4_NL[usize::from(code)]);
+        Element { scale: i32::from(low | high << 4) - 32, code, less: 0 }
+    }
+
+    fn put_scales(&self, [d, _]: [f32; 2], block: &mut [&mut [u8]]) {
+        put_half(d, block[0], 0);
+    }
+
+    fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]) {
+        block[0].fill(0);
+        // All codes stand for 1, the only value of use: the scales give signs and zeros.
+        block[0][8..].fill(0x88);
+        for j in 0..8 {
+            let scale = (picked() + 32) as u8;
+            block[0][4 + j / 2] |= (scale & 15) << (j % 2 * 4);
+            block[0][2 + j / 4] |= (scale >> 4) << (j % 4 * 2);
+        }
+    }
+
+    fn largest(&self) -> [f32; 2] {
+        [32.0 * 127.0, 0.0]
     }
 }

@@ -8,6 +8,7 @@ pub mod gguf;
 pub mod k_quants;
 mod matrix;
 pub mod mx;
+pub mod scaled;
 #[cfg(test)]
 mod tests;
 
@@ -16,4 +17,4 @@ pub use matrix::{Quantized, dequantize, quantize, quantize_to};
 
 /// Every format.
 pub static FAMILIES: &[&[FormatDef]] =
-    &[affine::FORMATS, mx::FORMATS, gguf::FORMATS, k_quants::FORMATS];
+    &[affine::FORMATS, mx::FORMATS, gguf::FORMATS, k_quants::FORMATS, scaled::FORMATS];

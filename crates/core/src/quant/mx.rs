@@ -82,15 +82,7 @@ impl Small {
     fn decode(self, code: u8) -> f32 {
         match self {
             Small::E2M1 => E2M1[usize::from(code)],
-            Small::E4M3 => {
-                let (exponent, mantissa) = (code >> 3 & 15, f32::from(code & 7));
-                let magnitude = match (exponent, code & 7) {
-                    (15, 7) => f32::NAN,
-                    (0, _) => mantissa / 512.0,
-                    _ => (1.0 + mantissa / 8.0) * power(i32::from(exponent) - 7),
-                };
-                if code & 0x80 == 0 { magnitude } else { -magnitude }
-            }
+            Small::E4M3 => e4m3(code),
             // 2^-127 is subnormal; 255 is infinite.
             Small::E8M0 if code == 0 => f32::from_bits(1 << 22),
             Small::E8M0 => f32::from_bits(u32::from(code) << 23),
@@ -131,6 +123,17 @@ impl Small {
             }
         }
     }
+}
+
+/// The value of a code of e4m3.
+pub(super) fn e4m3(code: u8) -> f32 {
+    let (exponent, mantissa) = (code >> 3 & 15, f32::from(code & 7));
+    let magnitude = match (exponent, code & 7) {
+        (15, 7) => f32::NAN,
+        (0, _) => mantissa / 512.0,
+        _ => (1.0 + mantissa / 8.0) * power(i32::from(exponent) - 7),
+    };
+    if code & 0x80 == 0 { magnitude } else { -magnitude }
 }
 
 /// 2^`exponent`, normal.

@@ -111,7 +111,7 @@ mod tests {
             assert_eq!(Type(number).element(), Element::Blocks(format));
             seen += 1;
         }
-        assert_eq!(seen, 12);
+        assert_eq!(seen, 13);
         assert_eq!(Type(77).name(), "type 77");
     }
 }
