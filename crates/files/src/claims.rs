@@ -72,7 +72,8 @@ impl Expected {
             group: Some(group),
             mode: Some(mode_of(format).into()),
         };
-        format.gguf().is_none().then_some(words)
+        // MLX's name of the codes.
+        (format.planes().first()?.name == "weight").then_some(words)
     }
 
     /// Whether it expects nothing.
@@ -128,9 +129,9 @@ impl Expected {
     }
 }
 
-/// Bits of a code, in the formats of MLX, whose first plane holds the codes.
+/// Bits of a code, in formats whose first plane holds the codes: all but those of GGUF.
 fn bits_of(format: QuantFormat) -> Option<u32> {
-    let codes = format.planes().first().filter(|plane| plane.name == "weight")?;
+    let codes = format.planes().first().filter(|_| format.gguf().is_none())?;
     u32::try_from(codes.bytes * 8 / format.block()).ok()
 }
 
@@ -185,5 +186,10 @@ pub(crate) fn admit(expected: &Expected, format: QuantFormat) -> Result<()> {
             format!("{format} is a format of GGUF; {expected} applies to MLX's formats only");
         return Err(Error::Unsupported(text));
     }
-    Err(Error::file(format!("contradiction: the arguments: {expected}; the file: {format}")))
+    Err(contradiction(expected, format))
+}
+
+/// The error of a format that is not as expected.
+pub(crate) fn contradiction(expected: &Expected, format: QuantFormat) -> Error {
+    Error::file(format!("contradiction: the arguments: {expected}; the file: {format}"))
 }

@@ -1,6 +1,7 @@
 //! `config.json` beside the tensors: MLX's `quantization`, with exceptions by layer, and the
 //! `quantization_config` of other programs, a parser for each method.
 
+mod compressed;
 mod packed;
 
 use crate::claims::{Claim, Expected};
@@ -11,6 +12,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use tilewise_core::Result;
 
+pub(crate) use compressed::Compressed;
 pub(crate) use packed::Packed;
 
 /// The entries on quantization.
@@ -35,6 +37,11 @@ pub(crate) struct Said {
 #[derive(Clone, Debug)]
 pub(crate) enum Says {
     Packed(Packed),
+    Compressed(Compressed),
+    /// Floats of 8 bits, with a scale for each block of rows and columns, if one is said.
+    Fp8 {
+        block: Option<[usize; 2]>,
+    },
     /// The method is not read.
     Unread,
 }
@@ -64,8 +71,8 @@ impl Config {
         };
         let mut mlx = entries(object.remove("quantization"), "quantization")?;
         let key = "quantization_config";
-        let other = object.remove(key).filter(|value| !value.is_null());
-        let other = entries(other.or_else(|| inner.remove(key)), key)?;
+        let own = object.remove(key).filter(|value| !value.is_null());
+        let other = entries(own.or_else(|| inner.remove(key)), key)?;
         let said = match other {
             Some(inner) if inner.contains_key("quant_method") => Some(Said::read(file, &inner)?),
             // MLX writes its own entries under both keys.
@@ -145,6 +152,8 @@ impl Said {
             // Older GPTQ files lack the key.
             "gptq" | "" => packed::gptq(&entries)?,
             "awq" => packed::awq(&entries)?,
+            "compressed-tensors" => compressed::compressed(&entries)?,
+            "fp8" => Says::Fp8 { block: entries.block("weight_block_size")? },
             "auto-round" | "intel/auto-round" => packed::auto_round(&entries)?,
             _ => Says::Unread,
         };

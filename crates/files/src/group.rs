@@ -110,7 +110,8 @@ pub(crate) fn group(opened: &Opened) -> Vec<Group> {
     groups.extend((0..raws.len()).filter(|i| !taken.contains(i)).map(whole));
     // If a dense tensor is named `a`, the quantized `a.weight` keeps its full name.
     for group in &mut groups {
-        if !matches!(group.members, Members::Whole(_)) && names.contains(&*group.name) {
+        let is_own = |i: &usize| raws[*i].name == group.name;
+        if names.contains(&*group.name) && !group.tensors().iter().any(is_own) {
             group.name = longer(&group.name, &prefixes);
         }
     }
@@ -171,7 +172,9 @@ pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
         let planes = format.planes().iter().map(|plane| (plane.name, element_of(plane)));
         (format.to_string(), planes.collect::<Vec<_>>())
     });
-    let foreign = layouts::ALL.chunk_by(|a, b| a.needs == b.needs).map(|alike| {
+    let several = layouts::ALL.iter().filter(|layout| layout.needs.len() > 1);
+    let several = several.copied().collect::<Vec<_>>();
+    let foreign = several.chunk_by(|a, b| a.needs == b.needs).map(|alike| {
         let names: Vec<_> = alike.iter().map(|layout| layout.name).collect();
         let any = |leaf: &&'static str| (*leaf, there.get(leaf).copied().unwrap_or("any type"));
         (names.join(" or "), alike[0].needs.iter().map(any).collect())

@@ -262,7 +262,8 @@ impl Model {
             Members::Foreign(foreign) => {
                 let parts = foreign.parts(&self.opened);
                 let said = self.opened.config.said.as_ref();
-                let read = (foreign.layout.read)(&Asked { parts, said, expected })?;
+                let prefix = &foreign.prefix;
+                let read = (foreign.layout.read)(&Asked { prefix, parts, said, expected })?;
                 factor = read.factor;
                 let held = Held::Foreign(foreign.clone(), read.decoder.into());
                 (TensorKind::Quantized(read.format), read.shape, held)

@@ -1,8 +1,9 @@
 //! AWQ, its layout `gemm`: codes of 4 bits in words along N, `qweight` `[K, N / 8]`; `scales` `[G,
 //! N]`; zeros like codes, `qzeros` `[G, N / 8]`.
 
-use super::packed::{NEEDS, Packed, Shapes, said};
-use super::rows::{in_chunks, word};
+use super::affine::Affine;
+use super::packed::{NEEDS, Shapes, affine, number, said};
+use super::rows::word;
 use super::{Asked, Decoder, Layout, Parts, Read};
 use crate::stream::Sink;
 use std::ops::Range;
@@ -25,7 +26,10 @@ const COLUMNS: [usize; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
 const NIBBLES: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
 
 #[derive(Debug)]
-struct Awq(Packed);
+struct Awq {
+    affine: Affine,
+    n: usize,
+}
 
 fn read(asked: &Asked<'_>) -> Result<Read> {
     let parts = &asked.parts;
@@ -39,27 +43,18 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
     if !k.is_multiple_of(8) {
         return Err(parts.unread(format!("K = {k} is no multiple of 8")));
     }
-    let packed = Packed::new(asked, said, &shapes, (4, k))?;
-    Ok(Read {
-        format: packed.format,
-        shape: vec![n, k],
-        factor: None,
-        decoder: Box::new(Awq(packed)),
-    })
+    let affine = affine(asked, said, &shapes, (4, k))?;
+    let format = affine.format;
+    Ok(Read { format, shape: vec![n, k], factor: None, decoder: Box::new(Awq { affine, n }) })
 }
 
 impl Decoder for Awq {
     fn stream(&self, parts: &Parts<'_>, rows: Range<usize>, sink: &mut Sink<'_>) -> Result<()> {
-        let (codes, zeros, scales) =
-            (parts.need("qweight")?.bytes, parts.need("qzeros")?, parts.need("scales")?);
-        let Packed { n, k, format, .. } = self.0;
+        let (codes, zeros) = (parts.need("qweight")?.bytes, parts.need("qzeros")?);
         // Rows of N are whole words.
         let zero = |at: usize| zeros.word(at / 8) >> (4 * NIBBLES[at % 8]) & 15;
-        in_chunks(format, k, rows, sink, |rows, planes| {
-            let [to_codes, to_scales, to_biases] = planes else { return };
-            transpose(codes, n, rows.clone(), to_codes);
-            self.0.numbers(&scales, zero, rows, [to_scales, to_biases]);
-        })
+        let own = |rows: Range<usize>, out: &mut [u8]| transpose(codes, self.n, rows, out);
+        self.affine.stream(rows, sink, own, number(parts, self.n, zero)?)
     }
 }
 

@@ -4,8 +4,9 @@
 //!
 //! The first version stores a zero less 1. Adding the 1 gives up to 16 for 4 bits, as in AutoGPTQ.
 
-use super::packed::{NEEDS, Packed, Shapes, said};
-use super::rows::{in_chunks, word};
+use super::affine::Affine;
+use super::packed::{NEEDS, Shapes, affine, number, said};
+use super::rows::word;
 use super::{Asked, Decoder, Layout, Part, Parts, Read};
 use crate::config;
 use crate::stream::Sink;
@@ -15,7 +16,7 @@ use tilewise_core::{Error, Result};
 pub(super) const LAYOUT: Layout = Layout {
     name: "gptq",
     needs: NEEDS,
-    may: &["g_idx"],
+    may: &[&["g_idx"]],
     modes: &["gptq", "gptq_v2"],
     bits: &[4, 8],
     // Codes of AWQ share words along N, those of GPTQ along K.
@@ -28,7 +29,8 @@ pub(super) const LAYOUT: Layout = Layout {
 
 #[derive(Debug)]
 struct Gptq {
-    packed: Packed,
+    affine: Affine,
+    n: usize,
     /// Added to each stored zero: 1 in the first version, else 0.
     short: u32,
 }
@@ -44,14 +46,11 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
     if parts.get("g_idx").is_some_and(|part| part.shape() != [k]) {
         return Err(parts.refuse(format!("g_idx of [{k}] is expected")));
     }
-    let packed = Packed::new(asked, said, &shapes, (bits, k))?;
+    let affine = affine(asked, said, &shapes, (bits, k))?;
     let short = u32::from(!second_version(asked, said, bits)?);
-    Ok(Read {
-        format: packed.format,
-        shape: vec![packed.n, k],
-        factor: None,
-        decoder: Box::new(Gptq { packed, short }),
-    })
+    let (format, n) = (affine.format, shapes.n);
+    let decoder = Box::new(Gptq { affine, n, short });
+    Ok(Read { format, shape: vec![n, k], factor: None, decoder })
 }
 
 /// Bits of a code, and K.
@@ -110,8 +109,8 @@ fn second_version(asked: &Asked<'_>, said: Option<&config::Packed>, bits: u32) -
 
 impl Gptq {
     fn order(&self, g_idx: Part<'_>) -> Result<Option<Vec<u32>>> {
-        let Packed { k, group, groups, .. } = self.packed;
-        order(g_idx.bytes, k, group, groups).map_err(|why| g_idx.bad(0, why))
+        let Affine { k, group, .. } = self.affine;
+        order(g_idx.bytes, k, group, k.div_ceil(group)).map_err(|why| g_idx.bad(0, why))
     }
 }
 
@@ -121,19 +120,14 @@ impl Decoder for Gptq {
     }
 
     fn stream(&self, parts: &Parts<'_>, rows: Range<usize>, sink: &mut Sink<'_>) -> Result<()> {
-        let (codes, zeros, scales) =
-            (parts.need("qweight")?.bytes, parts.need("qzeros")?, parts.need("scales")?);
-        let order = Decoder::order(self, parts)?;
-        let Packed { bits, n, k, format, .. } = self.packed;
-        in_chunks(format, k, rows, sink, |rows, planes| {
-            let [to_codes, to_scales, to_biases] = planes else { return };
-            match &order {
-                None => transpose(codes, n, rows.clone(), to_codes),
-                Some(order) => gather(codes, n, bits, order, rows.clone(), to_codes),
-            }
-            let zero = |at| zero(&zeros, at, bits) + self.short;
-            self.packed.numbers(&scales, zero, rows, [to_scales, to_biases]);
-        })
+        let (codes, zeros) = (parts.need("qweight")?.bytes, parts.need("qzeros")?);
+        let (order, n, bits) = (Decoder::order(self, parts)?, self.n, self.affine.bits);
+        let own = |rows: Range<usize>, out: &mut [u8]| match &order {
+            None => transpose(codes, n, rows, out),
+            Some(order) => gather(codes, n, bits, order, rows, out),
+        };
+        let number = number(parts, n, |at| zero(&zeros, at, bits) + self.short)?;
+        self.affine.stream(rows, sink, own, number)
     }
 }
 
@@ -145,7 +139,12 @@ fn zero(qzeros: &Part<'_>, at: usize, bits: u32) -> u32 {
 }
 
 /// Sorts the columns by their groups. `None` if they are sorted already.
-fn order(g_idx: &[u8], k: usize, group: usize, groups: usize) -> Result<Option<Vec<u32>>, String> {
+pub(super) fn order(
+    g_idx: &[u8],
+    k: usize,
+    group: usize,
+    groups: usize,
+) -> Result<Option<Vec<u32>>, String> {
     if (0..k).all(|column| word(g_idx, column) as usize == column / group) {
         return Ok(None);
     }

@@ -5,37 +5,52 @@
 //! is said of them and gives a [`Decoder`]. What `config.json` says comes from a parser for each
 //! `quant_method` ([`crate::config`]). No other file knows a layout by its name.
 
+mod affine;
 mod awq;
+mod compressed;
+mod fp8;
 mod gptq;
+mod grid;
+mod int8;
 mod model_opt;
 mod packed;
 mod parts;
+mod planes;
 mod rows;
 
 pub(crate) use parts::{Part, Parts};
 
-use crate::claims::Expected;
+use crate::claims::{Expected, contradiction};
 use crate::config::Said;
 use crate::identify::joined;
 use crate::opening::Opened;
 use crate::raw::{Element, Raw};
 use crate::stream::Sink;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use tilewise_core::{DType, QuantFormat, Result};
 
 /// Every layout. If several fit the tensors of a prefix, the first is taken.
-pub(crate) static ALL: [&Layout; 3] = [&gptq::LAYOUT, &awq::LAYOUT, &model_opt::LAYOUT];
+pub(crate) static ALL: [&Layout; 7] = [
+    &gptq::LAYOUT,
+    &awq::LAYOUT,
+    &model_opt::LAYOUT,
+    &compressed::LAYOUT,
+    &int8::LAYOUT,
+    &fp8::LAYOUT,
+    &fp8::EXPERTS,
+];
 
 /// How another program stores a quantized matrix.
 pub(crate) struct Layout {
     /// Its name, as [`TensorView::stored`](crate::TensorView::stored) gives it.
     pub(crate) name: &'static str,
     /// The tensors of a matrix, by what follows its prefix: after a dot, unless it begins with an
-    /// underscore. The first holds the codes.
+    /// underscore or is empty. The first holds the codes.
     pub(crate) needs: &'static [&'static str],
-    /// Tensors that change the weights if they are there.
-    pub(crate) may: &'static [&'static str],
+    /// Tensors that change the weights if they are there: of each list, one.
+    pub(crate) may: &'static [&'static [&'static str]],
     /// Names by which the caller may ask for it: [`Expected::mode`].
     pub(crate) modes: &'static [&'static str],
     /// Bits that a code may have, if the caller may ask for it.
@@ -54,10 +69,56 @@ impl fmt::Debug for Layout {
 
 /// A matrix to be read: its tensors, and what is said of it.
 pub(crate) struct Asked<'a> {
+    pub(crate) prefix: &'a str,
     pub(crate) parts: Parts<'a>,
     /// What a file beside the tensors says.
     pub(crate) said: Option<&'a Said>,
     pub(crate) expected: &'a Expected,
+}
+
+impl Asked<'_> {
+    /// The first of `formats` that holds codes of `bits` bits whose groups have `group` columns of
+    /// `k`, if that is expected.
+    fn format(
+        &self,
+        bits: u32,
+        formats: &[QuantFormat],
+        k: usize,
+        group: usize,
+    ) -> Result<QuantFormat> {
+        // A group becomes as many blocks as fill it, with the same scale.
+        let fits = |format: &&QuantFormat| {
+            let block = format.block() as usize;
+            k > 0 && k.is_multiple_of(block) && (group >= k || group.is_multiple_of(block))
+        };
+        let fitting = formats.iter().filter(fits).copied().collect::<Vec<_>>();
+        let Some(first) = fitting.first() else {
+            let blocks = formats.iter().map(|format| format.block()).collect::<BTreeSet<_>>();
+            let blocks = blocks.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+            return Err(self.parts.unread(format!(
+                "groups of {group} and K = {k} are not whole blocks of {blocks}"
+            )));
+        };
+        // Bits and groups that are expected are those of the file. Ours may be other ones.
+        let Expected { bits: own_bits, group: own_group, mode, .. } = self.expected;
+        let is_own = own_bits.is_none_or(|own| own == bits)
+            && own_group.is_none_or(|own| own as usize == group);
+        let mode = mode.clone().filter(|mode| of_mode(mode).is_none());
+        let rest = Expected { bits: None, group: None, mode, ..self.expected.clone() };
+        let admitted = fitting.iter().find(|format| is_own && rest.admits(**format));
+        admitted.copied().ok_or_else(|| contradiction(self.expected, *first))
+    }
+
+    /// Rows and columns that share a scale, if that is said.
+    fn block(&self) -> Option<[usize; 2]> {
+        self.said?.block(self.prefix)
+    }
+
+    /// Bits of a code, as they may be: the caller's, and those of the config.
+    fn bits(&self) -> Vec<u32> {
+        let said = self.said.map(|said| said.bits(self.prefix)).unwrap_or_default();
+        self.expected.bits.filter(|bits| (1..=8).contains(bits)).into_iter().chain(said).collect()
+    }
 }
 
 /// A matrix whose tensors have been checked.
@@ -103,7 +164,7 @@ impl Foreign {
         let prefix = prefix(&codes.name, layout.needs[0])?;
         let of = |leaf: &&'static str| Some((*leaf, find(&name(prefix, leaf))?));
         let mut tensors = layout.needs.iter().map(of).collect::<Option<Vec<_>>>()?;
-        tensors.extend(layout.may.iter().filter_map(of));
+        tensors.extend(layout.may.iter().copied().flatten().filter_map(of));
         let found = Foreign { layout, prefix: prefix.to_owned(), tensors };
         (layout.is)(&found.parts(opened)).then_some(found)
     }
@@ -115,15 +176,16 @@ impl Foreign {
 
     /// The names of tensors that would change the weights, and are not there.
     pub(crate) fn absent(&self) -> impl Iterator<Item = String> {
-        let is_absent = |leaf: &&&str| self.tensors.iter().all(|(own, _)| own != *leaf);
-        self.layout.may.iter().filter(is_absent).map(|leaf| name(&self.prefix, leaf))
+        let is_there = |leaf: &&str| self.tensors.iter().any(|(own, _)| own == leaf);
+        let absent = self.layout.may.iter().filter(move |one| !one.iter().any(is_there));
+        absent.copied().flatten().map(|leaf| name(&self.prefix, leaf))
     }
 }
 
 /// What precedes `leaf` in a tensor's name.
 fn prefix<'a>(tensor: &'a str, leaf: &str) -> Option<&'a str> {
     let prefix = tensor.strip_suffix(leaf)?;
-    if leaf.starts_with('_') || prefix.is_empty() {
+    if leaf.is_empty() || leaf.starts_with('_') || prefix.is_empty() {
         return Some(prefix);
     }
     prefix.strip_suffix('.')
@@ -131,17 +193,25 @@ fn prefix<'a>(tensor: &'a str, leaf: &str) -> Option<&'a str> {
 
 /// The name of the tensor `leaf` of a matrix.
 pub(crate) fn name(prefix: &str, leaf: &str) -> String {
-    if leaf.starts_with('_') { format!("{prefix}{leaf}") } else { joined(prefix, leaf) }
+    if leaf.is_empty() || leaf.starts_with('_') {
+        format!("{prefix}{leaf}")
+    } else {
+        joined(prefix, leaf)
+    }
 }
 
 /// The names of tensors of all layouts, by what follows the prefix.
 pub(crate) fn leaves() -> impl Iterator<Item = &'static str> {
-    ALL.into_iter().flat_map(|layout| layout.needs.iter().chain(layout.may)).copied()
+    let of = |layout: &'static Layout| {
+        layout.needs.iter().chain(layout.may.iter().copied().flatten()).copied()
+    };
+    ALL.into_iter().flat_map(of)
 }
 
 /// Whether a tensor is named as a part of a foreign matrix, and no other tensor has the name.
 pub(crate) fn is_part(name: &str) -> bool {
-    leaves().any(|leaf| leaf != "weight" && prefix(name, leaf).is_some())
+    let is_own = |leaf: &&str| !matches!(*leaf, "" | "weight" | "scale") && !leaf.starts_with('_');
+    leaves().filter(is_own).any(|leaf| prefix(name, leaf).is_some())
 }
 
 /// Whether a tensor is named as a part of a foreign matrix, and holds words.

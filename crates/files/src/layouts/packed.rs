@@ -1,26 +1,13 @@
-//! Scales and zeros as GPTQ and AWQ store them, `scales` `[G, N]`. w = scale · (code - zero), so
-//! they become affine formats with f32 biases of -scale · zero. Scales of 16 bits times zeros of 9
-//! are exact in f32.
+//! Scales and zeros as GPTQ and AWQ store them, `scales` `[G, N]`, and what is said of them.
 
+use super::affine::{Affine, Numbers};
 use super::{Asked, Layout, Part, Parts, of_mode};
-use crate::claims::{Expected, admit};
+use crate::claims::Expected;
 use crate::config::{Packed as Said, Says};
-use std::ops::Range;
-use tilewise_core::{DType, QuantFormat, Result};
+use crate::raw::Element;
+use tilewise_core::{DType, Result};
 
 pub(super) const NEEDS: &[&str] = &["qweight", "qzeros", "scales"];
-
-/// A matrix whose shapes and types have been checked.
-#[derive(Debug)]
-pub(super) struct Packed {
-    pub(super) bits: u32,
-    pub(super) n: usize,
-    pub(super) k: usize,
-    /// Elements that share a scale in the file; the last group may have fewer.
-    pub(super) group: usize,
-    pub(super) groups: usize,
-    pub(super) format: QuantFormat,
-}
 
 /// The shapes of the tensors.
 pub(super) struct Shapes {
@@ -30,6 +17,8 @@ pub(super) struct Shapes {
     pub(super) zero_columns: usize,
     pub(super) groups: usize,
     pub(super) n: usize,
+    /// The type of `scales`.
+    scales: DType,
 }
 
 impl Shapes {
@@ -37,14 +26,19 @@ impl Shapes {
         let [codes, zeros, scales] =
             [parts.need("qweight")?, parts.need("qzeros")?, parts.need("scales")?];
         let is_words = |part: Part<'_>| part.is_words();
-        if ![codes, zeros].into_iter().all(is_words)
-            || !scales.is_float()
-            || !parts.get("g_idx").is_none_or(is_words)
-        {
-            return Err(parts.refuse(
-                "qweight, qzeros and g_idx of I32 and scales of F16, BF16 or F32 are expected",
-            ));
-        }
+        let kind = match scales.raw.element {
+            Element::Dense(dtype)
+                if dtype.is_float()
+                    && [codes, zeros].into_iter().chain(parts.get("g_idx")).all(is_words) =>
+            {
+                dtype
+            }
+            _ => {
+                return Err(parts.refuse(
+                    "qweight, qzeros and g_idx of I32 and scales of F16, BF16 or F32 are expected",
+                ));
+            }
+        };
         let (&[rows, columns], &[zero_rows, zero_columns], &[groups, n]) =
             (codes.shape(), zeros.shape(), scales.shape())
         else {
@@ -54,7 +48,7 @@ impl Shapes {
             let text = format!("{groups} groups of {n} columns and {zero_rows} of zeros");
             return Err(parts.refuse(text));
         }
-        Ok(Shapes { rows, columns, zero_columns, groups, n })
+        Ok(Shapes { rows, columns, zero_columns, groups, n, scales: kind })
     }
 }
 
@@ -74,8 +68,8 @@ pub(super) fn said<'a>(asked: &Asked<'a>, layout: &Layout) -> Result<Option<&'a 
                 return contradiction(&format!("{} says", said.file), other.layout);
             }
             // The arguments overrule a method that is not known.
-            Says::Unread if named.is_some() => None,
-            Says::Unread => {
+            _ if named.is_some() => None,
+            _ => {
                 let text = format!("{said}, which is not read; gptq and awq are");
                 return Err(asked.parts.unread(text));
             }
@@ -87,84 +81,58 @@ pub(super) fn said<'a>(asked: &Asked<'a>, layout: &Layout) -> Result<Option<&'a 
     }
 }
 
-impl Packed {
-    /// Finds the groups, by what is said of them and by the shapes.
-    pub(super) fn new(
-        asked: &Asked<'_>,
-        said: Option<&Said>,
-        shapes: &Shapes,
-        (bits, k): (u32, usize),
-    ) -> Result<Packed> {
-        let Asked { parts, expected, .. } = asked;
-        let (n, groups) = (shapes.n, shapes.groups);
-        let file = asked.said.map_or("", |said| &said.file);
-        if let Some(said) = said.and_then(|said| said.bits).filter(|&said| said != u64::from(bits))
-        {
-            let text = format!("{file} says {said} bits, but the shapes have {bits}");
-            return Err(parts.contradiction(text));
-        }
-        // A group larger than K is all of K.
-        let within = |group: u64| usize::try_from(group).map_or(k, |group| group.min(k));
-        let said = said.and_then(|said| said.group).map(within);
-        let (group, by) = match (said, expected.group.map(u64::from).map(within)) {
-            (Some(said), Some(expected)) if said != expected => {
-                return Err(parts.contradiction(format!(
-                    "the arguments say groups of {expected}, but {file} says groups of {said}"
-                )));
-            }
-            (Some(said), _) => (said, format!("{file} says")),
-            (None, Some(expected)) => (expected, "the arguments say".to_owned()),
-            (None, None) if k.is_multiple_of(groups) => (k / groups, "the shapes say".to_owned()),
-            (None, None) => {
-                return Err(parts.refuse(format!(
-                    "K = {k} is no multiple of the {groups} groups: name the group's size"
-                )));
-            }
-        };
-        let counted = if group == 0 { 0 } else { k.div_ceil(group) };
-        if counted != groups {
-            let text = format!("{by} groups of {group}: K = {k} has {counted} of them");
-            return Err(parts.contradiction(format!("{text}, but the file has {groups}")));
-        }
-        // A group becomes as many blocks as fill it, with the same scale.
-        let fits = |block: &u32| {
-            k > 0 && group.is_multiple_of(*block as usize) && k.is_multiple_of(*block as usize)
-        };
-        let format = [128, 64, 32]
-            .into_iter()
-            .filter(fits)
-            .find_map(|block| QuantFormat::affine(bits, block, DType::F32).ok());
-        let format = format.ok_or_else(|| {
-            parts.unread(format!(
-                "groups of {group} and K = {k} are not whole blocks of 32, 64 or 128"
-            ))
-        })?;
-        // Its blocks divide the groups that are expected, and its family is affine.
-        let mode = expected.mode.clone().filter(|mode| of_mode(mode).is_none());
-        admit(&Expected { group: None, mode, ..(*expected).clone() }, format)?;
-        Ok(Packed { bits, n, k, group, groups, format })
+/// The matrix: groups are found by what is said of them and by the shapes.
+pub(super) fn affine(
+    asked: &Asked<'_>,
+    said: Option<&Said>,
+    shapes: &Shapes,
+    (bits, k): (u32, usize),
+) -> Result<Affine> {
+    let Asked { parts, expected, .. } = asked;
+    let groups = shapes.groups;
+    let file = asked.said.map_or("", |said| &said.file);
+    if let Some(said) = said.and_then(|said| said.bits).filter(|&said| said != u64::from(bits)) {
+        let text = format!("{file} says {said} bits, but the shapes have {bits}");
+        return Err(parts.contradiction(text));
     }
+    // A group larger than K is all of K.
+    let within = |group: u64| usize::try_from(group).map_or(k, |group| group.min(k));
+    let said = said.and_then(|said| said.group).map(within);
+    let (group, by) = match (said, expected.group.map(u64::from).map(within)) {
+        (Some(said), Some(expected)) if said != expected => {
+            return Err(parts.contradiction(format!(
+                "the arguments say groups of {expected}, but {file} says groups of {said}"
+            )));
+        }
+        (Some(said), _) => (said, format!("{file} says")),
+        (None, Some(expected)) => (expected, "the arguments say".to_owned()),
+        (None, None) if k.is_multiple_of(groups) => (k / groups, "the shapes say".to_owned()),
+        (None, None) => {
+            return Err(parts.refuse(format!(
+                "K = {k} is no multiple of the {groups} groups: name the group's size"
+            )));
+        }
+    };
+    let counted = if group == 0 { 0 } else { k.div_ceil(group) };
+    if counted != groups {
+        let text = format!("{by} groups of {group}: K = {k} has {counted} of them");
+        return Err(parts.contradiction(format!("{text}, but the file has {groups}")));
+    }
+    let numbers = Numbers { scales: shapes.scales, has_zeros: true };
+    // The group was compared already, with a size beyond K as all of K.
+    let expected = &Expected { group: None, ..(*expected).clone() };
+    Affine::new(&Asked { expected, ..*asked }, bits, k, group, numbers)
+}
 
-    /// The planes of scales and biases of some rows. `zero` gives the zero of an element of
-    /// `scales`.
-    pub(super) fn numbers(
-        &self,
-        scales: &Part<'_>,
-        zero: impl Fn(usize) -> u32,
-        rows: Range<usize>,
-        [to_scales, to_biases]: [&mut [u8]; 2],
-    ) {
-        let block = self.format.block() as usize;
-        let blocks = self.k / block;
-        for j in 0..blocks {
-            let group = j * block / self.group;
-            for (i, n) in rows.clone().enumerate() {
-                let at = group * self.n + n;
-                let (scale, to) = (scales.number(at), (i * blocks + j) * 4);
-                let bias = -(scale * zero(at) as f32);
-                to_scales[to..to + 4].copy_from_slice(&scale.to_le_bytes());
-                to_biases[to..to + 4].copy_from_slice(&bias.to_le_bytes());
-            }
-        }
-    }
+/// The scale and the zero of a row and group. `zero` gives the zero of an element of `scales`.
+pub(super) fn number<'a>(
+    parts: &Parts<'a>,
+    n: usize,
+    zero: impl Fn(usize) -> u32 + 'a,
+) -> Result<impl Fn(usize, usize) -> (f32, i32) + 'a> {
+    let scales = parts.need("scales")?;
+    Ok(move |row: usize, group: usize| {
+        let at = group * n + row;
+        (scales.number(at), zero(at) as i32)
+    })
 }

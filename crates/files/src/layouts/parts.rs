@@ -1,6 +1,6 @@
 //! The tensors of a foreign matrix.
 
-use super::rows::{number, word};
+use super::rows::{e8m0, number, word};
 use crate::error::bad;
 use crate::opening::Opened;
 use crate::raw::{Element, Raw, elements};
@@ -33,6 +33,12 @@ impl<'a> Parts<'a> {
         self.get(leaf).ok_or_else(|| self.refuse(format!("{leaf} is missing")))
     }
 
+    /// The tensors, with what follows the prefix: codes first.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, Part<'a>)> + use<'a> {
+        let opened = self.opened;
+        self.tensors.iter().map(move |(leaf, raw)| (*leaf, opened.part(*raw)))
+    }
+
     /// The error of tensors that are malformed.
     pub(crate) fn refuse(&self, why: impl Into<String>) -> Error {
         Error::file(self.told(why.into()))
@@ -49,7 +55,7 @@ impl<'a> Parts<'a> {
     }
 
     fn told(&self, why: String) -> String {
-        let shown = self.tensors.iter().map(|(_, raw)| self.opened.raws[*raw].to_string());
+        let shown = self.iter().map(|(_, part)| part.raw.to_string());
         format!("{why}: {}", shown.collect::<Vec<_>>().join(", "))
     }
 }
@@ -79,6 +85,32 @@ impl Part<'_> {
 
     pub(crate) fn is_float(&self) -> bool {
         matches!(self.raw.element, Element::Dense(dtype) if dtype.is_float())
+    }
+
+    /// Whether it has numbers that scale others: floats, or powers of two as e8m0.
+    pub(crate) fn is_scale(&self) -> bool {
+        self.is_float() || matches!(self.kind(), "F8_E8M0" | "U8")
+    }
+
+    /// A number that scales others.
+    pub(crate) fn scale(&self, at: usize) -> f32 {
+        if self.is_float() { self.number(at) } else { e8m0(self.bytes[at]) }
+    }
+
+    /// All numbers of a short list of integers, if none is negative.
+    pub(crate) fn integers(&self) -> Option<Vec<usize>> {
+        let size = match self.kind() {
+            "I64" => 8,
+            "I32" => 4,
+            _ => return None,
+        };
+        let one = |bytes: &[u8]| {
+            let mut number = [if bytes[size - 1] < 0x80 { 0 } else { 0xff }; 8];
+            number[..size].copy_from_slice(bytes);
+            usize::try_from(i64::from_le_bytes(number)).ok()
+        };
+        let is_short = self.raw.shape.len() == 1 && self.bytes.len() <= 8 * size;
+        is_short.then(|| self.bytes.chunks_exact(size).map(one).collect())?
     }
 
     /// A word, if the tensor holds words.

@@ -22,6 +22,36 @@ pub(super) fn number(bytes: &[u8], at: usize, dtype: DType) -> f32 {
     }
 }
 
+/// A code of some bits, at most 8, in a stream of bytes that begins with the lowest bits.
+pub(super) fn code(byte: impl Fn(usize) -> u8, at: usize, bits: u32) -> u32 {
+    let first = at * bits as usize;
+    let shift = first % 8;
+    let low = u32::from(byte(first / 8)) >> shift;
+    let is_whole = shift + bits as usize <= 8;
+    let high = if is_whole { 0 } else { u32::from(byte(first / 8 + 1)) << (8 - shift) };
+    (low | high) & ((1 << bits) - 1)
+}
+
+/// Stores a code where zeros are, as [`code`] reads it.
+pub(super) fn put(bytes: &mut [u8], at: usize, bits: u32, code: u32) {
+    let first = at * bits as usize;
+    let [low, high] = ((code << (first % 8)) as u16).to_le_bytes();
+    bytes[first / 8] |= low;
+    if high != 0 {
+        bytes[first / 8 + 1] |= high;
+    }
+}
+
+/// The number of a byte of e8m0: a power of two, or NaN.
+pub(super) fn e8m0(byte: u8) -> f32 {
+    match byte {
+        // 2^-127 is subnormal.
+        0 => f32::from_bits(1 << 22),
+        255 => f32::NAN,
+        _ => f32::from_bits(u32::from(byte) << 23),
+    }
+}
+
 /// Gives the planes of rows `wanted` of a matrix with `k` columns, a few rows at a time: `decode`
 /// writes them, plane by plane.
 pub(super) fn in_chunks(
@@ -59,4 +89,21 @@ fn room(rows: usize, row: usize) -> Result<Vec<u8>> {
         .map_err(|why| Error::OutOfMemory(format!("{bytes} bytes: {why}")))?;
     room.resize(bytes, 0);
     Ok(room)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_all_widths() {
+        for bits in 1..=8 {
+            let codes: Vec<u32> = (0..32).map(|i| (i * 37 + 11) & ((1 << bits) - 1)).collect();
+            let mut bytes = vec![0; 4 * bits as usize];
+            codes.iter().enumerate().for_each(|(at, own)| put(&mut bytes, at, bits, *own));
+            let read = (0..32).map(|at| code(|byte| bytes[byte], at, bits)).collect::<Vec<_>>();
+            assert_eq!(read, codes, "{bits}");
+        }
+        assert_eq!([e8m0(127), e8m0(0), e8m0(254)], [1.0, 2f32.powi(-127), 2f32.powi(127)]);
+    }
 }

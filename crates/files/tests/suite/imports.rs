@@ -203,7 +203,7 @@ fn modes_that_no_file_or_this_file_has_not() {
     let gptq = with_config(&Matrix::new(8, ascending(128, 64), 4, 1..17).gptq(1, false), GPTQ);
     let error = |expected: Expected| gptq.get_as("w", &expected).unwrap_err();
     let any = Expected::default;
-    for impossible in [any().bits(7), any().mode("nf4"), any().mode("awq").bits(8)] {
+    for impossible in [any().bits(7), any().mode("exl2"), any().mode("awq").bits(8)] {
         let error = error(impossible.clone());
         let text =
             format!("no format has {impossible}; bits may be 2, 3, 4, 5, 6, 8, modes affine, ");
@@ -352,7 +352,7 @@ fn shapes_that_are_neither_are_refused() {
     with(&[64, 3], &[1, 3], &[1, 16], "N = 16 with 3 words of codes and 3 of zeros is neither");
     with(&[63, 2], &[1, 2], &[1, 16], "K = 63 is no multiple of 8");
     with(&[8, 16], &[3, 2], &[3, 16], "K = 64 is no multiple of the 3 groups");
-    with(&[2, 16], &[1, 2], &[1, 16], "groups of 16 and K = 16 are not whole blocks");
+    with(&[1, 16], &[1, 2], &[1, 16], "groups of 8 and K = 8 are not whole blocks");
     let wide = [
         tensor("w.qweight", I32, &[8, 8]),
         tensor("w.qzeros", F16, &[1, 2]),

@@ -1,0 +1,228 @@
+//! compressed-tensors, which llm-compressor and vLLM write: `weight_packed` and `weight_scale`.
+//!
+//! - `pack-quantized`: codes of 1 to 8 bits in words along K, I32 `[N, K · bits / 32]`. They are
+//!   stored plus 2^(bits - 1), as are those of `weight_zero_point`, which lie in words along N, `[N
+//!   · bits / 32, G]`. `weight_shape` is `[N, K]`. With act-order, `weight_g_idx` `[K]` is the group
+//!   of each column.
+//! - `nvfp4-pack-quantized`: nvfp4, whose factor is the reciprocal of `weight_global_scale`.
+//! - `mxfp4-pack-quantized`: mxfp4.
+
+use super::affine::{Affine, Numbers};
+use super::gptq::order;
+use super::grid::Grid;
+use super::rows::{code, put};
+use super::{Asked, Decoder, Layout, Parts, Read, planes};
+use crate::raw::Element;
+use crate::stream::Sink;
+use std::ops::Range;
+use tilewise_core::{DType, Error, QuantFormat, Result};
+
+pub(super) const LAYOUT: Layout = Layout {
+    name: "compressed-tensors",
+    needs: &["weight_packed", "weight_scale"],
+    may: &[&["weight_zero_point"], &["weight_g_idx"], &["weight_global_scale"], &["weight_shape"]],
+    modes: &[],
+    bits: &[],
+    is: |parts| parts.get("weight_packed").is_some_and(|codes| codes.shape().len() > 1),
+    read,
+};
+
+fn read(asked: &Asked<'_>) -> Result<Read> {
+    let parts = &asked.parts;
+    let (codes, scales) = (parts.need("weight_packed")?, parts.need("weight_scale")?);
+    match (codes.kind(), scales.kind()) {
+        ("I32", _) => packed(asked),
+        ("U8", "F8_E4M3") => nvfp4(asked),
+        ("U8", "U8" | "F8_E8M0") => planes::read(asked, QuantFormat::MXFP4, None),
+        _ => Err(parts.unread("codes and scales of compressed-tensors in types that are not read")),
+    }
+}
+
+fn nvfp4(asked: &Asked<'_>) -> Result<Read> {
+    let factor = 1.0 / asked.parts.need("weight_global_scale")?.factor()?;
+    if !factor.is_finite() {
+        return Err(asked.parts.refuse("weight_global_scale has no reciprocal"));
+    }
+    planes::read(asked, QuantFormat::NVFP4, Some(factor))
+}
+
+/// Codes in words along K.
+#[derive(Debug)]
+struct Packed {
+    affine: Affine,
+    grid: Grid,
+    zeros: Option<Zeros>,
+    /// Bytes of a row of codes.
+    row: usize,
+}
+
+fn packed(asked: &Asked<'_>) -> Result<Read> {
+    let parts = &asked.parts;
+    let codes = parts.need("weight_packed")?;
+    let Some((&words, rows)) = codes.shape().split_last() else {
+        return Err(parts.refuse("codes of two dimensions are expected"));
+    };
+    let shape = match parts.get("weight_shape") {
+        Some(part) => {
+            let shape = part.integers().ok_or_else(|| {
+                parts.refuse("weight_shape of I64 with the extents of W is expected")
+            })?;
+            if shape.split_last().is_none_or(|(_, own)| own != rows) {
+                return Err(parts.refuse(format!("weight_shape says {shape:?}")));
+            }
+            shape
+        }
+        None => {
+            let bits = asked.bits();
+            let bits = bits.first().ok_or_else(|| {
+                let text = "neither weight_shape nor a config.json tells K: name the bits";
+                Error::Misuse(text.to_owned())
+            })?;
+            [rows, &[words.saturating_mul(32) / *bits as usize]].concat()
+        }
+    };
+    let k = shape.last().copied().unwrap_or(0);
+    let fits = |bits: &u32| (k as u128 * u128::from(*bits)).div_ceil(32) == words as u128;
+    let mut possible = asked.bits().into_iter().chain(1..=8).filter(fits);
+    let bits = possible.next().filter(|_| k > 0).ok_or_else(|| {
+        parts.refuse(format!("K = {k} in rows of {words} words is no number of bits"))
+    })?;
+    let (grid, scales) = self::scales(asked, &shape)?;
+    if let Some(g_idx) = parts.get("weight_g_idx")
+        && (!g_idx.is_words() || g_idx.shape() != [k])
+    {
+        return Err(parts.refuse(format!("weight_g_idx of I32 [{k}] is expected")));
+    }
+    let zeros = Zeros::of(asked, &shape, &grid, bits)?;
+    let numbers = Numbers { scales, has_zeros: zeros.is_some() };
+    agree(asked, bits, &grid, k, zeros.is_some())?;
+    let affine = Affine::new(asked, bits, k, grid.columns, numbers)?;
+    let (format, row) = (affine.format, 4 * words);
+    Ok(Read { format, shape, factor: None, decoder: Box::new(Packed { affine, grid, zeros, row }) })
+}
+
+impl Decoder for Packed {
+    fn order(&self, parts: &Parts<'_>) -> Result<Option<Vec<u32>>> {
+        let Some(g_idx) = parts.get("weight_g_idx") else { return Ok(None) };
+        // The package fills it with -1 before it has an order.
+        if g_idx.bytes.iter().all(|&byte| byte == 0xff) {
+            return Ok(None);
+        }
+        let Affine { k, group, .. } = self.affine;
+        order(g_idx.bytes, k, group, k.div_ceil(group)).map_err(|why| g_idx.bad(0, why))
+    }
+
+    fn stream(&self, parts: &Parts<'_>, rows: Range<usize>, sink: &mut Sink<'_>) -> Result<()> {
+        let codes = parts.need("weight_packed")?.bytes;
+        let order = self.order(parts)?;
+        let bits = self.affine.bits;
+        let own = |rows: Range<usize>, out: &mut [u8]| {
+            let length = out.len() / rows.len();
+            for (row, out) in rows.zip(out.chunks_exact_mut(length)) {
+                let from = &codes[row * self.row..][..self.row];
+                let Some(order) = &order else {
+                    out.copy_from_slice(&from[..length]);
+                    continue;
+                };
+                out.fill(0);
+                for (to, column) in order.iter().enumerate() {
+                    put(out, to, bits, code(|byte| from[byte], *column as usize, bits));
+                }
+            }
+        };
+        let number = number(parts, &self.affine, &self.grid, self.zeros.as_ref())?;
+        self.affine.stream(rows, sink, own, number)
+    }
+}
+
+/// The grid of `weight_scale`, and its type.
+pub(super) fn scales(asked: &Asked<'_>, shape: &[usize]) -> Result<(Grid, DType)> {
+    let (parts, scales) = (&asked.parts, asked.parts.need("weight_scale")?);
+    let grid = Grid::of(shape, scales.shape(), asked.block());
+    match (&scales.raw.element, grid) {
+        (Element::Dense(dtype), Some(grid)) if dtype.is_float() => Ok((grid, *dtype)),
+        (_, None) => {
+            Err(parts.refuse(format!("no blocks of {shape:?} have scales {:?}", scales.shape())))
+        }
+        _ => Err(parts.unread(format!("scales in {} are not read", scales.kind()))),
+    }
+}
+
+/// Fails if the config says that such a matrix has other bits or groups.
+pub(super) fn agree(
+    asked: &Asked<'_>,
+    bits: u32,
+    grid: &Grid,
+    k: usize,
+    has_zeros: bool,
+) -> Result<()> {
+    let Some(said) = asked.said else { return Ok(()) };
+    if let Some(what) = said.unread(asked.prefix) {
+        return Err(asked.parts.unread(format!("{} says {what}, which is not read", said.file)));
+    }
+    said.agrees(asked.prefix, bits, grid.columns, k, has_zeros).map_err(|why| {
+        let text = format!("{} says {why}", said.file);
+        asked.parts.contradiction(text)
+    })
+}
+
+/// How zeros are stored.
+#[derive(Debug)]
+pub(super) enum Zeros {
+    /// A byte for each scale.
+    Bytes,
+    /// In words along N: rows and words in a column of a matrix, and groups.
+    Words { n: usize, down: usize, across: usize },
+}
+
+impl Zeros {
+    /// The zeros of a matrix, if it has any.
+    pub(super) fn of(
+        asked: &Asked<'_>,
+        shape: &[usize],
+        grid: &Grid,
+        bits: u32,
+    ) -> Result<Option<Self>> {
+        let (parts, [stack @ .., n, k]) = (&asked.parts, shape) else { return Ok(None) };
+        let Some(zeros) = parts.get("weight_zero_point") else { return Ok(None) };
+        let (down, across) =
+            (n.saturating_mul(bits as usize).div_ceil(32), k.div_ceil(grid.columns));
+        if zeros.kind() == "I8" && zeros.shape() == parts.need("weight_scale")?.shape() {
+            return Ok(Some(Zeros::Bytes));
+        }
+        if zeros.kind() == "I32"
+            && grid.is_by_row()
+            && zeros.shape() == [stack, &[down, across]].concat()
+        {
+            return Ok(Some(Zeros::Words { n: *n, down, across }));
+        }
+        Err(parts.refuse(format!(
+            "zeros of I8 like weight_scale, or of I32 {:?}, are expected",
+            [stack, &[down, across]].concat()
+        )))
+    }
+}
+
+/// The scale and the zero, plus 2^(bits - 1), of a row and group.
+pub(super) fn number<'a>(
+    parts: &Parts<'a>,
+    affine: &'a Affine,
+    grid: &'a Grid,
+    zeros: Option<&'a Zeros>,
+) -> Result<impl Fn(usize, usize) -> (f32, i32) + 'a> {
+    let (scales, points) = (parts.need("weight_scale")?, parts.get("weight_zero_point"));
+    let (bits, middle) = (affine.bits, 1 << (affine.bits - 1));
+    Ok(move |row: usize, group: usize| {
+        let at = grid.at(row, group * affine.group);
+        let zero = match (zeros, points) {
+            (Some(Zeros::Bytes), Some(points)) => middle + i32::from(points.bytes[at] as i8),
+            (Some(Zeros::Words { n, down, across }), Some(points)) => {
+                let word = |word| row / n * down * across + word * across + group;
+                let byte = |byte: usize| points.bytes[4 * word(byte / 4) + byte % 4];
+                code(byte, row % n, bits) as i32
+            }
+            _ => middle,
+        };
+        (scales.number(at), zero)
+    })
+}
