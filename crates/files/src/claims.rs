@@ -72,8 +72,7 @@ impl Expected {
             group: Some(group),
             mode: Some(mode_of(format).into()),
         };
-        // MLX's name of the codes.
-        (format.planes().first()?.name == "weight").then_some(words)
+        format.gguf().is_none().then_some(words)
     }
 
     /// Whether it expects nothing.
@@ -129,9 +128,9 @@ impl Expected {
     }
 }
 
-/// Bits of a code, in formats whose first plane holds the codes: all but those of GGUF.
+/// Bits of a code, in the formats of MLX, whose first plane holds the codes.
 fn bits_of(format: QuantFormat) -> Option<u32> {
-    let codes = format.planes().first().filter(|_| format.gguf().is_none())?;
+    let codes = format.planes().first().filter(|plane| plane.name == "weight")?;
     u32::try_from(codes.bytes * 8 / format.block()).ok()
 }
 
