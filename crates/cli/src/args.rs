@@ -268,7 +268,7 @@ fn known_bits(text: &str) -> Result<u32, String> {
 
 /// The families of MLX's formats, and the other programs that pack weights.
 fn modes() -> BTreeSet<&'static str> {
-    let mlx = QuantFormat::all().filter(|format| format.gguf().is_none());
+    let mlx = QuantFormat::all().filter(|format| Expected::in_words(*format).is_some());
     let families = mlx.filter_map(|format| format.name().split('-').next());
     families.chain(["gptq", "gptq_v2", "awq"]).collect()
 }

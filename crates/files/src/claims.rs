@@ -66,13 +66,8 @@ impl Expected {
     /// others.
     pub fn in_words(format: QuantFormat) -> Option<Self> {
         let (bits, group) = (bits_of(format)?, u32::try_from(format.block()).ok()?);
-        let words = Expected {
-            format: None,
-            bits: Some(bits),
-            group: Some(group),
-            mode: Some(mode_of(format).into()),
-        };
-        format.gguf().is_none().then_some(words)
+        let mode = Some(mode_of(format)?.into());
+        Some(Expected { format: None, bits: Some(bits), group: Some(group), mode })
     }
 
     /// Whether it expects nothing.
@@ -86,7 +81,7 @@ impl Expected {
             // Codes of foreign layouts have some numbers of bits, and groups of any size.
             Some(layout) => {
                 self.bits.is_none_or(|bits| layout.bits.contains(&bits))
-                    && self.format.is_none_or(|format| mode_of(format) == "affine")
+                    && self.format.is_none_or(|format| mode_of(format) == Some("affine"))
             }
             None => {
                 // A size of groups alone may be GPTQ's or AWQ's.
@@ -97,11 +92,10 @@ impl Expected {
         if possible {
             return Ok(());
         }
-        let all = QuantFormat::all().filter(|format| format.gguf().is_none());
         let (mut bits, mut modes) = (BTreeSet::new(), layouts::modes().collect::<BTreeSet<_>>());
-        for format in all {
+        for format in QuantFormat::all() {
             bits.extend(bits_of(format).map(|bits| bits.to_string()));
-            modes.insert(mode_of(format));
+            modes.extend(mode_of(format));
         }
         let (bits, modes) = (Vec::from_iter(bits), Vec::from_iter(modes));
         Err(Error::Misuse(format!(
@@ -116,7 +110,9 @@ impl Expected {
         self.format.is_none_or(|own| own == format)
             && self.bits.is_none_or(|bits| bits_of(format) == Some(bits))
             && self.group.is_none_or(|group| u64::from(group) == format.block())
-            && self.mode.as_deref().is_none_or(|mode| mode.eq_ignore_ascii_case(mode_of(format)))
+            && self.mode.as_deref().is_none_or(|mode| {
+                mode_of(format).is_some_and(|own| mode.eq_ignore_ascii_case(own))
+            })
     }
 
     /// Whether no format could be as both claims say.
@@ -135,8 +131,9 @@ fn bits_of(format: QuantFormat) -> Option<u32> {
 }
 
 /// MLX's name of the family: the format's name up to the numbers that tell its members apart.
-fn mode_of(format: QuantFormat) -> &'static str {
-    format.name().split('-').next().unwrap_or_default()
+fn mode_of(format: QuantFormat) -> Option<&'static str> {
+    bits_of(format)?;
+    format.name().split('-').next()
 }
 
 impl fmt::Display for Expected {

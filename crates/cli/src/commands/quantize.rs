@@ -9,7 +9,7 @@ use crate::target::Target;
 use std::collections::BTreeMap;
 use std::io::Write;
 use tilewise_core::quant::{QuantFormat, Quantized};
-use tilewise_files::{Error, Output, TensorKind, tensor_name};
+use tilewise_files::{Error, Expected, Output, TensorKind, tensor_name};
 
 pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     match (&args.weights, &args.output) {
@@ -28,7 +28,11 @@ fn formats() -> String {
         ("quantize makes it", TEXT),
     ];
     let row = |format: QuantFormat| {
-        let origin = if format.gguf().is_some() { "GGUF" } else { "MLX" };
+        let origin = match format.gguf() {
+            Some(_) => "GGUF",
+            None if Expected::in_words(format).is_some() => "MLX",
+            None => "others",
+        };
         let made = if format.quantizes() { "yes" } else { "no, it is only read" };
         let bits = format!("{:.4}", format.bits_per_weight());
         vec![format.to_string(), bits, format.block().to_string(), origin.into(), made.into()]

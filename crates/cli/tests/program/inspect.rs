@@ -282,6 +282,7 @@ fn every_format_is_listed() {
         row(&list, "q6_k"),
         ["q6_k", "6.5625", "256", "GGUF", "no,", "it", "is", "only", "read"]
     );
+    assert_eq!(row(&list, "nf4-g64")[..4], ["nf4-g64", "4.5000", "64", "others"]);
     assert!(bench.fail(2, "quantize -o q.safetensors").contains("<W>"));
     for command in [
         "inspect",

@@ -227,7 +227,7 @@ fn dequantized_weights() {
         for line in ["dequantize iq2.gguf#", "qmatmul x.npy iq2.gguf#"] {
             let line = format!("{line}blk.0.q4_k.weight -o v.npy{known}");
             let why = "blk.0.q4_k.weight is of type IQ2_XXS, which is not read; F32, F16, Q4_0, ";
-            bench.refuses(&line, &["iq2.gguf: ", why, ", IQ4_NL, I32, BF16, MXFP4 are"]);
+            bench.refuses(&line, &["iq2.gguf: ", why, ", IQ4_NL, IQ4_XS, I32, BF16, MXFP4 are"]);
         }
     }
     ["iq2.gguf", "x.npy"].iter().for_each(|name| std::fs::remove_file(bench.path(name)).unwrap());
