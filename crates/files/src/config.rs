@@ -57,29 +57,40 @@ impl Config {
     pub(crate) fn read(source: &Source) -> Result<Config> {
         let file = &source.name;
         let mut object = object(source)?;
-        // Models of text and images have the text's entries in an object of their own.
-        let mut inner = match object.remove("text_config") {
-            Some(Value::Object(inner)) => inner,
-            _ => Map::new(),
+        let says = |map: &Map<String, Value>| {
+            ["quantization", "quantization_config"]
+                .iter()
+                .any(|key| map.get(*key).is_some_and(|value| !value.is_null()))
         };
-        let entries = |value: Option<Value>, key: &str| match value {
+        // Models of text and images may have the entries of the text's part.
+        if !says(&object)
+            && let Some(Value::Object(inner)) = object.remove("text_config")
+            && says(&inner)
+        {
+            object = inner;
+        }
+        let mut take = |key: &str| match object.remove(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(inner)) => Ok(Some(inner)),
             Some(other) => {
                 Err(bad(file, format!("{key} is {}, an object is expected", kind(&other))))
             }
         };
-        let mut mlx = entries(object.remove("quantization"), "quantization")?;
-        let key = "quantization_config";
-        let own = object.remove(key).filter(|value| !value.is_null());
-        let other = entries(own.or_else(|| inner.remove(key)), key)?;
+        let mut mlx = take("quantization")?;
+        let other = take("quantization_config")?;
+        let is_mlx = |inner: &Map<String, Value>| {
+            ["bits", "group_size", "mode"].iter().any(|key| inner.contains_key(*key))
+        };
         let said = match other {
-            Some(inner) if inner.contains_key("quant_method") => Some(Said::read(file, &inner)?),
+            Some(inner) if inner.get("quant_method").is_some_and(|method| !method.is_null()) => {
+                Some(Said::read(file, &inner)?)
+            }
             // MLX writes its own entries under both keys.
-            Some(inner) => {
+            Some(inner) if is_mlx(&inner) => {
                 mlx.get_or_insert(inner);
                 None
             }
+            Some(_) => None,
             None if mlx.is_none() && object.contains_key("bits") => {
                 Some(Said::read(file, &object)?)
             }
@@ -95,6 +106,12 @@ impl Config {
     /// Whether it says nothing about quantization.
     pub(crate) fn is_silent(&self) -> bool {
         self.mlx.is_none() && self.said.is_none()
+    }
+
+    /// What it says of a method that is not read.
+    pub(crate) fn unread(&self) -> Option<String> {
+        let said = self.said.as_ref()?;
+        matches!(said.says, Says::Unread).then(|| said.to_string())
     }
 
     /// The claim about the matrix of this prefix.

@@ -7,7 +7,7 @@ use crate::group::{
     FACTOR, Factor, Group, LARGEST, Members, ORDER, each, group, is_coded, lacking,
 };
 use crate::identify::{identify, joined};
-use crate::layouts::Asked;
+use crate::layouts::{self, Asked};
 use crate::names;
 use crate::opening::{self, Opened};
 use crate::raw::{Element, Raw, unread};
@@ -186,6 +186,20 @@ impl Model {
         self.opened.metadata.first().into_iter().flatten().map(|(key, value)| (&**key, &**value))
     }
 
+    /// What `config.json` says of a quantization that is not read, such as `config.json says
+    /// quant_method "exl2"`. Its tensors are listed as the files store them.
+    pub fn unread_quantization(&self) -> Option<String> {
+        // Tensors of some methods tell their layout themselves.
+        let is_read = |group: &Group| matches!(group.members, Members::Foreign(_));
+        self.opened.config.unread().filter(|_| !self.groups.iter().any(is_read))
+    }
+
+    /// Why a tensor holds codes of quantized weights that are not read, if it does.
+    pub(crate) fn codes(&self, raw: usize) -> Option<String> {
+        let codes = || layouts::codes(self.raw(raw), &self.opened);
+        if self.is_gguf() { None } else { codes() }
+    }
+
     fn tensor<'m>(&'m self, i: usize, entry: Cow<'m, Entry>) -> TensorView<'m> {
         TensorView { model: self, name: &self.groups[i].name, entry }
     }
@@ -330,6 +344,9 @@ impl Model {
             Element::Blocks(format) => {
                 admit(expected, *format)?;
                 (TensorKind::Quantized(*format), Held::Blocks(index, *format))
+            }
+            _ if !expected.is_empty() && self.codes(index).is_some() => {
+                return Err(Error::Unsupported(self.codes(index).unwrap_or_default()));
             }
             Element::Other(_) if !expected.is_empty() => {
                 return Err(Error::Unsupported(unread(raw, self.is_gguf())));

@@ -290,6 +290,7 @@ impl<'m> TensorView<'m> {
         match self.kind() {
             TensorKind::Unclear(error) => error.clone(),
             TensorKind::Other(_) => self.unread(),
+            _ if self.codes().is_some() => self.unread(),
             kind => Error::Unsupported(format!(
                 "{}: {} is {kind}, not quantized",
                 self.file(),
@@ -298,20 +299,26 @@ impl<'m> TensorView<'m> {
         }
     }
 
-    /// The error of elements of a type that is none of ours.
+    /// Why it holds codes that are not read, if it does.
+    fn codes(&self) -> Option<String> {
+        self.model.codes(self.entry.members[0])
+    }
+
+    /// The error of elements of a type that is none of ours, and of codes.
     fn unread(&self) -> Error {
-        let raw = self.first();
-        let why = unread(raw, self.model.is_gguf());
+        let why = self.codes().unwrap_or_else(|| unread(self.first(), self.model.is_gguf()));
         Error::Unsupported(format!("{}: {why}{}", self.file(), self.model.others()))
     }
 
     /// The bytes of a dense tensor, unchanged.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::Error) when it is quantized, or when its type is none of [`DType`];
-    /// the error of [`TensorKind::Unclear`].
+    /// [`Unsupported`](crate::Error) when it is quantized, when its type is none of [`DType`], or
+    /// when it holds codes of quantized weights that are not read; the error of
+    /// [`TensorKind::Unclear`].
     pub fn dense(&self) -> Result<(DType, &'m [u8])> {
         match (self.kind(), &self.entry.held) {
+            (TensorKind::Dense(_), _) if self.codes().is_some() => Err(self.unread()),
             (TensorKind::Dense(dtype), Held::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
             (TensorKind::Unclear(error), _) => Err(error.clone()),
             (TensorKind::Other(_), _) => Err(self.unread()),

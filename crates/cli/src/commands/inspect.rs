@@ -32,6 +32,9 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
     }
     warn_of_unclear(&unclear, tensors.len());
     warn_of_strays(&tensors);
+    if let Some(method) = model.unread_quantization() {
+        warn(&format!("{method}, which is not read: its tensors are shown as they are stored"));
+    }
     if args.json {
         writeln!(out, "{:#}", to_json(&model, &tensors, &unclear))?;
         return Ok(());
@@ -223,6 +226,7 @@ fn to_json(model: &Model, tensors: &[TensorView<'_>], unclear: &BTreeMap<&str, E
         "files": model.files().collect::<Vec<_>>(),
         "shard": model.shard().map(|(number, count)| json!({ "number": number, "count": count })),
         "gguf_version": model.gguf_version(),
+        "unread_quantization": model.unread_quantization(),
         "metadata": gguf.chain(plain).collect::<Map<String, Json>>(),
         "tensors": tensors.iter().map(tensor_json).collect::<Vec<_>>(),
         "elements": known.elements,

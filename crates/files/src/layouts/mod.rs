@@ -17,8 +17,10 @@ mod packed;
 mod parts;
 mod planes;
 mod rows;
+mod unread;
 
 pub(crate) use parts::{Part, Parts};
+pub(crate) use unread::codes;
 
 use crate::claims::{Expected, contradiction};
 use crate::config::Said;

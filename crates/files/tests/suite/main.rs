@@ -3,6 +3,7 @@
 mod files;
 mod formats;
 mod imports;
+mod layouts;
 mod memory;
 mod real;
 mod replay;

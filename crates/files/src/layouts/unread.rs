@@ -1,0 +1,47 @@
+//! Codes that are not read: of programs whose layout is none of [`ALL`], and of matrices whose
+//! other tensors are missing.
+
+use super::{ALL, name, prefix};
+use crate::opening::Opened;
+use crate::raw::{Element, Raw};
+
+/// Codes of programs whose layouts are not read, by what follows the prefix.
+const UNREAD: [(&str, &str); 6] = [
+    ("_blocks", "GPT-OSS"),
+    ("W_q", "HQQ"),
+    ("q_weight", "EXL2"),
+    ("trellis", "EXL3"),
+    ("weight.quant_map", "bitsandbytes"),
+    ("B", "Marlin"),
+];
+
+/// Why a tensor holds no numbers but codes, if its name and type or `config.json` tell so.
+pub(crate) fn codes(raw: &Raw, opened: &Opened) -> Option<String> {
+    let is_number =
+        |element: &Element| matches!(element, Element::Dense(dtype) if dtype.is_float());
+    if is_number(&raw.element) || raw.shape.is_empty() {
+        return None;
+    }
+    let shown = format!("{} is of type {}", raw.name, raw.element.name());
+    let is = |leaf: &str| prefix(&raw.name, leaf).is_some();
+    if let Some((_, method)) = UNREAD.iter().find(|(leaf, _)| is(leaf)) {
+        return Some(format!("{shown}: codes of {method}, whose layout is not read"));
+    }
+    // A `weight` is read by its type.
+    let layout = ALL.into_iter().find(|layout| layout.needs[0].len() > 6 && is(layout.needs[0]));
+    if let Some(layout) = layout {
+        let own = prefix(&raw.name, layout.needs[0])?;
+        let is_missing = |leaf: &&&str| {
+            let name = name(own, leaf);
+            opened.raws.iter().all(|raw| raw.name != name)
+        };
+        let missing: Vec<_> = layout.needs.iter().filter(is_missing).copied().collect();
+        let why = match &missing[..] {
+            [] => "whose types are not read".to_owned(),
+            missing => format!("whose {} is missing", missing.join(", ")),
+        };
+        return Some(format!("{shown}: codes of {}, {why}", layout.name));
+    }
+    let method = opened.config.unread().filter(|_| raw.name.contains("weight"))?;
+    Some(format!("{shown}, and {method}, which is not read"))
+}

@@ -1,0 +1,421 @@
+//! Foreign layouts against weights that the packages dequantized: `tests/data/make_layouts.py`.
+
+use crate::support::{Tensor, file, open, refusal, tensor, with_config};
+use safetensors::tensor::Dtype::{self, F8_E4M3, F8_E5M2, F16, F32, I8, I32, I64, U8};
+use std::collections::BTreeMap;
+use std::path::Path;
+use tilewise_core::quant::dequantize;
+use tilewise_files::{Error, Expected, Model, TensorKind, TensorView};
+
+/// The weights of a matrix, with its columns in W's order.
+fn weights(tensor: &TensorView<'_>) -> Vec<f32> {
+    let stored = dequantize(&tensor.quantized().unwrap());
+    let Some(order) = tensor.order().unwrap() else { return stored };
+    let mut sorted = vec![0.0; stored.len()];
+    for (i, weight) in stored.iter().enumerate() {
+        sorted[i / order.len() * order.len() + order[i % order.len()] as usize] = *weight;
+    }
+    sorted
+}
+
+/// Compares all matrices of a model with what is expected, and returns their formats.
+fn formats(folder: &str, close: impl Fn(&str, f32, f32) -> bool) -> BTreeMap<String, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
+    let model = Model::open(&folder).unwrap();
+    let expected = Model::open(folder.join("expected.safetensors")).unwrap();
+    let mut formats = BTreeMap::new();
+    for wide in expected.tensors() {
+        let name = wide.name().strip_suffix(".dequantized").unwrap();
+        let tensor = model.get(name).unwrap();
+        let TensorKind::Quantized(format) = tensor.kind() else { panic!("{name}: {tensor:?}") };
+        assert_eq!(tensor.shape(), wide.shape(), "{name}");
+        let found = weights(&tensor);
+        let wide: Vec<f32> = wide.dense().unwrap().1.chunks_exact(4).map(f32_of).collect();
+        for (i, (found, wide)) in found.iter().zip(&wide).enumerate() {
+            assert!(close(name, *found, *wide), "{name}, weight {i}: {found:e}, not {wide:e}");
+        }
+        let rows = tensor.matrix().unwrap().0;
+        let part = tensor.rows(3..rows - 2).unwrap();
+        let (k, stored) = (part.k(), dequantize(&tensor.quantized().unwrap()));
+        assert_eq!(dequantize(&part), stored[3 * k..(rows - 2) * k], "{name}");
+        let short = name.strip_prefix("model.layers.0.").unwrap_or(name);
+        formats.insert(short.to_owned(), format.to_string());
+    }
+    assert_eq!(model.tensors().len(), formats.len(), "no tensor is left over");
+    formats
+}
+
+fn f32_of(bytes: &[u8]) -> f32 {
+    f32::from_le_bytes(bytes.try_into().unwrap())
+}
+
+fn check(found: BTreeMap<String, String>, expected: &[(&str, &str)]) {
+    let expected: BTreeMap<String, String> =
+        expected.iter().map(|(name, format)| (name.to_string(), format.to_string())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn compressed_tensors() {
+    let is_close = |name: &str, found: f32, wide: f32| match name {
+        // Here the scale is multiplied with the factor's reciprocal, there divided by the factor.
+        "model.layers.0.nvfp4" => (found - wide).abs() <= wide.abs() * 2f32.powi(-22),
+        _ => found.to_bits() == wide.to_bits(),
+    };
+    check(
+        formats("compressed-tensors", is_close),
+        &[
+            ("w4.group", "affine-4bit-g128-f32"),
+            ("w4.group.zeros", "affine-4bit-g32-f32"),
+            ("w4.group.f32", "int8-g32"),
+            ("w4.group16", "int8-g16"),
+            ("w4.channel", "affine-4bit-g32-f32"),
+            ("w4.tensor", "affine-4bit-g32-f32"),
+            ("w4.act_order", "affine-4bit-g32-f32"),
+            ("w2.group", "affine-2bit-g64-f32"),
+            ("w3.group", "affine-3bit-g32-f32"),
+            ("w5.group", "affine-5bit-g32-f32"),
+            ("w6.channel", "affine-6bit-g32-f32"),
+            ("w8.group", "int8-g128"),
+            ("w8.channel", "affine-8bit-g32-f32"),
+            ("int8.channel", "int8-g128"),
+            ("int8.channel.zeros", "affine-8bit-g32-f32"),
+            ("int8.tensor", "int8-g32"),
+            ("int8.group", "int8-g32"),
+            ("fp8.tensor", "fp8-e4m3-g32"),
+            ("fp8.channel", "fp8-e4m3-g128"),
+            ("fp8.block", "fp8-e4m3-g32"),
+            ("nvfp4", "nvfp4"),
+            ("mxfp4", "mxfp4"),
+            ("mxfp8", "mxfp8"),
+            ("experts", "affine-4bit-g32-f32"),
+        ],
+    );
+}
+
+#[test]
+fn fp8() {
+    check(
+        formats("fp8", |_, found, wide| found.to_bits() == wide.to_bits()),
+        &[
+            ("blocks", "fp8-e4m3-g32"),
+            ("blocks.bf16", "fp8-e4m3-g128"),
+            ("matrix", "fp8-e4m3-g32"),
+            ("matrix.one", "fp8-e4m3-g32"),
+            ("rows", "fp8-e4m3-g32"),
+            ("rows.one", "fp8-e4m3-g128"),
+            ("comfy", "fp8-e4m3-g32"),
+            ("mistral", "fp8-e4m3-g32"),
+            ("e5m2", "fp8-e5m2-g32"),
+            ("e5m2.none", "fp8-e5m2-g128"),
+            ("none", "fp8-e4m3-g32"),
+            ("mxfp8", "mxfp8"),
+            ("powers", "fp8-e4m3-g128"),
+            ("stack", "fp8-e4m3-g32"),
+            ("stack.one", "fp8-e4m3-g32"),
+            ("experts.down_proj", "fp8-e4m3-g128"),
+        ],
+    );
+}
+
+/// The tensors of a matrix `w`, by what follows its name.
+fn of(tensors: &[(&str, Dtype, &[usize])]) -> Vec<Tensor> {
+    let own =
+        |(leaf, dtype, shape): &(&str, Dtype, &[usize])| tensor(&format!("w{leaf}"), *dtype, shape);
+    tensors.iter().map(own).collect()
+}
+
+/// A file of one matrix `w`, and a config's `quantization_config`.
+fn one(tensors: &[(&str, Dtype, &[usize])], quantization: &str) -> Model {
+    with_config(&of(tensors), &format!(r#"{{"quantization_config":{quantization}}}"#))
+}
+
+/// Tensors, what the config says, and words of the error. "unsupported" begins errors of what is
+/// sound, but not read.
+type Refused<'a> = (&'a [(&'a str, Dtype, &'a [usize])], &'a str, &'a [&'a str]);
+
+fn refuse(cases: &[Refused<'_>]) {
+    for (tensors, quantization, words) in cases {
+        let text = refusal(&one(tensors, quantization), "w");
+        let is_sound = words.contains(&"unsupported");
+        assert_eq!(text.starts_with("unsupported: "), is_sound, "{text}");
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        assert!(text.contains("m.safetensors: \"w\": "), "{text}");
+    }
+}
+
+#[test]
+fn broken_fp8() {
+    let (codes, scale) = (".weight", ".weight_scale");
+    let inverse = ".weight_scale_inv";
+    refuse(&[
+        (&[(codes, F8_E4M3, &[4, 64]), (scale, F32, &[5])], "{}", &["[4, 64] have scales [5]"]),
+        (&[(codes, F8_E4M3, &[4, 64]), (scale, F32, &[4, 0])], "{}", &["have scales [4, 0]"]),
+        (
+            &[(codes, F8_E4M3, &[4, 64]), (scale, F32, &[4, 4])],
+            "{}",
+            &["unsupported", "groups of 16 and K = 64 are not whole blocks of 32, 128"],
+        ),
+        (
+            &[(codes, F8_E4M3, &[4, 48]), (scale, F32, &[])],
+            "{}",
+            &["unsupported", "K = 48 are not whole blocks"],
+        ),
+        (
+            &[(codes, F8_E4M3, &[4, 64]), (scale, I32, &[4])],
+            "{}",
+            &["unsupported", "scales in I32 are not read"],
+        ),
+        (
+            &[(codes, F8_E4M3, &[4, 64]), (scale, F32, &[4]), (inverse, F32, &[1, 1])],
+            "{}",
+            &["several scales of one matrix", "w.weight_scale F32 [4]", "w.weight_scale_inv"],
+        ),
+        (
+            &[(codes, F8_E4M3, &[300, 64]), (inverse, F32, &[2, 1])],
+            r#"{"quant_method":"fp8","weight_block_size":[128,128]}"#,
+            &["no blocks of [300, 64] have scales [2, 1]"],
+        ),
+    ]);
+    // Others are listed as they are stored.
+    let model = one(&[(codes, F8_E4M3, &[64]), (".conv", F8_E5M2, &[4, 3])], "{}");
+    for name in ["w.weight", "w.conv"] {
+        assert!(matches!(model.get(name).unwrap().kind(), TensorKind::Other(_)), "{name}");
+    }
+    for (size, part) in [("[128]", "[128]"), ("[0,128]", "[0,128]"), ("4", "4")] {
+        let text = format!(r#"{{"quant_method":"fp8","weight_block_size":{size}}}"#);
+        let error = configured(&text);
+        let part = format!("weight_block_size is {part}, [rows, columns] is expected");
+        assert!(error.contains(&part), "{error}");
+    }
+}
+
+/// The error of a config.
+fn configured(quantization: &str) -> String {
+    let config = format!(r#"{{"quantization_config":{quantization}}}"#);
+    let weights = file(&[tensor("n", F32, &[1])], &[]);
+    open(&[("m.safetensors", weights), ("config.json", config.into())]).err().unwrap().to_string()
+}
+
+/// A config of compressed-tensors whose only scheme has these weights.
+fn scheme(weights: &str) -> String {
+    format!(
+        r#"{{"quant_method":"compressed-tensors","format":"pack-quantized","config_groups":
+        {{"group_0":{{"targets":["Linear"],"weights":{weights}}}}}}}"#
+    )
+}
+
+#[test]
+fn broken_compressed_tensors() {
+    let (codes, scale) = (".weight_packed", ".weight_scale");
+    let (zeros, shape, g_idx) = (".weight_zero_point", ".weight_shape", ".weight_g_idx");
+    let four = (codes, I32, &[32, 16][..]);
+    let group = &scheme(r#"{"num_bits":4,"group_size":32,"strategy":"group"}"#);
+    let asymmetric =
+        &scheme(r#"{"num_bits":4,"group_size":32,"strategy":"group","symmetric":false}"#);
+    refuse(&[
+        (&[four, (scale, F16, &[32, 4])], "{}", &["tells K: name the bits"]),
+        (&[four, (scale, F16, &[32, 3])], group, &["[32, 128] have scales [32, 3]"]),
+        (&[four, (scale, F16, &[31, 4])], group, &["have scales [31, 4]"]),
+        (
+            &[four, (scale, F16, &[32, 2])],
+            group,
+            &["config.json says 4 bits, strategy group, groups of 32, but", "4 bits, groups of 64"],
+        ),
+        (&[four, (scale, F16, &[32, 4])], asymmetric, &["with zeros, but the tensors have 4 bits"]),
+        (
+            &[four, (scale, F16, &[32, 4]), (zeros, I32, &[3, 4])],
+            asymmetric,
+            &["zeros of I8 like weight_scale, or of I32 [4, 4], are expected"],
+        ),
+        (
+            &[four, (scale, F16, &[32, 4]), (shape, I32, &[2])],
+            group,
+            // The pattern of the tests makes other extents.
+            &["weight_shape says"],
+        ),
+        (&[four, (scale, F16, &[32, 4]), (shape, F32, &[2])], group, &["weight_shape of I64"]),
+        (
+            &[four, (scale, F16, &[32, 4]), (g_idx, I32, &[64])],
+            group,
+            &["weight_g_idx of I32 [128] is expected"],
+        ),
+        (&[four, (scale, I32, &[32, 4])], group, &["unsupported", "scales in I32 are not read"]),
+        (
+            &[(codes, I64, &[32, 16]), (scale, F16, &[32, 4])],
+            group,
+            &["unsupported", "in types that are not read", "w.weight_packed I64 [32, 16]"],
+        ),
+        (
+            &[four, (scale, F16, &[32, 4])],
+            &scheme(r#"{"num_bits":4,"strategy":"attn_head"}"#),
+            &["unsupported", "config.json says strategy \"attn_head\", which is not read"],
+        ),
+        (
+            &[four, (scale, F16, &[32, 4])],
+            &group.replace("pack-quantized", "marlin-24"),
+            &["unsupported", "config.json says format \"marlin-24\", which is not read"],
+        ),
+        (
+            &[four, (scale, F16, &[32, 4])],
+            &group.replace("Linear", "w").replace("}}}}", r#"}}},"ignore":["w"]}"#),
+            &["contradiction: config.json says that it is not quantized"],
+        ),
+        (
+            &[(codes, U8, &[4, 16]), (scale, F8_E4M3, &[4, 2])],
+            "{}",
+            &["weight_global_scale is missing"],
+        ),
+        (
+            &[
+                (codes, U8, &[4, 16]),
+                (scale, F8_E4M3, &[4, 3]),
+                (".weight_global_scale", F32, &[1]),
+            ],
+            "{}",
+            &["these are not nvfp4 of one shape"],
+        ),
+        (
+            &[(codes, U8, &[4, 16]), (scale, U8, &[4, 2])],
+            "{}",
+            &["these are not mxfp4 of one shape"],
+        ),
+        (
+            &[(".weight", I8, &[4, 32]), (scale, F32, &[3])],
+            "{}",
+            &["no blocks of [4, 32] have scales [3]"],
+        ),
+        (
+            &[(".weight", I8, &[4, 24]), (scale, F32, &[4])],
+            "{}",
+            &["unsupported", "K = 24 are not whole blocks of 16, 32, 128"],
+        ),
+    ]);
+    for (weights, part) in [
+        (r#"{"num_bits":0}"#, "num_bits is 0, a whole number from 1 on"),
+        (r#"{"group_size":-2}"#, "group_size is -2, a whole number"),
+        (r#"{"block_structure":"128"}"#, "block_structure is \"128\", [rows, columns]"),
+        ("3", "weights is a number, an object is expected"),
+    ] {
+        let text = configured(&scheme(weights));
+        assert!(text.contains(part), "{text}");
+    }
+    let text = configured(r#"{"quant_method":"compressed-tensors","config_groups":{"a":1}}"#);
+    assert!(text.contains("a of config_groups is a number"), "{text}");
+}
+
+/// Every way of AutoRound, and all that is said by both keys of GPTQ.
+#[test]
+fn names_of_methods() {
+    let tensors: &[(&str, Dtype, &[usize])] =
+        &[(".qweight", I32, &[8, 16]), (".qzeros", I32, &[1, 2]), (".scales", F16, &[1, 16])];
+    let awq: &[(&str, Dtype, &[usize])] =
+        &[(".qweight", I32, &[64, 2]), (".qzeros", I32, &[1, 2]), (".scales", F16, &[1, 16])];
+    let first = |model: &Model| dequantize(&model.get("w").unwrap().quantized().unwrap())[0];
+    let by_mode = |mode: &str| {
+        let model = one(tensors, r#"{"quant_method":"exl2"}"#);
+        let expected = Expected::default().mode(mode);
+        dequantize(&model.get_as("w", &expected).unwrap().quantized().unwrap())[0]
+    };
+    let versions = [by_mode("gptq"), by_mode("gptq_v2")];
+    assert!(versions[0] != versions[1]);
+    for (second, quantization) in [
+        (0, r#"{"quant_method":"gptq"}"#),
+        (0, r#"{"quant_method":"GPTQ","checkpoint_format":"GPTQ"}"#),
+        (1, r#"{"quant_method":"gptq","checkpoint_format":"gptq_v2"}"#),
+        (1, r#"{"quant_method":"gptq","format":"gptq_v2"}"#),
+        (1, r#"{"quant_method":"gptq","checkpoint_format":"GPTQ_V2","format":"gptq_v2"}"#),
+        (0, r#"{"quant_method":"auto-round","packing_format":"auto_round:auto_gptq"}"#),
+        (1, r#"{"quant_method":"auto-round","packing_format":"auto_round:gptqmodel"}"#),
+        (1, r#"{"quant_method":"intel/auto-round","packing_format":"auto_round"}"#),
+    ] {
+        assert_eq!(first(&one(tensors, quantization)), versions[second], "{quantization}");
+        let config = format!(r#"{{"text_config":{{"quantization_config":{quantization}}}}}"#);
+        assert_eq!(first(&with_config(&of(tensors), &config)), versions[second]);
+    }
+    let rounded = r#"{"quant_method":"auto-round","packing_format":"auto_round:auto_awq"}"#;
+    assert_eq!(one(awq, rounded).get("w").unwrap().stored(), "awq");
+    let fp8 = r#"{"quant_method":"auto-round","packing_format":"auto_round:fp8"}"#;
+    refuse(&[
+        (tensors, fp8, &["unsupported", "\"auto-round\" and packing_format \"auto_round:fp8\""]),
+        (tensors, r#"{"quant_method":"exl2"}"#, &["unsupported", "quant_method \"exl2\""]),
+        (
+            tensors,
+            r#"{"quant_method":"gptq","checkpoint_format":"marlin"}"#,
+            &["unsupported", "\"gptq\" and checkpoint_format \"marlin\""],
+        ),
+        (
+            awq,
+            r#"{"quant_method":"awq","version":"gemv"}"#,
+            &["unsupported", "\"awq\" and version \"gemv\", which is not read"],
+        ),
+    ]);
+}
+
+/// Symmetric weights have the middle of the codes as their zero, stored less 1 by version 1.
+#[test]
+fn symmetric_zeros_tell_the_version() {
+    let mut tensors =
+        of(&[(".qweight", I32, &[8, 16]), (".qzeros", I32, &[1, 2]), (".scales", F16, &[1, 16])]);
+    let config = |version: &str, symmetric: bool| {
+        format!(
+            r#"{{"quantization_config":{{"quant_method":"gptq","sym":{symmetric},
+            "checkpoint_format":"{version}"}}}}"#
+        )
+    };
+    for (stored, right, wrong) in [(0x77u8, "gptq", "gptq_v2"), (0x88, "gptq_v2", "gptq")] {
+        tensors[1].3.fill(stored);
+        assert!(with_config(&tensors, &config(right, true)).get("w").unwrap().quantized().is_ok());
+        let model = with_config(&tensors, &config(wrong, true));
+        let text = refusal(&model, "w");
+        let parts =
+            ["name the mode, gptq", "gptq_v2", "or change checkpoint_format in config.json"];
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        for mode in [right, wrong] {
+            assert!(model.get_as("w", &Expected::default().mode(mode)).is_ok(), "{mode}");
+        }
+        assert!(with_config(&tensors, &config(wrong, false)).get("w").unwrap().sizes().is_ok());
+    }
+}
+
+/// Codes are no numbers: the error says whose they are.
+#[test]
+fn codes_that_are_not_read_name_their_method() {
+    for (name, dtype, quantization, words) in [
+        (
+            "w.weight_packed",
+            I32,
+            "{}",
+            "codes of compressed-tensors, whose weight_scale is missing",
+        ),
+        ("w.qweight", I32, "{}", "codes of gptq, whose qzeros, scales is missing"),
+        ("e.down_proj_blocks", U8, "{}", "codes of GPT-OSS, whose layout is not read"),
+        ("w.W_q", U8, "{}", "codes of HQQ, whose layout is not read"),
+        (
+            "w.weight",
+            U8,
+            r#"{"quant_method":"exl9"}"#,
+            "is of type U8, and config.json says quant_method \"exl9\", which is not read",
+        ),
+    ] {
+        let tensors = [tensor(name, dtype, &[4, 16])];
+        let config = format!(r#"{{"quantization_config":{quantization}}}"#);
+        let model = with_config(&tensors, &config);
+        let view = model.get(name).unwrap();
+        let errors = [
+            view.dense().unwrap_err(),
+            view.quantized().unwrap_err(),
+            model.get_as(name, &Expected::default().bits(4)).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(matches!(error, Error::Unsupported(_)), "{name}: {error}");
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        assert_eq!(
+            model.unread_quantization().is_some(),
+            quantization != "{}",
+            "{:?}",
+            model.unread_quantization()
+        );
+    }
+}
