@@ -15,12 +15,12 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
 const LONGEST: usize = 2048;
 /// Most inputs to keep for each target.
 const MOST: usize = 60;
-const TARGETS: [&str; 3] = ["safetensors", "gguf", "config"];
+const TARGETS: [&str; 4] = ["safetensors", "gguf", "config", "layouts"];
 
 /// Arguments of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// One of safetensors, gguf, config; without it all.
+    /// One of safetensors, gguf, config, layouts; without it all.
     #[arg(value_parser = TARGETS)]
     target: Option<String>,
     /// Runs of each target.

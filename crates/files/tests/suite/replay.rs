@@ -26,6 +26,12 @@ fn gguf() {
 }
 
 #[test]
+fn layouts() {
+    let reached = ["gptq", "awq", "fp8", "int8", "compressed-tensors", "in another order"];
+    replay("layouts", crate::targets::layouts, &reached);
+}
+
+#[test]
 fn config() {
     let reached = ["safetensors", "gptq", "awq", "in another order", "written"];
     replay("config", crate::targets::config, &reached);

@@ -42,6 +42,142 @@ pub(crate) fn config(bytes: &[u8]) -> Read {
     read
 }
 
+/// A matrix of a foreign layout, in tensors as they should be but for some that the bytes change,
+/// and a `config.json`: one of a list, or text.
+pub(crate) fn layouts(bytes: &[u8]) -> Read {
+    const CONFIGS: [&str; 8] = [
+        "",
+        r#"{"quant_method":"gptq","bits":4,"sym":true,"checkpoint_format":"gptq_v2"}"#,
+        r#"{"quant_method":"awq","group_size":32}"#,
+        r#"{"quant_method":"auto-round","packing_format":"auto_round:auto_gptq"}"#,
+        r#"{"quant_method":"fp8","weight_block_size":[16,32]}"#,
+        r#"{"quant_method":"compressed-tensors","config_groups":{"a":{"targets":["Linear"],
+        "weights":{"num_bits":4,"group_size":32,"symmetric":false}}}}"#,
+        r#"{"quant_method":"compressed-tensors","config_groups":{"a":{"targets":["w"],
+        "weights":{"num_bits":8,"strategy":"block","block_structure":[16,32]}},
+        "b":{"targets":["re:.*"],"weights":{"num_bits":3,"strategy":"channel"}}}}"#,
+        r#"{"quant_method":"other"}"#,
+    ];
+    let mut rest = bytes;
+    let own = text(&mut rest);
+    let config = match std::str::from_utf8(own) {
+        Ok(own) if !own.is_empty() => own.to_owned(),
+        _ => {
+            let said = CONFIGS[usize::from(byte(&mut rest)) % CONFIGS.len()];
+            format!(r#"{{"quantization_config":{said}}}"#).replace(":}", ":null}")
+        }
+    };
+    let mut tensors = foreign(&mut rest);
+    for (leaf, element, shape, own) in &mut tensors {
+        match byte(&mut rest) {
+            0x80..=0x8f => *element = TYPES[usize::from(byte(&mut rest)) % TYPES.len()],
+            0x90..=0x9f => {
+                *shape = (0..byte(&mut rest) % 4).map(|_| usize::from(byte(&mut rest))).collect();
+                own.clear();
+            }
+            0xa0..=0xa7 => leaf.push('x'),
+            _ => {}
+        }
+    }
+    let (mut entries, mut data) = (Vec::new(), Vec::new());
+    for (leaf, (element, size), shape, own) in tensors {
+        let (from, length) = (data.len(), shape.iter().product::<usize>() * size);
+        if from + length > 1 << 16 {
+            continue;
+        }
+        let to = from + length;
+        entries.push(format!(
+            r#""w{leaf}":{{"dtype":"{element}","shape":{shape:?},"data_offsets":[{from},{to}]}}"#
+        ));
+        // The bytes that are left are repeated, from another place for each tensor.
+        let seed = if rest.is_empty() { &[0x77][..] } else { rest };
+        let repeated = seed.iter().copied().cycle().skip(entries.len());
+        data.extend(own.into_iter().chain(repeated).take(length));
+    }
+    let header = format!("{{{}}}", entries.join(","));
+    let file = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &data].concat();
+    let files =
+        BTreeMap::from([("config.json".to_owned(), config.into_bytes()), ("a".to_owned(), file)]);
+    examine(&Model::open_in(Files::Memory(files), "a"))
+}
+
+/// What follows a name, a type and its bytes, a shape, and what the tensor holds, if that matters.
+type Part = (String, (&'static str, usize), Vec<usize>, Vec<u8>);
+
+/// The tensors of a matrix, in a layout and with extents that the bytes choose.
+fn foreign(rest: &mut &[u8]) -> Vec<Part> {
+    let [which, n, k, group, more] = [(); 5].map(|()| usize::from(byte(rest)));
+    let (n, k) = (8 * (1 + n % 6), 16 * (1 + k % 12));
+    let bits = [4, 8, 2, 3, 5, 6][more % 6];
+    let groups = [k / 16, k.div_ceil(32), 1][group % 3];
+    let words = |count: usize| (count * bits).div_ceil(32);
+    let float = [("F16", 2), ("BF16", 2), ("F32", 4)][more / 8 % 3];
+    let (i32, u8) = (("I32", 4), ("U8", 1));
+    let (e4m3, e8m0) = (("F8_E4M3", 1), ("F8_E8M0", 1));
+    let eight = [e4m3, ("F8_E5M2", 1)][more / 32 % 2];
+    let optional = |number: usize| more >> number & 1 == 1;
+    let extents = |all: &[usize]| all.iter().flat_map(|&all| (all as u64).to_le_bytes()).collect();
+    let index = (0..k).flat_map(|i| ((i * 7 % k * groups / k) as u32).to_le_bytes()).collect();
+    let blocks = vec![n.div_ceil(16), k.div_ceil(32)];
+    let all: Vec<(&str, _, Vec<usize>, Option<Vec<u8>>)> = match which % 9 {
+        0 => vec![
+            (".qweight", i32, vec![words(k), n], None),
+            (".qzeros", i32, vec![groups, words(n)], None),
+            (".scales", float, vec![groups, n], None),
+            (".g_idx", i32, vec![k], Some(index)),
+        ],
+        1 => vec![
+            (".qweight", i32, vec![k, n / 8], None),
+            (".qzeros", i32, vec![groups, n / 8], None),
+            (".scales", float, vec![groups, n], None),
+        ],
+        2 => vec![
+            (".weight_packed", i32, vec![n, words(k)], None),
+            (".weight_scale", float, vec![n, groups], None),
+            (".weight_shape", ("I64", 8), vec![2], Some(extents(&[n, k]))),
+            (".weight_zero_point", i32, vec![words(n), groups], None),
+            (".weight_g_idx", i32, vec![k], Some(index)),
+        ],
+        3 => vec![
+            (".weight_packed", u8, vec![n, k / 2], None),
+            (".weight_scale", e4m3, vec![n, k / 16], None),
+            (".weight_global_scale", ("F32", 4), vec![1], None),
+        ],
+        4 => vec![
+            (".weight_packed", u8, vec![n, k / 2], None),
+            (".weight_scale", u8, vec![n, k / 32], None),
+        ],
+        5 => vec![
+            (".weight", ("I8", 1), vec![n, k], None),
+            (".weight_scale", float, vec![n, groups], None),
+            (".weight_zero_point", ("I8", 1), vec![n, groups], None),
+        ],
+        6 => vec![(".weight", eight, vec![n, k], None), (".weight_scale_inv", float, blocks, None)],
+        7 => vec![(".weight", eight, vec![n, k], None), (".scale", e8m0, vec![n, k / 32], None)],
+        _ => vec![
+            ("", eight, vec![2, n, k], None),
+            ("_scale_inv", float, [&[2], &blocks[..]].concat(), None),
+        ],
+    };
+    let own = all.into_iter().enumerate().filter(|(i, _)| *i < 2 || !optional(i + 2));
+    let part = |(_, (leaf, element, shape, own)): (_, (&str, _, _, Option<_>))| {
+        (leaf.to_owned(), element, shape, own.unwrap_or_default())
+    };
+    own.map(part).collect()
+}
+
+/// Types of tensors, and their bytes.
+const TYPES: [(&str, usize); 8] = [
+    ("I32", 4),
+    ("U32", 4),
+    ("F16", 2),
+    ("BF16", 2),
+    ("F32", 4),
+    ("U8", 1),
+    ("F8_E4M3", 1),
+    ("I64", 8),
+];
+
 /// Bytes that follow their length, or those that are left.
 fn text<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let length = usize::from(byte(rest)) | usize::from(byte(rest)) << 8;
@@ -71,16 +207,6 @@ fn shards(rest: &mut &[u8]) -> [Vec<u8>; 2] {
         "order",
         "codes",
         "bias",
-    ];
-    const TYPES: [(&str, usize); 8] = [
-        ("I32", 4),
-        ("U32", 4),
-        ("F16", 2),
-        ("BF16", 2),
-        ("F32", 4),
-        ("U8", 1),
-        ("F8_E4M3", 1),
-        ("I64", 8),
     ];
     /// Bytes of the tensors of a shard, at most. Larger shards find nothing that small ones do not.
     const MOST: usize = 1 << 14;
