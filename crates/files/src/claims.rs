@@ -23,7 +23,8 @@ pub struct Expected {
     /// Elements along K that share a scale.
     pub group: Option<u32>,
     /// The family, as MLX calls it: `affine`, `mxfp4`, `mxfp8`, `nvfp4`; or who packed the matrix:
-    /// `gptq`, `gptq_v2`, `awq`. Case does not count.
+    /// `gptq`, `gptq_v2`, `awq`. Case does not count. GPTQ's version that is said here counts more
+    /// than that of `config.json`, and a `quant_method` that is not known does not count beside it.
     pub mode: Option<String>,
 }
 

@@ -187,7 +187,7 @@ impl<'m> TensorView<'m> {
                 .try_for_each(|(plane, raw)| plain(plane, self.model.bytes(*raw), sink)),
             Held::Blocks(raw, format) => blocks(*format, self.model.bytes(*raw), sink),
             Held::Foreign(foreign, decoder) => {
-                decoder.stream(&foreign.parts(self.model.opened()), 0..self.matrix()?.0, sink)
+                foreign.stream(&**decoder, self.model.opened(), 0..self.matrix()?.0, sink)
             }
         }
     }
@@ -258,11 +258,11 @@ impl<'m> TensorView<'m> {
             ),
             Held::Foreign(foreign, decoder) => {
                 let mut planes = vec![Vec::new(); sizes.len()];
-                let parts = foreign.parts(self.model.opened());
-                decoder.stream(&parts, rows.clone(), &mut |chunk: Chunk<'_>| {
+                let mut sink = |chunk: Chunk<'_>| {
                     planes[chunk.plane].extend_from_slice(chunk.bytes);
                     Ok(())
-                })?;
+                };
+                foreign.stream(&**decoder, self.model.opened(), rows.clone(), &mut sink)?;
                 Quantized::from_planes(format, rows.len(), k, planes)
             }
             Held::Planes(raws) => {

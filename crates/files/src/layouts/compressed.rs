@@ -95,9 +95,9 @@ fn packed(asked: &Asked<'_>) -> Result<Read> {
     }
     let zeros = Zeros::of(asked, &shape, &grid, bits)?;
     let numbers = Numbers { scales, has_zeros: zeros.is_some() };
-    agree(asked, bits, &grid, k, zeros.is_some())?;
+    asked.agrees(bits, grid.columns, k, zeros.is_some())?;
     let affine = Affine::new(asked, bits, k, grid.columns, numbers)?;
-    let (format, row) = (affine.format, 4 * words);
+    let (format, row) = (affine.format, words.saturating_mul(4));
     Ok(Read { format, shape, factor: None, decoder: Box::new(Packed { affine, grid, zeros, row }) })
 }
 
@@ -146,24 +146,6 @@ pub(super) fn scales(asked: &Asked<'_>, shape: &[usize]) -> Result<(Grid, DType)
         }
         _ => Err(parts.unread(format!("scales in {} are not read", scales.kind()))),
     }
-}
-
-/// Fails if the config says that such a matrix has other bits or groups.
-pub(super) fn agree(
-    asked: &Asked<'_>,
-    bits: u32,
-    grid: &Grid,
-    k: usize,
-    has_zeros: bool,
-) -> Result<()> {
-    let Some(said) = asked.said else { return Ok(()) };
-    if let Some(what) = said.unread(asked.prefix) {
-        return Err(asked.parts.unread(format!("{} says {what}, which is not read", said.file)));
-    }
-    said.agrees(asked.prefix, bits, grid.columns, k, has_zeros).map_err(|why| {
-        let text = format!("{} says {why}", said.file);
-        asked.parts.contradiction(text)
-    })
 }
 
 /// How zeros are stored.

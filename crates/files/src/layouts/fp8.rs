@@ -73,6 +73,7 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
     });
     let grid = grid.transpose()?;
     let group = grid.as_ref().map_or(k, |(_, grid, _)| grid.columns);
+    asked.agrees(8, group, k, false)?;
     let mut formats = Vec::new();
     if let Some((_, grid, scales)) = &grid
         && (number, grid.columns) == ("e4m3", 32)

@@ -148,6 +148,9 @@ pub(super) fn order(
     if (0..k).all(|column| word(g_idx, column) as usize == column / group) {
         return Ok(None);
     }
+    if u32::try_from(k).is_err() {
+        return Err(format!("K = {k}; an order has at most {} columns", u32::MAX));
+    }
     let mut next: Vec<usize> = (0..groups).map(|i| i * group).collect();
     let end = |i: usize| ((i + 1) * group).min(k);
     let mut columns = vec![0; k];

@@ -38,7 +38,7 @@ impl Grid {
             [said, in_row, Some([128, 128])].into_iter().flatten().find(|&[rows, columns]| {
                 rows > 0 && columns > 0 && (n.div_ceil(rows), k.div_ceil(columns)) == (down, across)
             })?;
-        Some(Grid { n, rows, columns, down: across, next: down * across })
+        Some(Grid { n, rows, columns, down: across, next: down.saturating_mul(across) })
     }
 
     /// The scale of an element. Rows of a stack are counted through.

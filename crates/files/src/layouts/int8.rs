@@ -35,7 +35,7 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
     let zeros = Zeros::of(asked, &shape, &grid, 8)?;
     let k = shape.last().copied().unwrap_or(0);
     let numbers = Numbers { scales, has_zeros: zeros.is_some() };
-    compressed::agree(asked, 8, &grid, k, zeros.is_some())?;
+    asked.agrees(8, grid.columns, k, zeros.is_some())?;
     let affine = Affine::new(asked, 8, k, grid.columns, numbers)?;
     let format = affine.format;
     Ok(Read { format, shape, factor: None, decoder: Box::new(Int8 { affine, grid, zeros }) })

@@ -111,6 +111,17 @@ impl Asked<'_> {
         admitted.copied().ok_or_else(|| contradiction(self.expected, *first))
     }
 
+    /// Fails if the config says that the matrix is stored in another way.
+    fn agrees(&self, bits: u32, columns: usize, k: usize, has_zeros: bool) -> Result<()> {
+        let Some(said) = self.said else { return Ok(()) };
+        if let Some(what) = said.unread(self.prefix) {
+            let text = format!("{} says {what}, which is not read", said.file);
+            return Err(self.parts.unread(text));
+        }
+        said.agrees(self.prefix, bits, columns, k, has_zeros)
+            .map_err(|why| self.parts.contradiction(format!("{} says {why}", said.file)))
+    }
+
     /// Rows and columns that share a scale, if that is said.
     fn block(&self) -> Option<[usize; 2]> {
         self.said?.block(self.prefix)
@@ -141,7 +152,7 @@ pub(crate) trait Decoder: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The planes of some rows, in chunks.
+    /// The planes of some rows, at least one, in chunks.
     fn stream(&self, parts: &Parts<'_>, rows: Range<usize>, sink: &mut Sink<'_>) -> Result<()>;
 }
 
@@ -174,6 +185,18 @@ impl Foreign {
     /// Its tensors.
     pub(crate) fn parts<'a>(&'a self, opened: &'a Opened) -> Parts<'a> {
         Parts { opened, tensors: &self.tensors }
+    }
+
+    /// Gives the planes of some rows.
+    pub(crate) fn stream(
+        &self,
+        decoder: &dyn Decoder,
+        opened: &Opened,
+        rows: Range<usize>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        // Without rows, there may be any number of columns: the bytes of a row could overflow.
+        if rows.is_empty() { Ok(()) } else { decoder.stream(&self.parts(opened), rows, sink) }
     }
 
     /// The names of tensors that would change the weights, and are not there.

@@ -25,6 +25,7 @@ pub(super) fn read(asked: &Asked<'_>, format: QuantFormat, factor: Option<f32>) 
         return Err(asked.parts.refuse(format!("these are not {format} of one shape")));
     };
     let k = shape.last().copied().unwrap_or(0);
+    asked.agrees(4, block, k, false)?;
     asked.format(4, &[format], k, block)?;
     let (n, _) = matrix(&shape)?;
     Ok(Read { format, shape, factor, decoder: Box::new(Planes { n }) })

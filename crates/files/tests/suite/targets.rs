@@ -119,7 +119,7 @@ fn foreign(rest: &mut &[u8]) -> Vec<Part> {
     let extents = |all: &[usize]| all.iter().flat_map(|&all| (all as u64).to_le_bytes()).collect();
     let index = (0..k).flat_map(|i| ((i * 7 % k * groups / k) as u32).to_le_bytes()).collect();
     let blocks = vec![n.div_ceil(16), k.div_ceil(32)];
-    let all: Vec<(&str, _, Vec<usize>, Option<Vec<u8>>)> = match which % 9 {
+    let all: Vec<(&str, _, _, Option<Vec<u8>>)> = match which % 9 {
         0 => vec![
             (".qweight", i32, vec![words(k), n], None),
             (".qzeros", i32, vec![groups, words(n)], None),
