@@ -67,6 +67,32 @@ fn gptq_and_awq() {
     all_adapters(&folders, &folders.map(|folder| (folder, 1)));
 }
 
+/// Models of foreign layouts, whose weights the packages dequantized: each matrix is written as
+/// numbers, and multiplied.
+#[test]
+fn foreign_layouts() {
+    let bench = Bench::new();
+    for (folder, count) in [("compressed-tensors", 24), ("fp8", 16)] {
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../files/tests/data");
+        let model = format!("{data}/{folder}");
+        let expected = bench.tensors(&format!("{model}/expected.safetensors"));
+        assert_eq!(expected.len(), count);
+        for (name, weights) in &expected {
+            let name = name.strip_suffix(".dequantized").unwrap();
+            bench.succeed(&format!("dequantize {model}#{name} -o w.npy"));
+            let (shape, found) = bench.read_npy("w.npy");
+            assert_close(&found, weights, 1e-7);
+            if let [_, k] = shape[..] {
+                bench.npy("x.npy", &[2, k], &vec![0.5; 2 * k]);
+                let line = format!("qmatmul x.npy {model}#{name} -o y.npy --adapter cpu --check");
+                bench.succeed(&line);
+                std::fs::remove_file(bench.path("y.npy")).unwrap();
+            }
+            std::fs::remove_file(bench.path("w.npy")).unwrap();
+        }
+    }
+}
+
 /// Files that differ from those above only in how they are read; the CPU is enough for them.
 #[test]
 fn several_files_and_other_versions() {

@@ -56,6 +56,11 @@ struct Packed {
     row: usize,
 }
 
+/// The error of bits that nothing tells.
+fn open(what: &str) -> Error {
+    Error::Misuse(format!("neither {what} nor a config.json tells the bits of codes: name them"))
+}
+
 fn packed(asked: &Asked<'_>) -> Result<Read> {
     let parts = &asked.parts;
     let codes = parts.need("weight_packed")?;
@@ -73,20 +78,22 @@ fn packed(asked: &Asked<'_>) -> Result<Read> {
             shape
         }
         None => {
-            let bits = asked.bits();
-            let bits = bits.first().ok_or_else(|| {
-                let text = "neither weight_shape nor a config.json tells K: name the bits";
-                Error::Misuse(text.to_owned())
-            })?;
-            [rows, &[words.saturating_mul(32) / *bits as usize]].concat()
+            let bits = *asked.bits().first().ok_or_else(|| open("weight_shape"))?;
+            [rows, &[words.saturating_mul(32) / bits as usize]].concat()
         }
     };
     let k = shape.last().copied().unwrap_or(0);
     let fits = |bits: &u32| (k as u128 * u128::from(*bits)).div_ceil(32) == words as u128;
-    let mut possible = asked.bits().into_iter().chain(1..=8).filter(fits);
-    let bits = possible.next().filter(|_| k > 0).ok_or_else(|| {
-        parts.refuse(format!("K = {k} in rows of {words} words is no number of bits"))
-    })?;
+    let said = asked.bits().into_iter().find(fits);
+    let mut possible = (1..=8).filter(|bits| fits(bits));
+    let bits = match (said, possible.next(), possible.next()) {
+        (Some(said), ..) | (None, Some(said), None) => said,
+        (None, Some(_), Some(_)) => return Err(open("K")),
+        (None, None, _) => {
+            let text = format!("K = {k} in rows of {words} words is no number of bits");
+            return Err(parts.refuse(text));
+        }
+    };
     let (grid, scales) = self::scales(asked, &shape)?;
     if let Some(g_idx) = parts.get("weight_g_idx")
         && (!g_idx.is_words() || g_idx.shape() != [k])
@@ -170,6 +177,12 @@ impl Zeros {
         let (down, across) =
             (n.saturating_mul(bits as usize).div_ceil(32), k.div_ceil(grid.columns));
         if zeros.kind() == "I8" && zeros.shape() == parts.need("weight_scale")?.shape() {
+            let most = 1 << (bits - 1);
+            let is_code = |byte: &u8| (-most..most).contains(&i32::from(*byte as i8));
+            if let Some(at) = zeros.bytes.iter().position(|byte| !is_code(byte)) {
+                let zero = zeros.bytes[at] as i8;
+                return Err(parts.refuse(format!("zero {at} is {zero}, no code of {bits} bits")));
+            }
             return Ok(Some(Zeros::Bytes));
         }
         if zeros.kind() == "I32"

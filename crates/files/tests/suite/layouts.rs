@@ -214,7 +214,11 @@ fn broken_compressed_tensors() {
     let asymmetric =
         &scheme(r#"{"num_bits":4,"group_size":32,"strategy":"group","symmetric":false}"#);
     refuse(&[
-        (&[four, (scale, F16, &[32, 4])], "{}", &["tells K: name the bits"]),
+        (
+            &[four, (scale, F16, &[32, 4])],
+            "{}",
+            &["neither weight_shape nor a config.json tells the bits of codes"],
+        ),
         (&[four, (scale, F16, &[32, 3])], group, &["[32, 128] have scales [32, 3]"]),
         (&[four, (scale, F16, &[31, 4])], group, &["have scales [31, 4]"]),
         (
@@ -235,6 +239,11 @@ fn broken_compressed_tensors() {
             &["weight_shape says"],
         ),
         (&[four, (scale, F16, &[32, 4]), (shape, F32, &[2])], group, &["weight_shape of I64"]),
+        (
+            &[four, (scale, F16, &[32, 4]), (zeros, I8, &[32, 4])],
+            asymmetric,
+            &["is 14, no code of 4 bits"],
+        ),
         (
             &[four, (scale, F16, &[32, 4]), (g_idx, I32, &[64])],
             group,
