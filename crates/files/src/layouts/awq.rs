@@ -13,6 +13,7 @@ pub(super) const LAYOUT: Layout = Layout {
     name: "awq",
     needs: NEEDS,
     may: &[],
+    notes: &[],
     modes: &["awq"],
     bits: &[4],
     // Others of these names are GPTQ's.

@@ -21,6 +21,7 @@ pub(super) const LAYOUT: Layout = Layout {
     name: "compressed-tensors",
     needs: &["weight_packed", "weight_scale"],
     may: &[&["weight_zero_point"], &["weight_g_idx"], &["weight_global_scale"], &["weight_shape"]],
+    notes: &[],
     modes: &[],
     bits: &[],
     is: |parts| parts.get("weight_packed").is_some_and(|codes| codes.shape().len() > 1),

@@ -7,7 +7,7 @@
 
 use super::grid::Grid;
 use super::rows::in_chunks;
-use super::{Asked, Decoder, Layout, Part, Parts, Read};
+use super::{Asked, COMFY, Decoder, Layout, Part, Parts, Read, is_plain};
 use crate::stream::{Sink, plain};
 use std::ops::Range;
 use tilewise_core::{QuantFormat, Result};
@@ -17,6 +17,7 @@ pub(super) const LAYOUT: Layout = Layout {
     name: "fp8",
     needs: &["weight"],
     may: &[&["weight_scale_inv", "weight_scale", "scale", "scale_weight", "qscale_weight"]],
+    notes: COMFY,
     modes: &[],
     bits: &[],
     is,
@@ -53,7 +54,8 @@ fn number(kind: &str) -> Option<&'static str> {
 
 fn read(asked: &Asked<'_>) -> Result<Read> {
     let parts = &asked.parts;
-    let mut tensors = parts.iter();
+    is_plain(parts)?;
+    let mut tensors = parts.iter().filter(|(leaf, _)| *leaf != COMFY[0]);
     let (Some((leaf, codes)), scales, None) = (tensors.next(), tensors.next(), tensors.next())
     else {
         return Err(parts.refuse("these are several scales of one matrix"));

@@ -17,6 +17,7 @@ pub(super) const LAYOUT: Layout = Layout {
     name: "gptq",
     needs: NEEDS,
     may: &[&["g_idx"]],
+    notes: &[],
     modes: &["gptq", "gptq_v2"],
     bits: &[4, 8],
     // Codes of AWQ share words along N, those of GPTQ along K.

@@ -4,7 +4,7 @@
 use super::affine::{Affine, Numbers};
 use super::compressed::{self, Zeros};
 use super::grid::Grid;
-use super::{Asked, Decoder, Layout, Parts, Read};
+use super::{Asked, COMFY, Decoder, Layout, Parts, Read, is_plain};
 use crate::stream::Sink;
 use std::ops::Range;
 use tilewise_core::Result;
@@ -13,6 +13,7 @@ pub(super) const LAYOUT: Layout = Layout {
     name: "int8",
     needs: &["weight", "weight_scale"],
     may: &[&["weight_zero_point"]],
+    notes: COMFY,
     modes: &[],
     bits: &[],
     is: |parts| {
@@ -30,6 +31,7 @@ struct Int8 {
 }
 
 fn read(asked: &Asked<'_>) -> Result<Read> {
+    is_plain(&asked.parts)?;
     let shape = asked.parts.need("weight")?.shape().to_vec();
     let (grid, scales) = compressed::scales(asked, &shape)?;
     let zeros = Zeros::of(asked, &shape, &grid, 8)?;

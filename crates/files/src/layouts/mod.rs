@@ -53,6 +53,8 @@ pub(crate) struct Layout {
     pub(crate) needs: &'static [&'static str],
     /// Tensors that change the weights if they are there: of each list, one.
     pub(crate) may: &'static [&'static [&'static str]],
+    /// Tensors that say something of it.
+    pub(crate) notes: &'static [&'static str],
     /// Names by which the caller may ask for it: [`Expected::mode`].
     pub(crate) modes: &'static [&'static str],
     /// Bits that a code may have, if the caller may ask for it.
@@ -134,6 +136,21 @@ impl Asked<'_> {
     }
 }
 
+/// ComfyUI's note on a matrix: JSON in bytes.
+const COMFY: &[&str] = &["comfy_quant"];
+
+/// Fails if ComfyUI's note says that scales or weights lie in another order than their names tell,
+/// as in its nvfp4 and in rotated int8.
+fn is_plain(parts: &Parts<'_>) -> Result<()> {
+    let Some(note) = parts.get(COMFY[0]) else { return Ok(()) };
+    let note: serde_json::Value = serde_json::from_slice(note.bytes).unwrap_or_default();
+    match note.get("format").and_then(serde_json::Value::as_str) {
+        Some("float8_e4m3fn" | "float8_e5m2") => Ok(()),
+        Some(other) => Err(parts.unread(format!("ComfyUI's format {other:?} is not read"))),
+        None => Err(parts.unread("comfy_quant is no JSON with a format")),
+    }
+}
+
 /// A matrix whose tensors have been checked.
 pub(crate) struct Read {
     /// The format of ours that holds it.
@@ -177,7 +194,7 @@ impl Foreign {
         let prefix = prefix(&codes.name, layout.needs[0])?;
         let of = |leaf: &&'static str| Some((*leaf, find(&name(prefix, leaf))?));
         let mut tensors = layout.needs.iter().map(of).collect::<Option<Vec<_>>>()?;
-        tensors.extend(layout.may.iter().copied().flatten().filter_map(of));
+        tensors.extend(layout.may.iter().copied().flatten().chain(layout.notes).filter_map(of));
         let found = Foreign { layout, prefix: prefix.to_owned(), tensors };
         (layout.is)(&found.parts(opened)).then_some(found)
     }

@@ -5,7 +5,7 @@ use safetensors::tensor::Dtype::{self, F8_E4M3, F8_E5M2, F16, F32, I8, I32, I64,
 use std::collections::BTreeMap;
 use std::path::Path;
 use tilewise_core::quant::dequantize;
-use tilewise_files::{Error, Expected, Model, TensorKind, TensorView};
+use tilewise_files::{Error, Expected, Model, Output, TensorKind, TensorView, write_to};
 
 /// The weights of a matrix, with its columns in W's order.
 fn weights(tensor: &TensorView<'_>) -> Vec<f32> {
@@ -42,6 +42,15 @@ fn formats(folder: &str, close: impl Fn(&str, f32, f32) -> bool) -> BTreeMap<Str
         formats.insert(short.to_owned(), format.to_string());
     }
     assert_eq!(model.tensors().len(), formats.len(), "no tensor is left over");
+    let mut written = std::io::Cursor::new(Vec::new());
+    let outputs = model.tensors().map(|tensor| Output::tensor(&tensor).unwrap()).collect();
+    write_to(&mut written, outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    let written = Model::from_bytes("w.safetensors", written.into_inner()).unwrap();
+    for tensor in model.tensors() {
+        let again = written.get(tensor.name()).unwrap();
+        assert_eq!((again.kind(), again.order()), (tensor.kind(), tensor.order()));
+        assert_eq!(again.quantized(), tensor.quantized(), "{}", tensor.name());
+    }
     formats
 }
 
@@ -177,6 +186,14 @@ fn broken_fp8() {
             &["no blocks of [300, 64] have scales [2, 1]"],
         ),
     ]);
+    let noted = |format: &str| {
+        let mut tensors = of(&[(codes, F8_E4M3, &[4, 64]), (scale, F32, &[])]);
+        let note = format!(r#"{{"format": "{format}"}}"#).into_bytes();
+        tensors.push(("w.comfy_quant".into(), U8, vec![note.len()], note));
+        with_config(&tensors, "{}")
+    };
+    assert!(noted("float8_e4m3fn").get("w").unwrap().quantized().is_ok());
+    assert!(refusal(&noted("mxfp8"), "w").contains("ComfyUI's format \"mxfp8\" is not read"));
     // Others are listed as they are stored.
     let model = one(&[(codes, F8_E4M3, &[64]), (".conv", F8_E5M2, &[4, 3])], "{}");
     for name in ["w.weight", "w.conv"] {
@@ -242,7 +259,7 @@ fn broken_compressed_tensors() {
         (
             &[four, (scale, F16, &[32, 4]), (zeros, I8, &[32, 4])],
             asymmetric,
-            &["is 14, no code of 4 bits"],
+            &["zero 1 is 36, no code of 4 bits"],
         ),
         (
             &[four, (scale, F16, &[32, 4]), (g_idx, I32, &[64])],
