@@ -221,6 +221,19 @@ fn unclear_tensors_are_counted() {
     }
 }
 
+#[test]
+fn a_method_that_is_not_read_is_named() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("m")).unwrap();
+    bench.safetensors("m/model.safetensors", &[("w", &[1, 32], &[1.0; 32])]);
+    let config = r#"{"quantization_config":{"quant_method":"exl2"}}"#;
+    std::fs::write(bench.path("m/config.json"), config).unwrap();
+    let method = "config.json says quant_method \"exl2\"";
+    let said = text(&bench.run("inspect m").stderr);
+    assert!(said.contains(&format!("{method}, which is not read: ")), "{said}");
+    assert_eq!(json_of(&bench, "m")["unread_quantization"], method);
+}
+
 /// An option that fits no tensor is an error if no format is open: it was meant for another file.
 #[test]
 fn options_without_meaning_are_refused() {

@@ -77,10 +77,11 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
     let group = grid.as_ref().map_or(k, |(_, grid, _)| grid.columns);
     asked.agrees(8, group, k, false)?;
     let mut formats = Vec::new();
-    if let Some((_, grid, scales)) = &grid
-        && (number, grid.columns) == ("e4m3", 32)
-        && grid.is_by_row()
+    let blocks = [&shape[..shape.len() - 1], &[k / 32]].concat();
+    if let Some((.., scales)) = &grid
+        && number == "e4m3"
         && !scales.is_float()
+        && scales.shape() == blocks
     {
         formats.push(QuantFormat::MXFP8);
     }

@@ -186,6 +186,9 @@ fn broken_fp8() {
             &["no blocks of [300, 64] have scales [2, 1]"],
         ),
     ]);
+    // One power of two for rows of one block is no scale of each row.
+    let model = one(&[(codes, F8_E4M3, &[3, 1, 32]), (scale, U8, &[1])], "{}");
+    assert_eq!(model.get("w").unwrap().quantized().unwrap().n(), 3);
     let noted = |format: &str| {
         let mut tensors = of(&[(codes, F8_E4M3, &[4, 64]), (scale, F32, &[])]);
         let note = format!(r#"{{"format": "{format}"}}"#).into_bytes();
