@@ -23,8 +23,9 @@ pub struct Expected {
     /// Elements along K that share a scale.
     pub group: Option<u32>,
     /// The family, as MLX calls it: `affine`, `mxfp4`, `mxfp8`, `nvfp4`; or who packed the matrix:
-    /// `gptq`, `gptq_v2`, `awq`. Case does not count. GPTQ's version that is said here counts more
-    /// than that of `config.json`, and a `quant_method` that is not known does not count beside it.
+    /// `gptq`, `gptq_v2`, `awq`, `awq_gemv`, `awq_gemv_fast`. Case does not count. GPTQ's version
+    /// that is said here counts more than that of `config.json`, and a `quant_method` that is not
+    /// known does not count beside it.
     pub mode: Option<String>,
 }
 

@@ -42,6 +42,8 @@ pub(crate) enum Says {
     Fp8 {
         block: Option<[usize; 2]>,
     },
+    /// Nothing but what the tensors say, too.
+    Tensors,
     /// The method is not read.
     Unread,
 }
@@ -170,6 +172,7 @@ impl Said {
             "gptq" | "" => packed::gptq(&entries)?,
             "awq" => packed::awq(&entries)?,
             "compressed-tensors" => compressed::compressed(&entries)?,
+            "bitsandbytes" | "hqq" | "mxfp4" => Says::Tensors,
             "fp8" => Says::Fp8 { block: entries.block("weight_block_size")? },
             "auto-round" | "intel/auto-round" => packed::auto_round(&entries)?,
             _ => Says::Unread,

@@ -19,9 +19,7 @@ pub(crate) struct Packed {
 
 pub(super) fn gptq(entries: &Entries<'_>) -> Result<Says> {
     // GPTQModel writes both keys; older files have one of them, or none.
-    let format = ["checkpoint_format", "format"].map(|key| entries.text(key));
-    let format = format.iter().find(|format| !format.is_empty()).map_or("", |format| &**format);
-    match format {
+    match &*first(entries, &["checkpoint_format", "format"]) {
         "" | "gptq" => packed(entries, "gptq", false),
         "gptq_v2" => packed(entries, "gptq", true),
         _ => Ok(Says::Unread),
@@ -29,8 +27,10 @@ pub(super) fn gptq(entries: &Entries<'_>) -> Result<Says> {
 }
 
 pub(super) fn awq(entries: &Entries<'_>) -> Result<Says> {
-    match &*entries.text("version") {
+    match &*first(entries, &["version", "checkpoint_format", "format"]) {
         "" | "gemm" => packed(entries, "awq", false),
+        "gemv" => packed(entries, "awq-gemv", false),
+        "gemv_fast" => packed(entries, "awq-gemv-fast", false),
         _ => Ok(Says::Unread),
     }
 }
@@ -42,6 +42,12 @@ pub(super) fn auto_round(entries: &Entries<'_>) -> Result<Says> {
         "auto_round:auto_awq" => packed(entries, "awq", false),
         _ => Ok(Says::Unread),
     }
+}
+
+/// The first text of these keys that is not empty.
+fn first(entries: &Entries<'_>, keys: &[&str]) -> String {
+    let mut texts = keys.iter().map(|key| entries.text(key));
+    texts.find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 fn packed(entries: &Entries<'_>, layout: &'static str, second_version: bool) -> Result<Says> {

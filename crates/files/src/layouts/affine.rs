@@ -38,11 +38,7 @@ impl Affine {
         group: usize,
         numbers: Numbers,
     ) -> Result<Self> {
-        let affine = || {
-            [128, 64, 32]
-                .into_iter()
-                .filter_map(|block| QuantFormat::affine(bits, block, DType::F32).ok())
-        };
+        let affine = || formats(bits);
         let int8 = || ["int8-g128", "int8-g32", "int8-g16"].into_iter().flat_map(str::parse);
         let formats: Vec<QuantFormat> = match (numbers.scales, bits, numbers.has_zeros) {
             (_, 8, false) | (DType::F32, ..8, _) => int8().collect(),
@@ -95,6 +91,35 @@ impl Affine {
             }
         })
     }
+}
+
+/// Affine formats with scales in f32, those of long blocks first.
+pub(super) fn formats(bits: u32) -> impl Iterator<Item = QuantFormat> {
+    let format = move |block| QuantFormat::affine(bits, block, DType::F32).ok();
+    [128, 64, 32].into_iter().filter_map(format)
+}
+
+/// The planes of some rows of an affine format. `codes` writes the codes of rows in words, `number`
+/// gives the scale and the bias of a row and column.
+pub(super) fn biased(
+    format: QuantFormat,
+    k: usize,
+    rows: Range<usize>,
+    sink: &mut Sink<'_>,
+    codes: impl Fn(Range<usize>, &mut [u8]),
+    number: impl Fn(usize, usize) -> (f32, f32),
+) -> Result<()> {
+    let block = format.block() as usize;
+    in_chunks(format, k, rows, sink, |rows, planes| {
+        let [to_codes, to_numbers @ ..] = planes else { return };
+        codes(rows.clone(), to_codes);
+        let blocks = rows.flat_map(|row| (0..k / block).map(move |j| (row, j * block)));
+        for (at, (row, column)) in blocks.enumerate() {
+            let (scale, bias) = number(row, column);
+            put(to_numbers, 0, at, scale);
+            put(to_numbers, 1, at, bias);
+        }
+    })
 }
 
 fn put(planes: &mut [&mut [u8]], plane: usize, at: usize, number: f32) {

@@ -1,13 +1,13 @@
-//! GPTQ: codes of 4 or 8 bits in words along K, `qweight` `[K · bits / 32, N]`; `scales` `[G, N]`;
-//! zeros in words along N, `qzeros` `[G, N · bits / 32]`; and, for columns in any order, `g_idx`
-//! `[K]`, the group of each.
+//! GPTQ: codes of 2, 3, 4 or 8 bits in words along K, `qweight` `[K · bits / 32, N]`; `scales` `[G,
+//! N]`; zeros in words along N, `qzeros` `[G, N · bits / 32]`; and, for columns in any order,
+//! `g_idx` `[K]`, the group of each. Codes of 3 bits may lie in two words.
 //!
 //! The first version stores a zero less 1. Adding the 1 gives up to 16 for 4 bits, as in AutoGPTQ.
 
 use super::affine::Affine;
 use super::packed::{NEEDS, Shapes, affine, number, said};
-use super::rows::word;
-use super::{Asked, Decoder, Layout, Part, Parts, Read};
+use super::rows::{code, word};
+use super::{Asked, Decoder, Layout, Part, Parts, Read, awq_gemv};
 use crate::config;
 use crate::stream::Sink;
 use std::ops::Range;
@@ -19,11 +19,12 @@ pub(super) const LAYOUT: Layout = Layout {
     may: &[&["g_idx"]],
     notes: &[],
     modes: &["gptq", "gptq_v2"],
-    bits: &[4, 8],
+    bits: &[2, 3, 4, 8],
     // Codes of AWQ share words along N, those of GPTQ along K.
     is: |parts| {
         let columns = |leaf| parts.get(leaf).map(|part| part.shape().get(1).copied());
-        parts.get("g_idx").is_some() || columns("qweight") == columns("scales")
+        let is_gptq = parts.get("g_idx").is_some() || columns("qweight") == columns("scales");
+        is_gptq && ![awq_gemv::GEMV, awq_gemv::FAST].iter().any(|other| (other.is)(parts))
     },
     read,
 };
@@ -59,21 +60,24 @@ fn shape(parts: &Parts<'_>, shapes: &Shapes) -> Result<(u32, usize)> {
     let Shapes { rows, zero_columns, n, .. } = *shapes;
     let bits = zero_columns as u128 * 32 / n as u128;
     let is_whole = n as u128 * bits == zero_columns as u128 * 32;
-    if !is_whole || !matches!(bits, 4 | 8) {
-        let text = format!("N = {n} with {zero_columns} words of zeros is no GPTQ of 4 or 8 bits");
-        let is_sound = is_whole && matches!(bits, 2 | 3);
-        return Err(if is_sound { parts.unread(text) } else { parts.refuse(text) });
+    if !is_whole || !matches!(bits, 2 | 3 | 4 | 8) {
+        let text = format!("N = {n} with {zero_columns} words of zeros is no GPTQ");
+        return Err(parts.refuse(format!("{text} of 2, 3, 4 or 8 bits")));
     }
-    let per = 32 / bits as usize;
+    let bits = bits as u32;
+    if bits == 3 && !rows.is_multiple_of(3) {
+        return Err(parts.refuse(format!("{rows} words of codes of 3 bits; 3 words hold 32")));
+    }
     let most = u32::MAX;
-    let k = columns(rows, per)
-        .ok_or_else(|| parts.unread(format!("K = {rows} · {per}; at most {most} is read")))?;
-    Ok((bits as u32, k))
+    let k = columns(rows, bits)
+        .ok_or_else(|| parts.unread(format!("K = {rows} · 32 / {bits}; at most {most} is read")))?;
+    Ok((bits, k))
 }
 
 /// K, if `g_idx` and the order of columns, which have numbers of 32 bits, can name every column.
-fn columns(rows: usize, per: usize) -> Option<usize> {
-    rows.checked_mul(per).filter(|&k| u32::try_from(k).is_ok())
+fn columns(rows: usize, bits: u32) -> Option<usize> {
+    let k = rows as u128 * 32 / u128::from(bits);
+    u32::try_from(k).ok().map(|k| k as usize)
 }
 
 /// Whether zeros are stored as the second version stores them. The shapes are the same.
@@ -134,9 +138,8 @@ impl Decoder for Gptq {
 
 /// The stored zero of a group and column.
 fn zero(qzeros: &Part<'_>, at: usize, bits: u32) -> u32 {
-    let per = 32 / bits as usize;
     // Rows of N are whole words.
-    qzeros.word(at / per) >> (at % per * bits as usize) & ((1 << bits) - 1)
+    code(|byte| qzeros.bytes[byte], at, bits)
 }
 
 /// Sorts the columns by their groups. `None` if they are sorted already.
@@ -190,21 +193,26 @@ fn transpose(qweight: &[u8], n: usize, rows: Range<usize>, out: &mut [u8]) {
 
 /// Like [`transpose`], with the columns of W in this `order`.
 fn gather(qweight: &[u8], n: usize, bits: u32, order: &[u32], rows: Range<usize>, out: &mut [u8]) {
-    let per = 32 / bits as usize;
-    let words = order.len() / per;
-    let mask = (1u32 << bits) - 1;
-    let mut made = vec![0u32; rows.len()];
-    for (w, columns) in order.chunks_exact(per).enumerate() {
-        made.fill(0);
-        for (j, &column) in columns.iter().enumerate() {
-            let (line, shift) = (column as usize / per, column as usize % per * bits as usize);
-            for (made, row) in made.iter_mut().zip(rows.clone()) {
-                *made |= (word(qweight, line * n + row) >> shift & mask) << (j * bits as usize);
-            }
+    let (bits, words) = (bits as usize, out.len() / 4 / rows.len());
+    // Codes that are not stored yet, and their bits.
+    let (mut made, mut held) = (vec![0u64; rows.len()], 0);
+    let mut stored = 0;
+    for &column in order {
+        let (line, shift) = (column as usize * bits / 32, column as usize * bits % 32);
+        let is_cut = shift + bits > 32;
+        for (made, row) in made.iter_mut().zip(rows.clone()) {
+            let high = if is_cut { word(qweight, (line + 1) * n + row) } else { 0 };
+            let both = u64::from(high) << 32 | u64::from(word(qweight, line * n + row));
+            *made |= (both >> shift & ((1 << bits) - 1)) << held;
         }
-        for (i, made) in made.iter().enumerate() {
-            let to = 4 * (i * words + w);
-            out[to..to + 4].copy_from_slice(&made.to_le_bytes());
+        held += bits;
+        if held >= 32 {
+            for (i, made) in made.iter_mut().enumerate() {
+                let to = 4 * (i * words + stored);
+                out[to..to + 4].copy_from_slice(&(*made as u32).to_le_bytes());
+                *made >>= 32;
+            }
+            (held, stored) = (held - 32, stored + 1);
         }
     }
 }
@@ -214,7 +222,8 @@ mod tests {
     #[test]
     fn columns_have_numbers_of_32_bits() {
         let most = (1 << 29) - 1;
-        assert_eq!(super::columns(most, 8), Some(8 * most));
-        assert_eq!(super::columns(most + 1, 8), None);
+        assert_eq!(super::columns(most, 4), Some(8 * most));
+        assert_eq!(super::columns(most + 1, 4), None);
+        assert_eq!(super::columns(3 * (1 << 27), 3), None);
     }
 }

@@ -7,10 +7,14 @@
 
 mod affine;
 mod awq;
+mod awq_gemv;
+mod bitsandbytes;
 mod compressed;
 mod fp8;
+mod gpt_oss;
 mod gptq;
 mod grid;
+mod hqq;
 mod int8;
 mod model_opt;
 mod packed;
@@ -34,9 +38,16 @@ use std::ops::Range;
 use tilewise_core::{DType, QuantFormat, Result};
 
 /// Every layout. If several fit the tensors of a prefix, the first is taken.
-pub(crate) static ALL: [&Layout; 7] = [
+pub(crate) static ALL: [&Layout; 14] = [
     &gptq::LAYOUT,
+    &awq_gemv::GEMV,
+    &awq_gemv::FAST,
     &awq::LAYOUT,
+    &bitsandbytes::NF4,
+    &bitsandbytes::FP4,
+    &bitsandbytes::INT8,
+    &hqq::LAYOUT,
+    &gpt_oss::LAYOUT,
     &model_opt::LAYOUT,
     &compressed::LAYOUT,
     &int8::LAYOUT,
@@ -252,7 +263,10 @@ pub(crate) fn leaves() -> impl Iterator<Item = &'static str> {
 
 /// Whether a tensor is named as a part of a foreign matrix, and no other tensor has the name.
 pub(crate) fn is_part(name: &str) -> bool {
-    let is_own = |leaf: &&str| !matches!(*leaf, "" | "weight" | "scale") && !leaf.starts_with('_');
+    let is_own = |leaf: &&str| {
+        !matches!(*leaf, "" | "weight" | "scale" | "zero" | "shape" | "axis")
+            && !leaf.starts_with('_')
+    };
     leaves().filter(is_own).any(|leaf| prefix(name, leaf).is_some())
 }
 

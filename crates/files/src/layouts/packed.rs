@@ -18,7 +18,7 @@ pub(super) struct Shapes {
     pub(super) groups: usize,
     pub(super) n: usize,
     /// The type of `scales`.
-    scales: DType,
+    pub(super) scales: DType,
 }
 
 impl Shapes {

@@ -8,8 +8,8 @@ use tilewise_core::{QuantFormat, Result};
 
 /// The first two tensors of a layout are the planes.
 #[derive(Debug)]
-struct Planes {
-    n: usize,
+pub(super) struct Planes {
+    pub(super) n: usize,
 }
 
 /// Checks the shapes.

@@ -1,14 +1,12 @@
 //! Codes that are not read: of programs whose layout is none of [`ALL`], and of matrices whose
 //! other tensors are missing.
 
-use super::{ALL, name, prefix};
+use super::{ALL, Layout, name, prefix};
 use crate::opening::Opened;
 use crate::raw::{Element, Raw};
 
 /// Codes of programs whose layouts are not read, by what follows the prefix.
-const UNREAD: [(&str, &str); 6] = [
-    ("_blocks", "GPT-OSS"),
-    ("W_q", "HQQ"),
+const UNREAD: [(&str, &str); 4] = [
     ("q_weight", "EXL2"),
     ("trellis", "EXL3"),
     ("weight.quant_map", "bitsandbytes"),
@@ -28,7 +26,8 @@ pub(crate) fn codes(raw: &Raw, opened: &Opened) -> Option<String> {
         return Some(format!("{shown}: codes of {method}, whose layout is not read"));
     }
     // A `weight` is read by its type.
-    let layout = ALL.into_iter().find(|layout| layout.needs[0].len() > 6 && is(layout.needs[0]));
+    let is_own = |layout: &&&Layout| !matches!(layout.needs[0], "" | "weight");
+    let layout = ALL.iter().filter(is_own).find(|layout| is(layout.needs[0]));
     if let Some(layout) = layout {
         let own = prefix(&raw.name, layout.needs[0])?;
         let is_missing = |leaf: &&&str| {

@@ -337,7 +337,8 @@ fn a_matrix_that_lacks_a_tensor() {
         ("b", "b.weight (I64), and affine-4bit-g64-f16 needs b.weight (U32)"),
         (
             "c",
-            "; there is c.qweight (I32), c.scales (F16), and gptq or awq needs c.qzeros (any type)",
+            "; there is c.qweight (I32), c.scales (F16), and gptq or awq-gemv or awq-gemv-fast or \
+             awq needs c.qzeros (any type)",
         ),
         ("d", "the nearest of 7 is \"d.weight\""),
     ] {

@@ -134,6 +134,9 @@ fn gptq_of_all_groups() {
         (8, 288, 96),
         (8, 160, 64),
         (4, 1024, 256),
+        (2, 48, 16),
+        (4, 48, 16),
+        (2, 144, 48),
     ] {
         for (version, short) in [("gptq", 1), ("gptq_v2", 0)] {
             let matrix = Matrix::new(16, ascending(k, group), bits, short..(1 << bits) + short);
@@ -344,8 +347,9 @@ fn shapes_that_are_neither_are_refused() {
         let text = refusal(&with_config(&tensors, "{}"), "w");
         assert!(text.contains(expected) && text.contains("m.safetensors: \"w\""), "{text}");
     };
-    with(&[8, 16], &[1, 3], &[1, 16], "N = 16 with 3 words of zeros is no GPTQ of 4 or 8 bits");
-    with(&[12, 32], &[1, 3], &[1, 32], "no GPTQ of 4 or 8 bits");
+    with(&[8, 16], &[1, 3], &[1, 16], "N = 16 with 3 words of zeros is no GPTQ of 2, 3,");
+    with(&[12, 32], &[1, 5], &[1, 32], "no GPTQ of 2, 3, 4 or 8 bits");
+    with(&[11, 32], &[1, 3], &[1, 32], "11 words of codes of 3 bits; 3 words hold 32");
     with(&[8, 16], &[2, 2], &[1, 16], "1 groups of 16 columns and 2 of zeros");
     with(&[0, 16], &[1, 2], &[1, 16], "1 groups of 16 columns");
     with(&[8], &[1, 2], &[1, 16], "of two dimensions are expected");

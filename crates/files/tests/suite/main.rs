@@ -5,6 +5,7 @@ mod formats;
 mod imports;
 mod layouts;
 mod memory;
+mod packages;
 mod real;
 mod replay;
 mod support;
