@@ -28,7 +28,8 @@ fn gguf() {
 #[test]
 fn layouts() {
     let reached = ["gptq", "awq", "fp8", "int8", "compressed-tensors", "in another order"];
-    replay("layouts", crate::targets::layouts, &reached);
+    let packages = ["awq-gemv", "awq-gemv-fast", "bitsandbytes", "hqq", "gpt-oss"];
+    replay("layouts", crate::targets::layouts, &[&reached[..], &packages].concat());
 }
 
 #[test]

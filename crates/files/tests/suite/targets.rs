@@ -45,7 +45,7 @@ pub(crate) fn config(bytes: &[u8]) -> Read {
 /// A matrix of a foreign layout, in tensors as they should be but for some that the bytes change,
 /// and a `config.json`: one of a list, or text.
 pub(crate) fn layouts(bytes: &[u8]) -> Read {
-    const CONFIGS: [&str; 8] = [
+    const CONFIGS: [&str; 11] = [
         "",
         r#"{"quant_method":"gptq","bits":4,"sym":true,"checkpoint_format":"gptq_v2"}"#,
         r#"{"quant_method":"awq","group_size":32}"#,
@@ -57,6 +57,9 @@ pub(crate) fn layouts(bytes: &[u8]) -> Read {
         "weights":{"num_bits":8,"strategy":"block","block_structure":[16,32]}},
         "b":{"targets":["re:.*"],"weights":{"num_bits":3,"strategy":"channel"}}}}"#,
         r#"{"quant_method":"other"}"#,
+        r#"{"quant_method":"awq","group_size":64,"version":"gemv"}"#,
+        r#"{"quant_method":"awq","group_size":32,"version":"gemv_fast"}"#,
+        r#"{"quant_method":"bitsandbytes"}"#,
     ];
     let mut rest = bytes;
     let own = text(&mut rest);
@@ -119,7 +122,21 @@ fn foreign(rest: &mut &[u8]) -> Vec<Part> {
     let extents = |all: &[usize]| all.iter().flat_map(|&all| (all as u64).to_le_bytes()).collect();
     let index = (0..k).flat_map(|i| ((i * 7 % k * groups / k) as u32).to_le_bytes()).collect();
     let blocks = vec![n.div_ceil(16), k.div_ceil(32)];
-    let all: Vec<(&str, _, _, Option<Vec<u8>>)> = match which % 9 {
+    let numbers = |all: &[i32]| Some(all.iter().flat_map(|one| one.to_le_bytes()).collect());
+    let (f16, f32, wide) = (("F16", 2), ("F32", 4), 64 * k.div_ceil(64));
+    let block = 64 << (group / 3 % 3);
+    let scales = (n * wide).div_ceil(block);
+    let state = |number: &str| {
+        let nested = r#","nested_blocksize":4,"nested_offset":0.5"#;
+        let nested = if optional(6) { "" } else { nested };
+        let all = format!(r#""quant_type":"{number}","blocksize":{block},"shape":[{n},{wide}]"#);
+        format!("{{{all}{nested}}}").into_bytes()
+    };
+    let (packing, elements, codes) =
+        [("4bit_u8", u8, 2), ("8bit_u8", u8, 1), ("2bit_u8", u8, 4), ("3bit_32", i32, 10)]
+            [more % 4];
+    let own = n * k / 32;
+    let all: Vec<(&str, _, _, Option<Vec<u8>>)> = match which % 15 {
         0 => vec![
             (".qweight", i32, vec![words(k), n], None),
             (".qzeros", i32, vec![groups, words(n)], None),
@@ -154,9 +171,55 @@ fn foreign(rest: &mut &[u8]) -> Vec<Part> {
         ],
         6 => vec![(".weight", eight, vec![n, k], None), (".weight_scale_inv", float, blocks, None)],
         7 => vec![(".weight", eight, vec![n, k], None), (".scale", e8m0, vec![n, k / 32], None)],
-        _ => vec![
+        8 => vec![
             ("", eight, vec![2, n, k], None),
             ("_scale_inv", float, [&[2], &blocks[..]].concat(), None),
+        ],
+        9 => vec![
+            (".qweight", i32, vec![n, wide / 8], None),
+            (".qzeros", i32, vec![n, 2], None),
+            (".scales", f16, vec![n, 16], None),
+        ],
+        10 => vec![
+            (".qweight", ("I16", 2), vec![n / 4, wide], None),
+            (".qzeros", f16, vec![32, n], None),
+            (".scales", f16, vec![32, n], None),
+        ],
+        11 => vec![
+            (".weight", u8, vec![n * wide / 2, 1], None),
+            (".weight.absmax", if optional(6) { f32 } else { u8 }, vec![scales], None),
+            (
+                ".weight.quant_map",
+                f32,
+                vec![16],
+                Some(NF4.iter().copied().flat_map(f32::to_le_bytes).collect()),
+            ),
+            (
+                ".weight.quant_state.bitsandbytes__nf4",
+                u8,
+                vec![state("nf4").len()],
+                Some(state("nf4")),
+            ),
+            (".weight.nested_absmax", f32, vec![scales.div_ceil(4)], None),
+            (".weight.nested_quant_map", f32, vec![256], None),
+        ],
+        12 => vec![
+            (".weight", ("I8", 1), vec![n, k], None),
+            (".SCB", f32, vec![n], None),
+            (".weight_format", u8, vec![], Some(vec![0])),
+        ],
+        13 => vec![
+            (".W_q", elements, vec![own.div_ceil(codes), 32], None),
+            (".scale", float, vec![own, 1], None),
+            (".zero", float, vec![own, 1], None),
+            (".shape", ("I64", 8), vec![2], Some(extents(&[n, k]))),
+            (".group_size", i32, vec![], numbers(&[32])),
+            (".axis", i32, vec![], numbers(&[1])),
+            (".packing", u8, vec![packing.len()], Some(packing.into())),
+        ],
+        _ => vec![
+            ("_blocks", u8, vec![2, n, k.div_ceil(32), 16], None),
+            ("_scales", u8, vec![2, n, k.div_ceil(32)], None),
         ],
     };
     let own = all.into_iter().enumerate().filter(|(i, _)| *i < 2 || !optional(i + 2));
@@ -165,6 +228,14 @@ fn foreign(rest: &mut &[u8]) -> Vec<Part> {
     };
     own.map(part).collect()
 }
+
+/// The numbers of NF4.
+#[rustfmt::skip]
+const NF4: [f32; 16] = [
+    -1.0, -0.696_192_8, -0.525_073_05, -0.394_917_5, -0.284_441_38, -0.184_773_43, -0.091_050_036,
+    0.0, 0.079_580_3, 0.160_930_2, 0.246_112_3, 0.337_915_24, 0.440_709_83, 0.562_617, 0.722_956_84,
+    1.0,
+];
 
 /// Types of tensors, and their bytes.
 const TYPES: [(&str, usize); 8] = [
