@@ -22,7 +22,8 @@ impl Grid {
     pub(super) fn of(w: &[usize], scales: &[usize], said: Option<[usize; 2]>) -> Option<Self> {
         let [stack @ .., n, k] = w else { return None };
         let (n, k) = (*n, *k);
-        let whole = |next| Grid { n, rows: n, columns: k, down: 0, next };
+        // Without columns, a block has one all the same: counts are divided by it.
+        let whole = |next| Grid { n, rows: n, columns: k.max(1), down: 0, next };
         if scales.iter().all(|&extent| extent == 1) {
             return Some(whole(0));
         }
