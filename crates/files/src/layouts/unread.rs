@@ -1,23 +1,23 @@
 //! Codes that are not read: of programs whose layout is none of [`ALL`], and of matrices whose
 //! other tensors are missing.
 
+use super::bitsandbytes::NF4;
 use super::{ALL, Layout, name, prefix};
 use crate::opening::Opened;
 use crate::raw::{Element, Raw};
 
 /// Codes of programs whose layouts are not read, by what follows the prefix.
-const UNREAD: [(&str, &str); 4] = [
-    ("q_weight", "EXL2"),
-    ("trellis", "EXL3"),
-    ("weight.quant_map", "bitsandbytes"),
-    ("B", "Marlin"),
-];
+const UNREAD: [(&str, &str); 3] = [("q_weight", "EXL2"), ("trellis", "EXL3"), ("B", "Marlin")];
 
 /// Why a tensor holds no numbers but codes, if its name and type or `config.json` tell so.
 pub(crate) fn codes(raw: &Raw, opened: &Opened) -> Option<String> {
     let is_number =
         |element: &Element| matches!(element, Element::Dense(dtype) if dtype.is_float());
-    if is_number(&raw.element) || raw.shape.is_empty() {
+    // bitsandbytes has codes in a column, of any type.
+    let is_column = matches!(raw.shape[..], [_, 1]);
+    let map = format!("{}.quant_map", raw.name);
+    let is_mapped = is_column && opened.raws.iter().any(|other| other.name == map);
+    if !is_mapped && (is_number(&raw.element) || raw.shape.is_empty()) {
         return None;
     }
     let shown = format!("{} is of type {}", raw.name, raw.element.name());
@@ -26,9 +26,9 @@ pub(crate) fn codes(raw: &Raw, opened: &Opened) -> Option<String> {
         return Some(format!("{shown}: codes of {method}, whose layout is not read"));
     }
     // A `weight` is read by its type.
-    let is_own = |layout: &&&Layout| !matches!(layout.needs[0], "" | "weight");
-    let layout = ALL.iter().filter(is_own).find(|layout| is(layout.needs[0]));
-    if let Some(layout) = layout {
+    let is_own = |layout: &&Layout| !matches!(layout.needs[0], "" | "weight");
+    let named = || ALL.into_iter().filter(is_own).find(|layout| is(layout.needs[0]));
+    if let Some(layout) = if is_mapped { Some(&NF4) } else { named() } {
         let own = prefix(&raw.name, layout.needs[0])?;
         let is_missing = |leaf: &&&str| {
             let name = name(own, leaf);

@@ -207,6 +207,19 @@ fn broken_bitsandbytes() {
     );
 }
 
+/// Codes in a type of floats are no numbers.
+#[test]
+fn bitsandbytes_in_parts() {
+    let mut tensors = tensors("bitsandbytes", "nf4.stored");
+    tensors.retain(|(name, ..)| !name.ends_with("__nf4"));
+    let model = with_config(&tensors, "{}");
+    let view = model.get("w.weight").unwrap();
+    assert_eq!(view.kind().to_string(), "bf16");
+    let error = view.dense().unwrap_err();
+    let why = "codes of bitsandbytes, whose weight.quant_state.bitsandbytes__nf4 is missing";
+    assert!(matches!(&error, Error::Unsupported(text) if text.contains(why)), "{error}");
+}
+
 #[test]
 fn broken_hqq() {
     broken(
