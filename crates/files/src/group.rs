@@ -208,14 +208,25 @@ pub(crate) fn is_coded(raw: &Raw) -> bool {
     layouts::is_coded(raw) || QuantFormat::all().flat_map(|format| format.planes()).any(holds)
 }
 
-/// The tensors of GGUF files, in their order: each is one matrix.
+/// The tensors of GGUF files, in their order: each is one matrix, unless it is a scale of another.
 pub(crate) fn each(raws: &[Raw]) -> Vec<Group> {
-    let names: HashSet<&str> = raws.iter().map(|raw| &*raw.name).collect();
+    let numbers: HashMap<&str, usize> =
+        raws.iter().enumerate().map(|(i, raw)| (&*raw.name, i)).collect();
+    let find = |name: &str| numbers.get(name).copied();
     let name = |raw: &Raw| match (&raw.element, raw.name.strip_suffix(".weight")) {
-        (Element::Blocks(_), Some(prefix)) if !names.contains(prefix) => prefix.to_owned(),
+        (Element::Blocks(_) | Element::Recoded(_), Some(prefix)) if find(prefix).is_none() => {
+            prefix.to_owned()
+        }
         _ => raw.name.clone(),
     };
-    let group =
-        |(i, raw)| Group { name: name(raw), members: Members::Whole(i), order: None, factor: None };
-    raws.iter().enumerate().map(group).collect()
+    let group = |(i, raw)| {
+        let foreign = layouts::gguf::find(raw, i, find).map(Members::Foreign);
+        let members = foreign.unwrap_or(Members::Whole(i));
+        Group { name: name(raw), members, order: None, factor: None }
+    };
+    let mut groups: Vec<Group> = raws.iter().enumerate().map(group).collect();
+    let scales: HashSet<usize> =
+        groups.iter().flat_map(|group| group.tensors().into_iter().skip(1)).collect();
+    groups.retain(|group| !scales.contains(&group.tensors()[0]));
+    groups
 }

@@ -355,9 +355,7 @@ impl Model {
                 return Err(Error::file(format!("{raw} is not {expected}")));
             }
             Element::Dense(dtype) => (TensorKind::Dense(*dtype), Held::Whole(index)),
-            Element::Other(name) => {
-                (TensorKind::Other(name.clone().into_owned()), Held::Whole(index))
-            }
+            other => (TensorKind::Other(other.name().to_owned()), Held::Whole(index)),
         };
         Ok((kind, raw.shape.clone(), held))
     }

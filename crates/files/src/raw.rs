@@ -1,6 +1,6 @@
 //! A tensor as a file describes it; `group.rs` gives it a meaning.
 
-use crate::gguf;
+use crate::gguf::{self, Recoding};
 use crate::identify::name_of;
 use std::borrow::Cow;
 use std::fmt;
@@ -35,6 +35,8 @@ const READ: [&str; 5] = ["F32", "F16", "BF16", "I32", "U32"];
 pub(crate) enum Element {
     Dense(DType),
     Blocks(QuantFormat),
+    /// Blocks of GGUF that become another format.
+    Recoded(Recoding),
     /// Another, by its name.
     Other(Cow<'static, str>),
 }
@@ -45,6 +47,7 @@ impl Element {
         match self {
             Element::Dense(dtype) => name_of(*dtype),
             Element::Blocks(format) => format.name(),
+            Element::Recoded(recoding) => recoding.name,
             Element::Other(name) => name,
         }
     }

@@ -3,7 +3,7 @@
 use crate::identify::leaves;
 use crate::layouts::{self, Decoder, Foreign};
 use crate::model::Model;
-use crate::raw::{Raw, elements, unread};
+use crate::raw::{Element, Raw, elements, unread};
 use crate::stream::{Chunk, Sink, blocks, plain};
 use crate::{gguf, header};
 use std::fmt;
@@ -89,11 +89,12 @@ impl<'m> TensorView<'m> {
         &self.entry.kind
     }
 
-    /// How it is stored: `gguf`, a foreign layout such as `gptq`, `awq` and `modelopt`, or
-    /// `safetensors`.
+    /// How it is stored: `gguf`, or a type of GGUF that becomes another format, such as `IQ3_S`; a
+    /// foreign layout such as `gptq`, `awq` and `modelopt`; or `safetensors`.
     pub fn stored(&self) -> &'static str {
-        match &self.entry.held {
-            Held::Foreign(foreign, _) => foreign.layout.name,
+        match (&self.entry.held, &self.first().element) {
+            (Held::Foreign(..), Element::Recoded(recoding)) => recoding.name,
+            (Held::Foreign(foreign, _), _) => foreign.layout.name,
             _ if self.model.is_gguf() => "gguf",
             _ => "safetensors",
         }

@@ -107,7 +107,10 @@ fn tensor_table(tensors: &[TensorView<'_>], with_files: bool) -> String {
         let name =
             Path::new(tensor.file()).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let shape = shape(tensor).map_or_else(|| "-".to_owned(), shape_text);
-        let format = tensor.kind().to_string();
+        let format = match tensor.stored() {
+            "gguf" | "safetensors" => tensor.kind().to_string(),
+            stored => format!("{} from {stored}", tensor.kind()),
+        };
         let mut row = vec![
             tensor.name().to_owned(),
             shape,

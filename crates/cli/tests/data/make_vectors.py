@@ -25,6 +25,9 @@ gguf/all.gguf: a tensor of every type that is read, a stack, F32, F16, BF16; met
 gguf/v2.gguf: version 2 of the format. gguf/aligned.gguf: tensors at multiples of 64 bytes.
 gguf/split-00001-of-00002.gguf, gguf/split-00002-of-00002.gguf: a model in two files.
     These have some of the tensors of all.gguf, under the same names.
+gguf-recoded/model.gguf: the types of GGUF that become other formats when they are read. NVFP4 has its
+    scale beside it, a stack of NVFP4 one for each matrix. The tensors `special.TYPE` have every
+    kind of number as the scale of a block, and `special.nvfp4` every byte: `NAME.dequantized`.
 gptq-*/model.safetensors, config.json: GPTQ of 4 and 8 bits, groups of 32 or (column) of all K. In
     the first version of the format zeros are stored less 1, in the second (v2) as they are. With
     act-order the groups are not consecutive. gptq-4bit's config.json tells no version, as at first.
@@ -239,6 +242,80 @@ def gguf_models(folder, random):
         file.write((2).to_bytes(4, "little"))
 
 
+# A type that gguf 0.19 does not know.
+Q2_0 = 42
+GGML_QUANT_SIZES[Q2_0] = (64, 2 + 16)
+RECODED = "IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S IQ1_S IQ1_M TQ1_0 TQ2_0 Q1_0".split()
+RECODED = {name.lower(): GGMLQuantizationType[name] for name in RECODED} | {"q2_0": Q2_0}
+
+
+def random_blocks(random, kind, shape, scales):
+    """Blocks of random bits, with a number in f16 for each row of blocks."""
+    elements, size = GGML_QUANT_SIZES[kind]
+    blocks = random.integers(0, 256, (*shape[:-1], shape[-1] // elements, size), dtype=np.uint8)
+    scales = np.broadcast_to(scales.view(np.uint16)[:, None], blocks.shape[:-1])
+    at = {GGMLQuantizationType.TQ1_0: 52, GGMLQuantizationType.TQ2_0: 64}.get(kind, 0)
+    if kind == GGMLQuantizationType.IQ1_M:
+        # Four bits in each of four words.
+        words = blocks[..., 48:].view("<u2")
+        words[:] = words & 0x0FFF | (scales[..., None] >> [0, 4, 8, 12] & 15) << 12
+    else:
+        blocks[..., at : at + 2] = scales[..., None].astype("<u2").view(np.uint8)
+    return blocks.reshape(*shape[:-1], -1)
+
+
+def gguf_dequantized(data, kind):
+    """What gguf decodes; the types that it does not decode are decoded by their definition."""
+    if kind not in [GGMLQuantizationType.Q1_0, Q2_0]:
+        return quants.dequantize(data, kind)
+    blocks = data.reshape(-1, 18)
+    scale = blocks[:, :2].copy().view(np.float16).astype(np.float32)
+    bits = np.unpackbits(blocks[:, 2:], axis=-1, bitorder="little")
+    if kind == Q2_0:
+        codes = bits[:, 0::2] + 2.0 * bits[:, 1::2] - 1
+    else:
+        codes = 2.0 * bits - 1
+    return (codes.astype(np.float32) * scale).reshape(data.shape[0], -1)
+
+
+def recoded_model(folder):
+    random, folder = np.random.default_rng(58), folder / "gguf-recoded"
+    folder.mkdir(exist_ok=True)
+    expected, tensors = Expected(random), {}
+    special = np.array([0, 0x8000, 1, 0x83FF, 0x7BFF, 0xFC00, 0x7E00, 0x2345], dtype=np.uint16)
+    for name, kind in RECODED.items():
+        scales = random.uniform(0.001, 0.01, 6).astype(np.float16)
+        data = random_blocks(random, kind, (6, 512), scales)
+        tensors[f"blk.0.{name}.weight"] = (data, kind)
+        expected.add(f"blk.0.{name}", gguf_dequantized(data, kind))
+        data = random_blocks(random, kind, (len(special), 256), special)
+        tensors[f"special.{name}.weight"] = (data, kind)
+        with np.errstate(invalid="ignore"):
+            expected.tensors[f"special.{name}.dequantized"] = gguf_dequantized(data, kind)
+
+    kind, single = GGMLQuantizationType.NVFP4, GGMLQuantizationType.F32
+    blocks = lambda *shape: random.integers(0, 256, (*shape, 36), dtype=np.uint8)
+    data = blocks(16, 4)
+    data[..., :4] = np.arange(256).reshape(16, 4, 4)
+    data = data.reshape(16, -1)
+    tensors["special.nvfp4.weight"] = (data, kind)
+    expected.tensors["special.nvfp4.dequantized"] = quants.dequantize(data, kind)
+    for name, data, scale in [
+        ("blk.1.nvfp4", blocks(6, 8), [0.125]),
+        ("blk.1.exps.nvfp4", blocks(2, 6, 1), [0.3, -0.7]),
+    ]:
+        data[..., :4] &= 0x3F
+        data, scale = data.reshape(*data.shape[:-2], -1), np.array(scale, dtype=np.float32)
+        tensors[f"{name}.weight"] = (data, kind)
+        tensors[f"{name}.scale"] = (scale, single)
+        tensors[f"{name}.input_scale"] = (np.array([3], dtype=np.float32), single)
+        shape = (*data.shape[:-1], -1)
+        weights = quants.dequantize(data.reshape(-1, data.shape[-1]), kind).reshape(shape)
+        expected.add(name, weights * scale.reshape(-1, *[1] * (weights.ndim - 1)))
+    expected.save(folder)
+    write_gguf(folder / "model.gguf", tensors)
+
+
 def write_gguf(path, tensors, alignment=None, **options):
     writer = GGUFWriter(path, "llama", **options)
     writer.add_name("vectors")
@@ -354,6 +431,7 @@ def make(folder):
     numpy_vectors(folder, random)
     mlx_model(folder, random)
     gguf_models(folder, random)
+    recoded_model(folder)
     for name, bits, act_order, version in [
         *[("gptq-4bit", 4, False, 1), ("gptq-4bit-act-order", 4, True, 1)],
         *[("gptq-8bit", 8, False, 1), ("gptq-8bit-act-order", 8, True, 1)],

@@ -50,7 +50,10 @@ fn tables() {
     assert!(bench.succeed(&format!("inspect mlx#{name}")).contains("total    1 tensors"));
     let gptq = bench.succeed("inspect gptq-8bit-act-order");
     let name = "model.layers.0.self_attn.q_proj";
-    assert_eq!(row(&gptq, name), [name, "[32,64]", "affine-8bit-g32-f32", "2496", "9.75"]);
+    assert_eq!(
+        row(&gptq, name),
+        [name, "[32,64]", "affine-8bit-g32-f32", "from", "gptq", "2496", "9.75"]
+    );
 }
 
 #[test]
@@ -105,10 +108,10 @@ fn types_of_unknown_size() {
     // More elements than can be counted.
     bench.succeed("convert m.safetensors n.safetensors --format f16");
     let name = "blk.0.q4_k.weight";
-    // Q8_K, IQ2_XXS and a number that is no type's.
+    // Q8_K, F64 and a number that is no type's.
     for (number, shown, sizes) in [
         (15, &["Q8_K"][..], ["-", "-"]),
-        (16, &["IQ2_XXS"], ["792", "2.06"]),
+        (28, &["F64"], ["24576", "64.00"]),
         (99, &["type", "99"], ["-", "-"]),
     ] {
         bench.gguf_with_type("t.gguf", name, number);
@@ -126,6 +129,11 @@ fn types_of_unknown_size() {
         let sum: u64 = tensors.iter().filter_map(|tensor| tensor["bytes"].as_u64()).sum();
         assert_eq!(listed["bytes"], sum);
     }
+    // A type that becomes another format.
+    bench.gguf_with_type("t.gguf", name, 16);
+    let (table, name) = (bench.succeed("inspect t.gguf"), "blk.0.q4_k");
+    let cells = [name, "[6,512]", "int8-g32", "from", "IQ2_XXS", "792", "2.06"];
+    assert_eq!(row(&table, name), cells, "{table}");
     let table = bench.succeed("inspect m.safetensors");
     assert_eq!(row(&table, "a"), ["a", "[9223372036854775808]", "F2", "-", "-"]);
     assert!(

@@ -5,9 +5,12 @@
 //! all tensors.
 
 mod cursor;
+mod grids;
+mod recode;
 mod types;
 mod value;
 
+pub(crate) use recode::Recoding;
 pub(crate) use types::{is_sized, read as read_types};
 pub use value::{Value, ValueArray};
 

@@ -171,6 +171,8 @@ fn tables_that_lie_are_told_with_their_numbers() {
             "[1099511627776, 1099511627776]: the product of its dimensions overflows",
         ),
         (one(&[33], 8, 0), "Q8_0 [33]: K = 33 is no multiple of 32, the block of Q8_0"),
+        (one(&[128, 2], 21, 0), "K = 128 is no multiple of 256, the block of IQ3_S"),
+        (one(&[256], 21, 0), "IQ3_S [256]: 110 bytes at offset 0 from byte 64; the file has 128"),
         (one(&[17], 0, 0), "F32 [17]: 68 bytes at offset 0 from byte 64; the file has 128 bytes"),
         (one(&[16], 0, 32), "64 bytes at offset 32 from byte 64; the file has 128 bytes"),
         (one(&[1], 0, 16), "its offset 16 is no multiple of the alignment 32"),
@@ -220,4 +222,75 @@ fn no_rows_or_columns_are_a_tensor_and_too_many_none() {
         ),
         "{text}"
     );
+}
+
+/// A matrix or a stack of NVFP4 under the name `w.weight`, and the numbers of a tensor beside it.
+fn scaled(matrices: &[u64], scale: (&str, &[u64], u32), numbers: &[f32]) -> crate::Model {
+    let dimensions = [&[64, 1][..], matrices].concat();
+    let weights = 36 * matrices.iter().product::<u64>().next_multiple_of(8);
+    let rows = [("w.weight", &dimensions[..], 40, 0), (scale.0, scale.1, scale.2, weights)];
+    let mut bytes = file(&[], &rows, weights as usize + 64);
+    let at = bytes.len() - 64;
+    for (i, number) in numbers.iter().enumerate() {
+        bytes[at + 4 * i..][..4].copy_from_slice(&number.to_le_bytes());
+    }
+    crate::Model::from_bytes("f.gguf", bytes).unwrap()
+}
+
+#[test]
+fn scales_beside_nvfp4_are_factors() {
+    for (matrices, scale, numbers, factor, format) in [
+        (&[][..], ("w.scale", &[1][..], 0), &[0.5][..], Some(0.5), "nvfp4"),
+        (&[], ("w.weight.scale", &[1], 0), &[0.5], Some(0.5), "nvfp4"),
+        (&[], ("w.scale", &[], 0), &[-0.0], Some(0.0), "nvfp4"),
+        (&[3], ("w.scale", &[3], 0), &[2.0; 3], Some(2.0), "nvfp4"),
+        (&[3], ("w.scale", &[1], 0), &[2.0], Some(2.0), "nvfp4"),
+        (&[3, 2], ("w.scale", &[3, 2], 0), &[1.0, 1.0, 1.0, 1.0, 1.0, 2.0], None, "int8-g16"),
+        (&[], ("v.scale", &[1], 0), &[0.5], None, "nvfp4"),
+        (&[], ("w.input_scale", &[1], 0), &[0.5], None, "nvfp4"),
+    ] {
+        let model = scaled(matrices, scale, numbers);
+        let w = model.get("w").unwrap();
+        let found = (w.factor(), w.kind().to_string(), w.stored());
+        assert_eq!(found, (factor, format.to_owned(), "NVFP4"), "{scale:?}");
+        let is_own = scale.0.starts_with("w.") && scale.0 != "w.input_scale";
+        assert_eq!(model.tensors().len(), if is_own { 1 } else { 2 });
+        assert!(w.quantized().is_ok());
+    }
+    for (matrices, scale, numbers, why) in [
+        (&[][..], ("w.scale", &[2][..], 0), &[1.0; 2][..], "w.scale F32 [2] at byte"),
+        (&[], ("w.scale", &[1], 1), &[1.0], "w.scale F16 [1] at byte 416; one F32 is expected"),
+        (&[], ("w.scale", &[1], 26), &[1.0], "; one F32 is expected"),
+        (&[], ("w.scale", &[0], 0), &[], "; one F32 is expected"),
+        (&[3], ("w.scale", &[2], 0), &[1.0; 2], "; one F32 is expected, or 3 of them"),
+        (&[3], ("w.scale", &[3], 0), &[1.0, 2.0, f32::NAN], "w.scale at byte 424: NaN is no"),
+        (&[], ("w.scale", &[1], 0), &[f32::INFINITY], "w.scale at byte 416: inf is no factor"),
+        (&[], ("w.scale", &[64], 40), &[], "w.scale NVFP4 [64] at byte"),
+    ] {
+        let model = scaled(matrices, scale, numbers);
+        let error = model.get("w").unwrap().quantized().unwrap_err().to_string();
+        assert!(error.starts_with("f.gguf: \"w\": ") && error.contains(why), "{error}");
+    }
+}
+
+/// The scale may lie in another part of the model than the weights.
+#[test]
+fn scales_beside_nvfp4_lie_in_any_part() {
+    let part = |number: u16, row: Row<'_>, data: usize| {
+        let entries: [Entry<'_>; 3] = [
+            ("split.no", 2, number.to_le_bytes().to_vec()),
+            ("split.count", 2, 2u16.to_le_bytes().to_vec()),
+            ("split.tensors.count", 5, 2i32.to_le_bytes().to_vec()),
+        ];
+        file(&entries, &[row], data)
+    };
+    let mut scale = part(0, ("w.scale", &[1], 0, 0), 32);
+    let at = scale.len() - 32;
+    scale[at..at + 4].copy_from_slice(&0.5f32.to_le_bytes());
+    let weights = part(1, ("w.weight", &[64, 1], 40, 0), 64);
+    let names = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"].map(str::to_owned);
+    let files = crate::Files::Memory(names.into_iter().zip([scale, weights]).collect());
+    let model = crate::Model::open_in(files, "m-00002-of-00002.gguf").unwrap();
+    let w = model.get("w").unwrap();
+    assert_eq!((w.factor(), w.file()), (Some(0.5), "m-00002-of-00002.gguf"));
 }

@@ -1,5 +1,6 @@
 //! The types of tensors in GGUF: a table of ggml's.
 
+use super::recode::Recoding;
 use crate::raw::Element;
 use std::borrow::Cow;
 use tilewise_core::{DType, QuantFormat};
@@ -10,7 +11,7 @@ pub(super) struct Type(pub(super) u32);
 
 /// Number, name, elements of a block and its bytes. With 0 elements, no file has the type.
 #[rustfmt::skip]
-const TYPES: &[(u32, &str, u64, u64)] = &[
+pub(super) const TYPES: &[(u32, &str, u64, u64)] = &[
     (0, "F32", 1, 4),
     (1, "F16", 1, 2),
     (2, "Q4_0", 32, 18),
@@ -50,6 +51,7 @@ const TYPES: &[(u32, &str, u64, u64)] = &[
     (39, "MXFP4", 32, 17),
     (40, "NVFP4", 64, 36),
     (41, "Q1_0", 128, 18),
+    (42, "Q2_0", 64, 18),
 ];
 
 /// The names of all types that are read.
@@ -86,11 +88,10 @@ impl Type {
             30 => Some(DType::BF16),
             _ => None,
         };
-        match (dtype, QuantFormat::from_gguf(self.0)) {
-            (Some(dtype), _) => Element::Dense(dtype),
-            (None, Some(format)) => Element::Blocks(format),
-            (None, None) => Element::Other(self.name()),
-        }
+        let blocks = || QuantFormat::from_gguf(self.0).map(Element::Blocks);
+        let recoded = || self.row().and_then(Recoding::of).map(Element::Recoded);
+        let element = dtype.map(Element::Dense).or_else(blocks).or_else(recoded);
+        element.unwrap_or_else(|| Element::Other(self.name()))
     }
 }
 

@@ -12,6 +12,7 @@ mod bitsandbytes;
 mod compressed;
 mod fp8;
 mod gpt_oss;
+pub(crate) mod gguf;
 mod gptq;
 mod grid;
 mod hqq;

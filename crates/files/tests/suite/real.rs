@@ -4,6 +4,7 @@
 use safetensors::SafeTensors;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tilewise_core::quant::dequantize;
 use tilewise_core::{QuantFormat, convert};
 use tilewise_files::{Model, TensorKind, TensorView};
@@ -91,7 +92,9 @@ fn check(path: &str, folder: &str) -> usize {
             assert!((sum - y).abs() <= size * 1e-6, "{name} at {i}: {sum} instead of {y}");
         }
         assert_eq!(y.len(), 3 * n, "{name}");
-        if let (TensorKind::Quantized(format), false) = (tensor.kind(), name.ends_with("q_proj")) {
+        if let (TensorKind::Quantized(format), "gguf" | "safetensors") =
+            (tensor.kind(), tensor.stored())
+        {
             assert!(name.ends_with(format.name().trim_start_matches("gguf-")), "{name}: {format}");
         }
         checked += 1;
@@ -124,6 +127,71 @@ fn gguf() {
     assert_eq!(Model::open(data("gguf/v2.gguf")).unwrap().gguf_version(), Some(2));
     let aligned = Model::open(data("gguf/aligned.gguf")).unwrap();
     assert!(aligned.tensors().all(|tensor| tensor.offset().is_multiple_of(64)));
+}
+
+#[test]
+fn recoded_types_of_gguf() {
+    let path = "gguf-recoded/model.gguf";
+    assert_eq!(check(path, "gguf-recoded"), 11 + 2);
+    let (model, expected) = (Model::open(data(path)).unwrap(), expected("gguf-recoded"));
+    let mut seen = 0;
+    for (stored, format) in [
+        ("IQ2_XXS", "int8-g32"),
+        ("IQ2_XS", "int8-g16"),
+        ("IQ2_S", "int8-g16"),
+        ("IQ3_XXS", "int8-g32"),
+        ("IQ3_S", "affine-4bit-g32-f32"),
+        ("IQ1_S", "affine-2bit-g32-f32"),
+        ("IQ1_M", "int8-g16"),
+        ("TQ1_0", "affine-2bit-g128-f16"),
+        ("TQ2_0", "affine-2bit-g128-f16"),
+        ("Q1_0", "affine-2bit-g128-f16"),
+        ("Q2_0", "affine-2bit-g64-f16"),
+        ("NVFP4", "nvfp4"),
+    ] {
+        let name = format!("special.{}", stored.to_lowercase());
+        let tensor = model.get(&name).unwrap();
+        let is = (tensor.stored(), tensor.kind().to_string());
+        assert_eq!(is, (stored, format.to_owned()));
+        let theirs = &expected[&format!("{name}.dequantized")];
+        let ours = weights(&tensor);
+        assert_eq!(ours.len(), theirs.len());
+        for (i, (&ours, &theirs)) in ours.iter().zip(theirs).enumerate() {
+            let theirs = theirs as f32;
+            let same = ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan();
+            // A bias takes the sign of zeros, and takes infinite from infinite.
+            let is_lost = ours == 0.0 && theirs == 0.0 || ours.is_nan() && theirs.is_infinite();
+            let is_affine = format.starts_with("affine");
+            // The scale that e4m3 does not have.
+            let is_beyond = format == "nvfp4" && i / 16 == 255 && ours.is_nan();
+            assert!(same || is_affine && is_lost || is_beyond, "{name} {i}: {ours} {theirs}");
+            seen += usize::from(same);
+        }
+    }
+    assert!(seen > 11 * 6 * 256 + 250 * 16, "{seen}");
+    // Weights with one scale keep it as their factor; those of a stack are under their own.
+    let one = model.get("blk.1.nvfp4").unwrap();
+    assert_eq!((one.factor(), one.kind().to_string()), (Some(0.125), "nvfp4".to_owned()));
+    assert_eq!(model.get("blk.1.nvfp4.scale").unwrap().name(), "blk.1.nvfp4");
+    let stack = model.get("blk.1.exps.nvfp4").unwrap();
+    assert_eq!((stack.factor(), stack.kind().to_string()), (None, "int8-g16".to_owned()));
+    let kept: Vec<_> = model.tensors().filter(|tensor| tensor.name().contains("scale")).collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert!(kept.iter().all(|tensor| tensor.name().ends_with(".input_scale")));
+}
+
+/// The packages still make the same files, and the same grids. Python is `TILEWISE_PYTHON`, which
+/// must have the packages.
+#[test]
+fn the_packages_make_these_files() {
+    let Ok(python) = std::env::var("TILEWISE_PYTHON") else {
+        return eprintln!("skipped: TILEWISE_PYTHON is not set");
+    };
+    let grids = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/gguf/make_grids.py");
+    for script in [data("make_vectors.py"), grids] {
+        let made = Command::new(&python).arg("-B").arg(script).arg("--check").output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
 }
 
 #[test]

@@ -277,10 +277,10 @@ fn failures_leave_what_was_there() {
     let whole =
         Output::streamed("a", TensorKind::Quantized(weights.format()), &[3, 33], |_| Ok(()));
     fails(vec![whole], "K = 33 is not a multiple of");
-    let unknown = Output::streamed("a", TensorKind::Other("IQ2_XXS".into()), &[3], |_| Ok(()));
+    let unknown = Output::streamed("a", TensorKind::Other("Q8_K".into()), &[3], |_| Ok(()));
     fails(
         vec![unknown],
-        "a: IQ2_XXS is not read, and safetensors has no such type; let another program",
+        "a: Q8_K is not read, and safetensors has no such type; let another program",
     );
     let reserved = Output::dense("__metadata__", DType::F32, &[], &[0; 4]);
     fails(vec![reserved], "safetensors has no tensor of the name \"__metadata__\"");

@@ -158,9 +158,9 @@ fn what_cannot_be_converted_is_not_written() {
             .contains("elements of I16")
     );
     // A tensor of a type that safetensors does not have is left out, if --skip says so.
-    bench.gguf_with_type("iq2.gguf", "blk.0.q4_k.weight", 16);
-    let why = "iq2.gguf: blk.0.q4_k.weight: IQ2_XXS is not read";
-    let line = "convert iq2.gguf new.safetensors --format f16";
+    bench.gguf_with_type("q8_k.gguf", "blk.0.q4_k.weight", 15);
+    let why = "q8_k.gguf: blk.0.q4_k.weight: Q8_K is not read";
+    let line = "convert q8_k.gguf new.safetensors --format f16";
     bench.refuses(line, &[why, "or leave it out: --skip blk.0.q4_k.weight\n"]);
     let report = bench.succeed(&format!("{line} --skip blk.0.q4_k.weight"));
     assert!(report.contains("14 of 17 converted, 1 left out"), "{report}");
