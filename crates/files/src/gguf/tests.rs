@@ -210,9 +210,14 @@ fn alignment_is_the_files() {
 
 #[test]
 fn no_rows_or_columns_are_a_tensor_and_too_many_none() {
-    let model = |dimensions: &[u64]| {
-        crate::Model::from_bytes("f.gguf", file(&[], &[("w", dimensions, 8, 0)], 0)).unwrap()
+    let of_type = |dimensions: &[u64], kind| {
+        crate::Model::from_bytes("f.gguf", file(&[], &[("w", dimensions, kind, 0)], 0)).unwrap()
     };
+    let model = |dimensions: &[u64]| of_type(dimensions, 8);
+    for kind in [8, 21, 40] {
+        let planes = of_type(&[0, 1 << 62], kind).get("w").unwrap().planes(&mut |_, _| {});
+        assert!(planes.unwrap().iter().all(Vec::is_empty));
+    }
     assert_eq!(model(&[0, 3]).get("w").unwrap().sizes(), Ok(vec![0, 0]));
     assert_eq!(model(&[u64::MAX - 31, 0]).get("w").unwrap().rows(0..0).map(|none| none.n()), Ok(0));
     let text = model(&[0, 1 << 62, 5]).get("w").unwrap().sizes().unwrap_err().to_string();

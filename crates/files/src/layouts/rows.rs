@@ -62,7 +62,11 @@ pub(super) fn in_chunks(
     mut decode: impl FnMut(Range<usize>, &mut [&mut [u8]]),
 ) -> Result<()> {
     let sizes = format.sizes(1, k)?;
-    let largest = sizes.iter().copied().max().unwrap_or(0).max(1);
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    // There may be more rows without columns than can be passed through.
+    if largest == 0 {
+        return Ok(());
+    }
     // Rows of W may run across those of the file: so few at a time stay in the processor's caches.
     let rows = (CHUNK / 4 / largest).max(1).next_multiple_of(8).min(wanted.len());
     let mut planes = sizes.iter().map(|&row| room(rows, row)).collect::<Result<Vec<_>>>()?;
