@@ -107,12 +107,11 @@ fn types_of_unknown_size() {
     std::fs::write(bench.path("m.safetensors"), bytes).unwrap();
     // More elements than can be counted.
     bench.succeed("convert m.safetensors n.safetensors --format f16");
-    let name = "blk.0.q4_k.weight";
-    // Q8_K, F64 and a number that is no type's.
-    for (number, shown, sizes) in [
-        (15, &["Q8_K"][..], ["-", "-"]),
-        (28, &["F64"], ["24576", "64.00"]),
-        (99, &["type", "99"], ["-", "-"]),
+    // Q8_K, I8 and a number that is no type's.
+    for (name, number, shown, sizes) in [
+        ("blk.0.q4_k.weight", 15, &["Q8_K"][..], ["-", "-"]),
+        ("blk.1.f32.weight", 24, &["I8"], ["384", "8.00"]),
+        ("blk.0.q4_k.weight", 99, &["type", "99"], ["-", "-"]),
     ] {
         bench.gguf_with_type("t.gguf", name, number);
         let table = bench.succeed("inspect t.gguf");
@@ -130,7 +129,7 @@ fn types_of_unknown_size() {
         assert_eq!(listed["bytes"], sum);
     }
     // A type that becomes another format.
-    bench.gguf_with_type("t.gguf", name, 16);
+    bench.gguf_with_type("t.gguf", "blk.0.q4_k.weight", 16);
     let (table, name) = (bench.succeed("inspect t.gguf"), "blk.0.q4_k");
     let cells = [name, "[6,512]", "int8-g32", "from", "IQ2_XXS", "792", "2.06"];
     assert_eq!(row(&table, name), cells, "{table}");
