@@ -25,8 +25,8 @@ gguf/all.gguf: a tensor of every type that is read, a stack, F32, F16, BF16; met
 gguf/v2.gguf: version 2 of the format. gguf/aligned.gguf: tensors at multiples of 64 bytes.
 gguf/split-00001-of-00002.gguf, gguf/split-00002-of-00002.gguf: a model in two files.
     These have some of the tensors of all.gguf, under the same names.
-gguf-recoded/model.gguf: the types of GGUF that become other formats when they are read. NVFP4 has its
-    scale beside it, a stack of NVFP4 one for each matrix. The tensors `special.TYPE` have every
+gguf-recoded/model.gguf: the types of GGUF that become other formats when they are read. NVFP4 has
+    its scale beside it, a stack of NVFP4 one for each matrix. The tensors `special.TYPE` have every
     kind of number as the scale of a block, and `special.nvfp4` every byte: `NAME.dequantized`.
 gptq-*/model.safetensors, config.json: GPTQ of 4 and 8 bits, groups of 32 or (column) of all K. In
     the first version of the format zeros are stored less 1, in the second (v2) as they are. With

@@ -1,9 +1,9 @@
-//! Types of GGUF that have no format of their own: their blocks are decoded when they are read, into
-//! a format that holds the same numbers.
+//! Types of GGUF that have no format of their own: their blocks are decoded into a format that has
+//! the same numbers.
 //!
-//! A weight is code · scale, or code · scale + bias. A block's number in f16 (11 bits) times the few
-//! bits of a group's scale and of a code is exact in f32, and so is the sum: nothing is rounded.
-//! With a bias, a zero has no sign, and all weights are NaN if the block's number is infinite.
+//! A weight is code · scale, or code · scale + bias. A block's number in f16 has 11 bits, a group's
+//! scale and a code few: their product is exact in f32, and so is the sum. Nothing is rounded. With
+//! a bias, a zero has no sign, and all weights are NaN if the block's number is infinite.
 
 use super::grids::{self, Grid};
 use half::f16;
@@ -67,8 +67,8 @@ impl Recoding {
         self.number == NVFP4
     }
 
-    /// Fills the planes of its format with whole blocks; or those of int8-g16, with each block under
-    /// the factor that `factors` gives for its number.
+    /// Fills the planes of a format with whole blocks: of its own format, or of int8-g16, with each
+    /// block under the factor that `factors` gives for its number.
     pub(crate) fn decode(
         self,
         format: QuantFormat,
@@ -128,7 +128,7 @@ fn nvfp4(bytes: &[u8], block: &mut Block) {
     }
 }
 
-/// The codes of e2m1 in a block of NVFP4: groups of 16, their first half in the lower bits of bytes.
+/// The codes of e2m1 in a block of NVFP4. Bytes have the first half of a group in the lower bits.
 fn fours(block: &[u8]) -> [u8; 64] {
     std::array::from_fn(|i| block[4 + i / 16 * 8 + i % 8] >> (i / 8 % 2 * 4) & 15)
 }

@@ -1,8 +1,7 @@
 //! Types of GGUF that have no format of their own, and the scales that NVFP4 has beside it.
 //!
-//! llama.cpp multiplies products with the weights `X.weight` by `X.scale`: a number for the matrix,
-//! or one for each matrix of a stack. `X.input_scale` changes no weights: it is for activations that
-//! are quantized.
+//! `X.scale` multiplies the weights `X.weight`. It has a number for the matrix, or one for each of
+//! a stack. `X.input_scale` changes no weights: it is for activations that are quantized.
 
 use super::rows::in_chunks;
 use super::{Asked, Decoder, Foreign, Layout, Part, Parts, Read};
@@ -26,8 +25,8 @@ static LAYOUT: Layout = Layout {
     read,
 };
 
-/// The matrix that a tensor holds, if its blocks become another format; `find` gives a tensor by its
-/// name.
+/// The matrix that a tensor holds, if its blocks become another format. `find` gives a tensor by
+/// its name.
 pub(crate) fn find(
     raw: &Raw,
     number: usize,
