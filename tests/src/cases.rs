@@ -25,7 +25,7 @@ pub use packed::{packed, stacks};
 pub use sparse::sparse;
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::{SUBGROUP, Words};
-use tilewise_core::{Access, Caps, DeviceClass, Grouping, KernelDef, QuantFormat, Variant};
+use tilewise_core::{Access, Caps, DeviceClass, Format, Grouping, KernelDef, QuantFormat, Variant};
 use tilewise_shaders::LIBRARY;
 
 const F32: [DType; 3] = [DType::F32; 3];
@@ -74,6 +74,16 @@ impl Table {
             })
         };
         self.0.iter().flat_map(variants).collect()
+    }
+
+    /// The cases whose weights the language has a loader for. WGSL has loaders for all formats.
+    pub fn loaded(self, mut cases: Vec<Case>) -> Vec<Case> {
+        let takes = |format| {
+            let mut loaders = self.0[0].kit.operands.iter();
+            loaders.any(|loader| (loader.accepts)(Format::Quantized(format), &devices()[0]))
+        };
+        cases.retain(|case| case.quantized.is_none_or(takes));
+        cases
     }
 
     /// The variant with the smallest tile, of every kernel.
@@ -183,7 +193,7 @@ pub fn splits(table: Table) -> Vec<Case> {
         let case = Case::new([m, n, k], F32).kernel(format!("{}+k3", kernel.name));
         cases.push(Case { beta: 2.0, residual: Some(Place::odd(DType::F16)), ..case });
     }
-    cases
+    table.loaded(cases)
 }
 
 /// Batches, strides and offsets on each kernel. If the language has nested batches, the first
@@ -311,7 +321,7 @@ pub fn quantized(table: Table) -> Vec<Case> {
         }
     }
     cases.extend(shared_loads(table));
-    cases
+    table.loaded(cases)
 }
 
 /// Codes that several slices of a matrix unit load together: the first ones, the next and the last.
@@ -468,7 +478,7 @@ pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
     let cases = themes::large().into_iter().chain(forms).map(|case| case.kernel(table.floor()));
     (
         Caps { max_binding_bytes: 4096, class: DeviceClass::Cpu, ..devices()[0].clone() },
-        cases.collect(),
+        table.loaded(cases.collect()),
     )
 }
 

@@ -36,7 +36,7 @@ pub fn groups(table: Table) -> Vec<Case> {
     }
     cases.extend(halves(table));
     cases.extend(many_groups(table));
-    cases
+    table.loaded(cases)
 }
 
 /// Kernels with a loop for half tiles, with one subgroup and with two along M; and a kernel with a

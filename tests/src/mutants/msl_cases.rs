@@ -314,7 +314,7 @@ fn quantized() -> Vec<Case> {
         cases.push(case([33, 1, 2 * block]).kernel("msl-gemv/32x1"));
         cases.push(Case { groups: ragged(&[2, 2, 7]), ..case([7, 70, 2 * block]).kernel(GEMM) });
     }
-    cases
+    MSL.loaded(cases)
 }
 
 /// Each step of the epilogue, and strides of everything in a batch.
