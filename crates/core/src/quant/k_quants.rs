@@ -10,8 +10,8 @@ use half::f16;
 
 const BLOCK: usize = 256;
 
-/// GGUF's formats of 256 elements. Blocks of whole words stay whole. In other blocks the scale is a separate
-/// plane.
+/// GGUF's formats of 256 elements. Blocks of whole words stay whole. In other blocks the scale is a
+/// separate plane.
 pub static FORMATS: &[FormatDef] = &[
     row("q4_k", 12, "k45", &[words("blocks", 144)], &[("X_HIGH", 0)], &Q4K { high: false }),
     row("q5_k", 13, "k45", &[words("blocks", 176)], &[("X_HIGH", 1)], &Q4K { high: true }),
@@ -66,8 +66,8 @@ trait KQuant: Sync {
     /// Stores d and dmin.
     fn put_scales(&self, scales: [f32; 2], block: &mut [&mut [u8]]);
 
-    /// Stores codes and sub-scales of elements that are -1, 0 and 1, as `picked` gives them, under d
-    /// and dmin of 1.
+    /// Stores codes and sub-scales of elements of -1, 0 and 1, which `picked` gives, under d and
+    /// dmin of 1.
     fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]);
 
     /// The largest magnitudes of `scale` · `code` and of `less`.

@@ -24,7 +24,7 @@ const FP4: [f32; 16] = [
     0.0, -0.0625 / 12.0, -8.0 / 12.0, -1.0, -4.0 / 12.0, -0.5, -2.0 / 12.0, -0.25,
 ];
 
-/// What codes stand for. The loader has these values for its constant.
+/// A kind of number that codes stand for. The loader's constant X_NUMBER is its place here.
 #[derive(Clone, Copy)]
 enum Number {
     /// Signed bytes.
