@@ -260,9 +260,10 @@ pub fn taking() -> Vec<Taking> {
             let source = Source::new(format, [1, 5, SCALES.len() * block], Data::Scales);
             cases.push(Taking::new(source, dtype));
         }
-        if format == Format::Quantized(QuantFormat::NVFP4) {
-            // The scales take every value, NaN among them.
-            cases.push(Taking::new(Source::new(format, [1, 16, 32 * block], Data::Bits), dtype));
+        if format == Format::Quantized(QuantFormat::NVFP4) || format.is_of("scaled") {
+            // Codes take every value, and so do scales of a byte, NaN among them.
+            let source = Source::new(format, [1, 16, 512], Data::Bits);
+            cases.push(Taking::new(source, dtype));
         }
         // The output takes more than one workgroup.
         cases.push(

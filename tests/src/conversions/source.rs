@@ -4,7 +4,7 @@ use super::edges::{E2M1_ENDS, SCALES, edges};
 use crate::Rng;
 use crate::generators::{poison, rescaled};
 use tilewise_core::plan::Table;
-use tilewise_core::quant::{self, Quantized};
+use tilewise_core::quant::{self, Quantized, Stored};
 use tilewise_core::{DType, Format, Operand, QuantFormat, convert};
 
 /// Matrices inside larger ones.
@@ -147,12 +147,15 @@ pub fn places(table: &Table) -> impl Iterator<Item = usize> + use<> {
     rows.flat_map(move |(entry, row)| (0..columns).map(move |column| element(entry, row, column)))
 }
 
-/// A matrix of a format in which every bit is random.
+/// A matrix of a format in which every bit is random. Scales of f32, which may then be subnormal,
+/// are [`SCALES`].
 fn any_bits(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized {
     let sizes = format.sizes(n, k).expect("whole blocks");
     let planes =
         sizes.into_iter().map(|size| (0..size).map(|_| rng.bits() as u8).collect()).collect();
-    Quantized::from_planes(format, n, k, planes).expect("planes of the right sizes")
+    let any = Quantized::from_planes(format, n, k, planes).expect("planes of the right sizes");
+    let is_f32 = format.planes()[1].of == Stored::Numbers(DType::F32);
+    rescaled(&any, |i| is_f32.then_some(SCALES[i % SCALES.len()]))
 }
 
 /// A matrix of random codes under [`SCALES`].
