@@ -23,8 +23,9 @@ fn x_one_of(code: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -
     let low = select(a, b, (code & 4u) != 0u);
     let high = select(c, d, (code & 4u) != 0u);
     let four = select(low, high, (code & 8u) != 0u);
-    let two = select(four.xy, four.zw, (code & 2u) != 0u);
-    return select(two.x, two.y, (code & 1u) != 0u);
+    let even = select(four.x, four.z, (code & 2u) != 0u);
+    let odd = select(four.y, four.w, (code & 2u) != 0u);
+    return select(even, odd, (code & 1u) != 0u);
 }
 
 // A number of bitsandbytes' tables, NF4 or FP4.
