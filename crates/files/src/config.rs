@@ -10,7 +10,7 @@ use crate::json::{kind, object};
 use crate::source::Source;
 use serde_json::{Map, Value};
 use std::fmt;
-use tilewise_core::Result;
+use tilewise_core::{Error, Result};
 
 pub(crate) use compressed::Compressed;
 pub(crate) use packed::Packed;
@@ -20,6 +20,8 @@ pub(crate) use packed::Packed;
 pub(crate) struct Config {
     file: String,
     mlx: Option<Map<String, Value>>,
+    /// Why a file beside the tensors could not be read.
+    pub(crate) fault: Option<Error>,
     /// The entries of another program.
     pub(crate) said: Option<Said>,
 }
@@ -98,7 +100,7 @@ impl Config {
             }
             None => None,
         };
-        let config = Config { file: file.clone(), mlx, said };
+        let config = Config { file: file.clone(), mlx, said, fault: None };
         if let Some(mlx) = &config.mlx {
             config.expected(mlx, "quantization")?;
         }

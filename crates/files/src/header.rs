@@ -6,6 +6,7 @@
 
 use crate::error::bad;
 use crate::raw::{Element, Raw, elements};
+use crate::signature::{self, Kind};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,9 +18,6 @@ use tilewise_core::{DType, Result};
 const PREFIX: usize = 8;
 /// Bytes of a header, at most: the format's own limit.
 pub(crate) const MOST: u64 = 100_000_000;
-
-/// How an `.npy` file begins.
-const NUMPY: &[u8] = b"\x93NUMPY";
 
 /// The key of the metadata among the names of tensors.
 pub(crate) const METADATA: &str = "__metadata__";
@@ -35,11 +33,13 @@ pub(crate) struct Header {
 /// Reads the header of a safetensors file, and checks that its tensors cover the rest of the file,
 /// each with as many bytes as its shape needs.
 pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
+    read_header(file, name, bytes)
+        .map_err(|error| signature::or_foreign(name, bytes, Kind::Safetensors, error))
+}
+
+fn read_header(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
     let length = bytes.len();
     let bad = |why: String| bad(name, why);
-    if bytes.starts_with(NUMPY) {
-        return Err(bad("a NumPy array, not a model".into()));
-    }
     let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX>() else {
         return Err(bad(format!("truncated: {length} bytes are too few for a safetensors file")));
     };

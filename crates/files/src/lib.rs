@@ -25,6 +25,7 @@ mod opening;
 mod raw;
 mod replace;
 mod shard;
+mod signature;
 mod source;
 mod split;
 mod stream;

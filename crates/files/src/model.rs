@@ -11,7 +11,7 @@ use crate::layouts::{self, Asked};
 use crate::names;
 use crate::opening::{self, Opened};
 use crate::raw::{Element, Raw, unread};
-use crate::shard::{Shard, Unknown};
+use crate::shard::Shard;
 use crate::source::{Files, Store};
 use crate::tensor::{Entry, Held, TensorKind, TensorView, matrix};
 use std::borrow::Cow;
@@ -251,7 +251,11 @@ impl Model {
         let first = members[0];
         self.known(group, expected).unwrap_or_else(|error| {
             let file = self.file(self.raw(first).file);
-            let shown = |why: String| format!("{file}: {:?}: {why}", group.name);
+            let fault = match (&error, &self.opened.config.fault) {
+                (Error::Misuse(_), Some(fault)) => format!("; {fault}"),
+                _ => String::new(),
+            };
+            let shown = |why: String| format!("{file}: {:?}: {why}{fault}", group.name);
             let shape = self.raw(first).shape.clone();
             let (kind, held) = (TensorKind::Unclear(error.map_text(shown)), Held::Whole(first));
             Entry { kind, shape, held, members, order: None, factor: None }
@@ -274,8 +278,16 @@ impl Model {
                 (TensorKind::Quantized(found.format), found.shape, Held::Planes(raws.collect()))
             }
             Members::Foreign(foreign) => {
+                // If the caller may have to name the layout, the tensors do not tell all of it.
+                let config = &self.opened.config;
+                let asked = expected.mode.as_deref().and_then(layouts::of_mode);
+                if let (Some(fault), true, false, None) =
+                    (&config.fault, config.is_silent(), foreign.layout.modes.is_empty(), asked)
+                {
+                    return Err(fault.clone());
+                }
                 let parts = foreign.parts(&self.opened);
-                let said = self.opened.config.said.as_ref();
+                let said = config.said.as_ref();
                 let prefix = &foreign.prefix;
                 let read = (foreign.layout.read)(&Asked { prefix, parts, said, expected })?;
                 factor = read.factor;
@@ -323,11 +335,9 @@ impl Model {
             let why = match shard.elsewhere(&name) {
                 Ok(None) => continue,
                 // Only this library writes an order, and into the file of the weights.
-                Err(Unknown) if name == of(&ORDER) => continue,
+                Err(_) if name == of(&ORDER) => continue,
                 Ok(Some(file)) => format!("{name} lies in {file}"),
-                Err(Unknown) => {
-                    format!("{name} may lie in another shard, and no index is there to tell")
-                }
+                Err(why) => format!("{name} may lie in another shard, and {why}"),
             };
             return Err(Error::file(format!("{why}{}", self.others())));
         }

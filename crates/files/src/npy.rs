@@ -4,14 +4,13 @@
 //! The header is read by hand: it is three entries, and a parser of general Python literals would
 //! recurse as deep as the file likes.
 
+use crate::signature::{self, Kind, LOOK, NUMPY};
 use std::fmt;
 use std::io::{self, Read};
 use tilewise_core::{DType, Error, Result};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 16 << 20;
-
-const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
 /// The type of an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,11 +148,11 @@ fn header(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
         extents.trim_end()
     );
     // The elements start at a multiple of 64 bytes; a newline ends the padding.
-    let unpadded = MAGIC.len() + 4 + text.len() + 1;
+    let unpadded = NUMPY.len() + 4 + text.len() + 1;
     text.extend(std::iter::repeat_n(' ', unpadded.next_multiple_of(64) - unpadded));
     text.push('\n');
     let len = u16::try_from(text.len()).ok()?;
-    Some([MAGIC, &[1, 0][..], &len.to_le_bytes(), text.as_bytes()].concat())
+    Some([NUMPY, &[1, 0][..], &len.to_le_bytes(), text.as_bytes()].concat())
 }
 
 /// The next `count` bytes, which the file is known to hold; in pieces, so that a progress bar
@@ -176,11 +175,19 @@ fn read_header(file: &mut impl Read, len: u64) -> Result<(Header, u64), String> 
         io::ErrorKind::UnexpectedEof => format!("truncated: {len} bytes end inside the header"),
         _ => error.to_string(),
     };
-    let mut start = [0; 8];
-    file.read_exact(&mut start).map_err(short)?;
-    if !start.starts_with(MAGIC) {
-        return Err("not an .npy file: it does not begin with \\x93NUMPY".into());
+    let mut start = Vec::new();
+    file.take(8).read_to_end(&mut start).map_err(short)?;
+    if !start.starts_with(NUMPY) {
+        // A file that cannot be read further is judged by what there is.
+        _ = file.take(LOOK as u64).read_to_end(&mut start);
+        let plain = || match start.len() {
+            len @ ..8 => format!("truncated: {len} bytes end inside the header"),
+            _ => "not an .npy file: it does not begin with \\x93NUMPY".into(),
+        };
+        return Err(signature::foreign(&start, Kind::Npy).unwrap_or_else(plain));
     }
+    let start: [u8; 8] =
+        start.try_into().map_err(|_| short(io::ErrorKind::UnexpectedEof.into()))?;
     let (text_len, prefix_len) = match start[6..] {
         [1, 0] => {
             let mut field = [0; 2];

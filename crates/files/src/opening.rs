@@ -2,10 +2,11 @@
 
 use crate::config::Config;
 use crate::error::bad;
-use crate::gguf::{Gguf, MAGIC};
+use crate::gguf::Gguf;
 use crate::header;
 use crate::raw::Raw;
 use crate::shard::{INDEX, Shard, is_shard, weight_map};
+use crate::signature::{self, GGUF};
 use crate::source::{Source, Store};
 use crate::split;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -30,7 +31,7 @@ pub(crate) struct Opened {
 pub(crate) fn open(mut files: Store, entry: &str) -> Result<Opened> {
     let mut opened = Opened::default();
     let source = files.open(entry)?;
-    if source.bytes.starts_with(MAGIC) || entry.ends_with(".gguf") {
+    if source.bytes.starts_with(GGUF) || entry.ends_with(".gguf") {
         opened.add_split(&mut files, entry, source)?;
         return Ok(opened);
     }
@@ -38,23 +39,32 @@ pub(crate) fn open(mut files: Store, entry: &str) -> Result<Opened> {
         opened.add_shards(&mut files, &source)?;
     } else {
         opened.add_safetensors(source)?;
-        opened.shard = Shard::open(&mut files, entry)?;
+        opened.shard = Shard::open(&mut files, entry);
     }
-    opened.config = config(&mut files)?;
+    opened.config = config(&mut files);
     Ok(opened)
 }
 
-/// The entries on quantization of a file beside the tensors; none, if no file has any.
-pub(crate) fn config(files: &mut Store) -> Result<Config> {
+/// The entries on quantization of a file beside the tensors; none, if no file has any. A file that
+/// cannot be read closes no tensors by itself: the error is kept for those that need it.
+pub(crate) fn config(files: &mut Store) -> Config {
+    let (mut config, mut fault) = (Config::default(), None);
     for name in ["config.json", "quantize_config.json"] {
-        if let Some(source) = files.open_optional(name)? {
-            let config = Config::read(&source)?;
-            if !config.is_silent() {
-                return Ok(config);
+        let read = files.open_optional(name).and_then(|source| match source {
+            Some(source) => Config::read(&source),
+            None => Ok(Config::default()),
+        });
+        match read {
+            Ok(config) if config.is_silent() => {}
+            Ok(read) => {
+                config = read;
+                break;
             }
+            Err(error) => fault = fault.or(Some(error)),
         }
     }
-    Ok(Config::default())
+    config.fault = fault;
+    config
 }
 
 /// The file of a folder that holds its model, or names its shards.
@@ -88,7 +98,13 @@ pub(crate) fn entry(files: &Store) -> Result<String> {
     }
     match &all[..] {
         [only] => Ok(only.clone()),
-        [] => Err(Error::file(format!("{shown}: no .safetensors or .gguf file is there"))),
+        [] => {
+            let other = names.iter().find_map(|name| Some((name, signature::remedy(name)?)));
+            let hint = other.map_or_else(String::new, |(name, remedy)| {
+                format!("; {name} is of another format: {remedy}")
+            });
+            Err(Error::file(format!("{shown}: no .safetensors or .gguf file is there{hint}")))
+        }
         _ => {
             // Shards belong to the index.
             let whole = safetensors.into_iter().filter(|name| !is_shard(name));

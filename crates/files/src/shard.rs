@@ -22,33 +22,29 @@ pub(crate) struct Shard {
     /// From 1 on.
     pub(crate) number: u64,
     pub(crate) count: u64,
-    /// Weight map of its model, if the index lies beside it.
-    weights: Option<WeightMap>,
+    /// Weight map of its model, or why it is not known.
+    weights: std::result::Result<WeightMap, String>,
 }
 
 impl Shard {
     /// Opens the shard that the file of this name is; none if it is a whole model.
-    pub(crate) fn open(files: &mut Store, file: &str) -> Result<Option<Self>> {
-        let Some((prefix, number, count)) = several(file) else { return Ok(None) };
-        let index = files.open_optional(&format!("{prefix}{INDEX}"))?;
-        Ok(Some(Shard {
-            number,
-            count,
-            weights: index.map(|index| weight_map(&index)).transpose()?,
-        }))
+    pub(crate) fn open(files: &mut Store, file: &str) -> Option<Self> {
+        let (prefix, number, count) = several(file)?;
+        let weights = match files.open_optional(&format!("{prefix}{INDEX}")) {
+            Ok(Some(index)) => weight_map(&index).map_err(|error| error.to_string()),
+            Ok(None) => Err("no index is there to tell".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        Some(Shard { number, count, weights })
     }
 
-    /// Where a tensor lies that this shard does not hold, if it lies anywhere; an error if that is
-    /// not known.
-    pub(crate) fn elsewhere(&self, tensor: &str) -> std::result::Result<Option<&str>, Unknown> {
-        let weights = self.weights.as_ref().ok_or(Unknown)?;
+    /// Where a tensor lies that this shard does not hold, if it lies anywhere; or why that is not
+    /// known.
+    pub(crate) fn elsewhere(&self, tensor: &str) -> std::result::Result<Option<&str>, &str> {
+        let weights = self.weights.as_ref().map_err(String::as_str)?;
         Ok(weights.get(tensor).map(String::as_str))
     }
 }
-
-/// The error that no index lies beside the shard.
-#[derive(Debug)]
-pub(crate) struct Unknown;
 
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -225,8 +225,8 @@ impl Planned {
 /// are done, and how many there are.
 ///
 /// # Errors
-/// The errors of [`write_to`]; [`File`](crate::Error) when the system refuses, or `config.json`
-/// beside the file is malformed; `Unsupported` when that names another format of a matrix.
+/// The errors of [`write_to`]; [`File`](crate::Error) when the system refuses; `Unsupported` when
+/// `config.json` beside the file names another format of a matrix.
 pub fn write(
     path: impl AsRef<Path>,
     outputs: Vec<Output<'_>>,
@@ -249,7 +249,7 @@ fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
     if quantized.peek().is_none() {
         return Ok(());
     }
-    let config = opening::config(&mut Files::Folder(folder(path).to_owned()).into())?;
+    let config = opening::config(&mut Files::Folder(folder(path).to_owned()).into());
     for (name, format) in quantized {
         if let Some(claim) = config.claim(&name)?
             && !claim.says.admits(format)

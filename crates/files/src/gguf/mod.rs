@@ -16,6 +16,7 @@ pub use value::{Value, ValueArray};
 
 use crate::error::bad;
 use crate::raw::{Raw, elements};
+use crate::signature::{self, GGUF, Kind as FileKind};
 use cursor::Cursor;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,8 +24,6 @@ use tilewise_core::Result;
 use types::Type;
 use value::Kind;
 
-/// The first bytes of a file.
-pub(crate) const MAGIC: &[u8] = b"GGUF";
 /// Tensors and entries of metadata, each. Real files have thousands.
 const MOST: u64 = 1 << 20;
 /// Dimensions of a tensor, in ggml.
@@ -63,19 +62,28 @@ struct Row {
 impl Gguf {
     /// Reads and checks all but the tensors' bytes.
     pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Gguf> {
-        Self::read_bytes(file, bytes).map_err(|why| bad(name, why))
+        Self::read_bytes(file, bytes)
+            .map_err(|why| signature::or_foreign(name, bytes, FileKind::Gguf, bad(name, why)))
     }
 
     fn read_bytes(file: usize, bytes: &[u8]) -> Result<Gguf, String> {
         let mut cursor = Cursor::new(bytes, 0);
-        if cursor.take(4)? != MAGIC {
+        if cursor.take(4)? != GGUF {
             return Err("no GGUF file: it does not begin with \"GGUF\"".into());
         }
         let version = cursor.u32()?;
         match version {
             2 | 3 => {}
             _ if matches!(version.swap_bytes(), 1..=3) => {
-                return Err("big-endian; only little-endian is read".into());
+                return Err("big-endian; only little-endian is read: gguf-convert-endian of the \
+                            package gguf swaps the bytes"
+                    .into());
+            }
+            1 => {
+                return Err(format!(
+                    "version 1 at byte 4; versions 2 and 3 are read: {}",
+                    signature::OLD
+                ));
             }
             _ => return Err(format!("version {version} at byte 4; versions 2 and 3 are read")),
         }

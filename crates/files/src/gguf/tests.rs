@@ -101,6 +101,20 @@ fn values_are_read_where_they_lie() {
     assert_eq!(gguf.value("i16", &bytes).unwrap().as_u64(), None);
     assert_eq!(gguf.value("name", &bytes).unwrap().as_str(), Some("m\u{e9}"));
     assert_eq!(gguf.value("other", &bytes), None);
+    let value = |key| gguf.value(key, &bytes).unwrap();
+    assert_eq!(["i16", "f64"].map(|key| value(key).as_f32()), [Some(-3.0), Some(0.5)]);
+    assert_eq!(["name", "yes", "words"].map(|key| value(key).as_f32()), [None; 3]);
+    assert_eq!(["yes", "i16"].map(|key| value(key).as_bool()), [Some(true), None]);
+    let words = value("words").as_array().unwrap();
+    assert_eq!((words.len(), words.iter().last().unwrap().as_str()), (5, Some("e")));
+    assert_eq!((value("none").as_array().unwrap().len(), value("name").as_array()), (0, None));
+    // Whole numbers are rounded to nearest, ties to even.
+    for (number, rounded) in
+        [((1u64 << 24) + 1, 16_777_216.0), ((1 << 24) + 3, 16_777_220.0), (u64::MAX, 2f32.powi(64))]
+    {
+        assert_eq!(Value::U64(number).as_f32(), Some(rounded));
+    }
+    assert_eq!(Value::F64(1e300).as_f32(), Some(f32::INFINITY));
 }
 
 #[test]
@@ -193,7 +207,8 @@ fn tables_that_lie_are_told_with_their_numbers() {
 #[test]
 fn every_truncation_is_refused() {
     let bytes = file(&[("k", 8, text("value"))], &[("a", &[32, 2], 8, 0)], 68);
-    for length in 0..bytes.len() {
+    assert!(refusal(&[]).contains("f: an empty file"));
+    for length in 1..bytes.len() {
         assert!(refusal(&bytes[..length]).contains("truncated"), "{length}");
     }
     assert_eq!(read(&bytes).tensors.len(), 1);

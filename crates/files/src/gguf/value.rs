@@ -101,7 +101,7 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-impl Value<'_> {
+impl<'a> Value<'a> {
     /// A whole number from 0 on, of any type.
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
@@ -113,6 +113,60 @@ impl Value<'_> {
             Value::I16(value) => value.try_into().ok(),
             Value::I32(value) => value.try_into().ok(),
             Value::I64(value) => value.try_into().ok(),
+            _ => None,
+        }
+    }
+
+    /// A number of any type, rounded to the nearest f32.
+    ///
+    /// ```
+    /// use tilewise_files::Value;
+    ///
+    /// assert_eq!((Value::F64(0.5).as_f32(), Value::U32(10_000).as_f32()), (Some(0.5), Some(1e4)));
+    /// assert_eq!(Value::Bool(true).as_f32(), None);
+    /// ```
+    pub fn as_f32(&self) -> Option<f32> {
+        Some(match *self {
+            Value::U8(value) => value.into(),
+            Value::I8(value) => value.into(),
+            Value::U16(value) => value.into(),
+            Value::I16(value) => value.into(),
+            Value::U32(value) => value as f32,
+            Value::I32(value) => value as f32,
+            Value::U64(value) => value as f32,
+            Value::I64(value) => value as f32,
+            Value::F32(value) => value,
+            Value::F64(value) => value as f32,
+            Value::Bool(_) | Value::String(_) | Value::Array(_) => return None,
+        })
+    }
+
+    /// Yes or no. A number is neither.
+    ///
+    /// ```
+    /// use tilewise_files::Value;
+    ///
+    /// assert_eq!((Value::Bool(true).as_bool(), Value::U8(1).as_bool()), (Some(true), None));
+    /// ```
+    pub fn as_bool(&self) -> Option<bool> {
+        match *self {
+            Value::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// An array, such as a tokenizer's tokens.
+    ///
+    /// ```no_run
+    /// # use tilewise_files::Model;
+    /// let model = Model::open("model.gguf")?;
+    /// let tokens = model.gguf_value("tokenizer.ggml.tokens").and_then(|value| value.as_array());
+    /// let first = tokens.and_then(|tokens| tokens.iter().next());
+    /// # Ok::<(), tilewise_files::Error>(())
+    /// ```
+    pub fn as_array(&self) -> Option<ValueArray<'a>> {
+        match *self {
+            Value::Array(array) => Some(array),
             _ => None,
         }
     }

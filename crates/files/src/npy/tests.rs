@@ -3,7 +3,7 @@
 use super::*;
 
 fn file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {
-    let mut bytes = [MAGIC, &[version, 0][..]].concat();
+    let mut bytes = [NUMPY, &[version, 0][..]].concat();
     match version {
         1 => bytes.extend((header.len() as u16).to_le_bytes()),
         _ => bytes.extend((header.len() as u32).to_le_bytes()),

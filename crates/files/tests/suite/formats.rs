@@ -1,7 +1,7 @@
 //! Formats of tensors: by the file's metadata, `config.json`, arguments, or shapes.
 
 use crate::support::{Tensor, file, open, refusal, tensor, with_config};
-use safetensors::tensor::Dtype::{self, BF16, F8_E4M3, F16, F32, I64, U8, U32};
+use safetensors::tensor::Dtype::{self, BF16, F8_E4M3, F16, F32, I32, I64, U8, U32};
 use tilewise_files::{Error, Expected, TensorKind};
 
 /// An affine matrix of [n, k].
@@ -368,9 +368,25 @@ fn model_opt_is_nvfp4_under_other_names() {
     );
 }
 
+/// A config that cannot be read closes what needs it, and nothing else.
 #[test]
-fn configurations_that_lie_are_refused() {
-    let tensors = [tensor("n", F32, &[1])];
+fn configurations_that_lie_close_what_needs_them() {
+    // One format fits these planes, two fit those, and GPTQ has two versions of one shape.
+    let tensors = [
+        tensor("n", F32, &[1]),
+        tensor("one.weight", U32, &[2, 16]),
+        tensor("one.scales", U8, &[2, 4]),
+        tensor("two.weight", U32, &[3, 16]),
+        tensor("two.scales", F16, &[3, 2]),
+        tensor("two.biases", F16, &[3, 2]),
+        tensor("g.qweight", I32, &[8, 8]),
+        tensor("g.qzeros", I32, &[1, 1]),
+        tensor("g.scales", F16, &[1, 8]),
+    ];
+    let free = |model: &tilewise_files::Model| {
+        let kinds = ["n", "one"].map(|name| model.get(name).unwrap().kind().to_string());
+        assert_eq!(kinds, ["f32", "mxfp4"]);
+    };
     for (config, expected) in [
         ("[]", "config.json: an object is expected, not an array"),
         ("{", "config.json: not JSON: EOF"),
@@ -394,10 +410,42 @@ fn configurations_that_lie_are_refused() {
             "w_bit is 0, a whole number from 1 on",
         ),
     ] {
-        let files = [("m.safetensors", file(&tensors, &[])), ("config.json", config.into())];
-        let text = open(&files).err().expect(config).to_string();
-        assert!(text.contains(expected), "{text}");
+        let model = with_config(&tensors, config);
+        free(&model);
+        for name in ["two", "g"] {
+            let text = refusal(&model, name);
+            assert!(text.contains(expected) && text.contains(name), "{text}");
+        }
+        // The caller may say what the config does not.
+        let said = Expected::default().bits(4).group(64);
+        assert_eq!(model.get_as("two", &said).unwrap().shape(), [3, 128]);
+        let said = Expected::default().mode("gptq");
+        assert_eq!(model.get_as("g", &said).unwrap().shape(), [8, 64]);
+        // Nor does the file lie if an older one beside it says what it does not.
+        let model = open(&[
+            ("m.safetensors", file(&tensors, &[])),
+            ("config.json", config.into()),
+            ("quantize_config.json", r#"{"bits":4,"group_size":64}"#.into()),
+        ])
+        .unwrap();
+        assert_eq!(model.get("g").unwrap().shape(), [8, 64]);
     }
+    // What Python writes, and entries of other makers, are no lies.
+    let quantization = r#""quantization": {"bits": 4, "group_size": 64}"#;
+    for config in [
+        format!("{{\"time_step_limit\": [0.0, Infinity], {quantization}}}"),
+        format!("{{\"a\": NaN, \"b\": {{\"c\": -Infinity}}, {quantization}}}"),
+        format!("\u{feff}{{{quantization}}}"),
+        format!("{{\"bits\": \"x\", \"rope_scaling\": 3, \"mode\": [], {quantization}}}"),
+        format!("{{\"quantization_config\": null, \"text_config\": {{{quantization}}}}}"),
+        format!("{{\"quantization_config\": {{\"load_in_4bit\": \"no\"}}, {quantization}}}"),
+    ] {
+        let model = with_config(&tensors, &config);
+        assert_eq!(model.get("n").unwrap().kind().to_string(), "f32");
+        assert_eq!(model.get("two").unwrap().shape(), [3, 128], "{config}");
+    }
+    let nobody = with_config(&tensors, r#"{"quantization_config": {"quant_algo": "NVFP4"}}"#);
+    free(&nobody);
     // Null is no entry, and entries of other methods are passed over.
     with_config(
         &tensors,

@@ -1,6 +1,7 @@
 //! The crate from outside.
 
 mod files;
+mod foreign;
 mod formats;
 mod imports;
 mod layouts;
