@@ -156,19 +156,17 @@ fn upload(context: &Context, dtype: DType, elements: &[f64], shape: &[usize]) ->
     let bytes: Vec<u8> = match dtype {
         DType::I32 => elements.iter().flat_map(|&x| (x as i32).to_le_bytes()).collect(),
         DType::U32 => elements.iter().flat_map(|&x| (x as u32).to_le_bytes()).collect(),
-        float => convert::encode(float, &elements.iter().map(|&x| x as f32).collect::<Vec<_>>()),
+        float => {
+            let rounded = elements.iter().map(|&x| convert::round_f64(float, x) as f32);
+            convert::encode(float, &rounded.collect::<Vec<_>>())
+        }
     };
     Tensor::from_bytes(context, dtype, &bytes, shape).unwrap()
 }
 
 /// A number as a type holds it.
 pub fn rounded(dtype: DType, value: f64) -> f64 {
-    match dtype {
-        DType::F32 => (value as f32).into(),
-        DType::F16 => f16::from_f64(value).into(),
-        DType::BF16 => bf16::from_f64(value).into(),
-        DType::I32 | DType::U32 => value,
-    }
+    if dtype.is_float() { convert::round_f64(dtype, value) } else { value }
 }
 
 /// The number that an operation ought to give before it is rounded to the output's type, and the

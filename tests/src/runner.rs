@@ -201,7 +201,7 @@ impl Filled {
                 .enumerate()
                 .filter(|(i, _)| expected.written[*i])
             {
-                let representable = f64::from(convert::round(dtype, wanted as f32));
+                let representable = convert::round_f64(dtype, wanted);
                 assert_eq!(
                     representable, wanted,
                     "a case for exact results must have representable ones: {case:?}"

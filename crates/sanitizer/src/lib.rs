@@ -51,6 +51,9 @@ pub use counters::{Counters, Measure};
 pub use deep::deep;
 pub use error::Error;
 pub use launch::{Buffer, Launch, Region};
+/// For the program and the tests.
+#[doc(hidden)]
+pub use machine::to_odd;
 pub use options::{CostModel, Options, ZeroInit};
 pub use report::{Access, Finding, Kind, Label, Place, Report};
 pub use shader::Shader;

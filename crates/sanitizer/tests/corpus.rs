@@ -438,7 +438,7 @@ impl FromStr for Scalar {
 impl Scalar {
     fn encode(self, x: f64) -> Vec<u8> {
         match self {
-            Scalar::F16 => f16::from_f64(x).to_le_bytes().to_vec(),
+            Scalar::F16 => f16::from_f32(tilewise_sanitizer::to_odd(x)).to_le_bytes().to_vec(),
             Scalar::F32 => (x as f32).to_le_bytes().to_vec(),
             Scalar::I32 => (x as i32).to_le_bytes().to_vec(),
             Scalar::U32 => (x as u32).to_le_bytes().to_vec(),

@@ -458,7 +458,7 @@ impl Job {
         let computed = convert::decode(dtype, &outcome.bytes).map_err(|error| error.to_string())?;
         let expected = &self.filled.expected;
         for (index, (got, &value)) in computed.iter().zip(&expected.value).enumerate() {
-            let wanted = convert::round(dtype, value as f32);
+            let wanted = convert::round_f64(dtype, value) as f32;
             if expected.written[index]
                 && got.to_bits() != wanted.to_bits()
                 && !(got.is_nan() && wanted.is_nan())

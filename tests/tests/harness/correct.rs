@@ -2,6 +2,7 @@
 
 use crate::common::{everywhere, floats, launch, shorts, text, to_floats, to_shorts};
 use half::{bf16, f16};
+use tilewise_core::{DType, convert};
 use tilewise_tests::harness::{Kernel, Lanes, Launch, Mode, Space, available};
 
 #[test]
@@ -189,8 +190,8 @@ fn small_floats_round() {
         };
         let narrow =
             |x: f32| if is_half { f16::from_f32(x).to_f32() } else { bf16::from_f32(x).to_f32() };
-        let narrow64 =
-            |x: f64| if is_half { f16::from_f64(x).to_f32() } else { bf16::from_f64(x).to_f32() };
+        let dtype = if is_half { DType::F16 } else { DType::BF16 };
+        let narrow64 = |x: f64| convert::round_f64(dtype, x) as f32;
         let foreign =
             |x: f32| if is_half { bf16::from_f32(x).to_f32() } else { f16::from_f32(x).to_f32() };
         let same = |found: f32, expected: f32, what: &str, i: u32| {

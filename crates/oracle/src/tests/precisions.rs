@@ -11,7 +11,7 @@ fn sums_in_f16() {
     let mut random = Random(5);
     let [a, b] = [m * k, k * n]
         .map(|len| random.vec(DType::F16, len).iter().map(|x| x.abs()).collect::<Vec<_>>());
-    let half = |value: f64| half::f16::from_f64(value).to_f64();
+    let half = |value: f64| convert::round_f64(DType::F16, value);
     let sum =
         |i: usize| (0..k).fold(0.0, |sum, l| half(sum + half(a[i / n * k + l] * b[l * n + i % n])));
     let computed: Vec<f64> = (0..m * n).map(sum).collect();

@@ -1,6 +1,7 @@
 //! Element types of the buffers on the command line.
 
 use half::{bf16, f16};
+use tilewise_sanitizer::to_odd;
 
 /// The type of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +83,11 @@ impl DType {
             let done = match self {
                 DType::F16 => number
                     .parse()
-                    .map(|value| bytes.extend(f16::from_f64(value).to_le_bytes()))
+                    .map(|value| bytes.extend(f16::from_f32(to_odd(value)).to_le_bytes()))
                     .ok(),
                 DType::Bf16 => number
                     .parse()
-                    .map(|value| bytes.extend(bf16::from_f64(value).to_le_bytes()))
+                    .map(|value| bytes.extend(bf16::from_f32(to_odd(value)).to_le_bytes()))
                     .ok(),
                 DType::F32 => {
                     number.parse().map(|value: f32| bytes.extend(value.to_le_bytes())).ok()
@@ -125,8 +126,8 @@ impl DType {
                 (bits >> (64 - bits_kept)) as f64 / (1u64 << (bits_kept - 1)) as f64 - 1.0
             };
             match self {
-                DType::F16 => bytes.extend(f16::from_f64(fraction(11)).to_le_bytes()),
-                DType::Bf16 => bytes.extend(bf16::from_f64(fraction(8)).to_le_bytes()),
+                DType::F16 => bytes.extend(f16::from_f32(fraction(11) as f32).to_le_bytes()),
+                DType::Bf16 => bytes.extend(bf16::from_f32(fraction(8) as f32).to_le_bytes()),
                 DType::F32 => bytes.extend((fraction(24) as f32).to_le_bytes()),
                 DType::F64 => bytes.extend(fraction(53).to_le_bytes()),
                 _ => bytes.extend(&bits.to_le_bytes()[8 - self.bytes()..]),

@@ -7,7 +7,7 @@ use super::value::{Fill, Value};
 use naga::{
     AddressSpace, Handle, Module, Override, Scalar, ScalarKind, StorageAccess, Type, TypeInner,
 };
-use tilewise_sanitizer::Shader;
+use tilewise_sanitizer::{Shader, to_odd};
 
 /// Checks that every value is for an override that exists, fits its type, and is its only value.
 pub(crate) fn overrides(shader: &Shader, given: &[(String, f64)]) -> Result<(), String> {
@@ -75,7 +75,7 @@ fn value_fits(value: f64, scalar: Scalar) -> Result<(), String> {
         ScalarKind::Bool => return Err("which is true, false, 1 or 0".to_owned()),
         _ => {
             let rounded = match scalar.width {
-                2 => f64::from(half::f16::from_f64(value)),
+                2 => f64::from(half::f16::from_f32(to_odd(value))),
                 4 => f64::from(value as f32),
                 _ => value,
             };

@@ -3,6 +3,7 @@
 use super::shape::Shape;
 use super::{Compiler, Frame};
 use crate::Error;
+use crate::machine::to_odd;
 use crate::program::{Binary, Op, Packing, Reg, SiteId, Ternary, Ty, Unary};
 use naga::{Expression, Handle, MathFunction, RelationalFunction};
 
@@ -316,7 +317,7 @@ impl<'a> Compiler<'a> {
                 let bits = value.to_bits();
                 vec![self.constant(bits as u32), self.constant((bits >> 32) as u32)]
             }
-            Ty::F16 => vec![self.constant(u32::from(half::f16::from_f64(value).to_bits()))],
+            Ty::F16 => vec![self.constant(u32::from(half::f16::from_f32(to_odd(value)).to_bits()))],
             _ => vec![self.constant((value as f32).to_bits())],
         }
     }

@@ -16,6 +16,8 @@ mod tally;
 mod verdict;
 mod worker;
 
+pub use arith::to_odd;
+
 use crate::program::{Program, Source, Space};
 use crate::report::{Finding, Kind, Label};
 use crate::{Error, Launch, Report, Shader};

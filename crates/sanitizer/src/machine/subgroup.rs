@@ -1,6 +1,6 @@
 //! Operations among the invocations of a subgroup.
 
-use super::arith;
+use super::arith::{self, to_odd};
 use super::events::Event;
 use super::shadow::Touch;
 use super::worker::Worker;
@@ -257,7 +257,7 @@ fn number(ty: Ty, bits: u64) -> f64 {
 
 fn bits(ty: Ty, value: f64) -> u64 {
     match ty {
-        Ty::F16 => u64::from(half::f16::from_f64(value).to_bits()),
+        Ty::F16 => u64::from(half::f16::from_f32(to_odd(value)).to_bits()),
         Ty::F64 => value.to_bits(),
         Ty::I32 => u64::from(value as i32 as u32),
         Ty::U32 => u64::from(value as u32),

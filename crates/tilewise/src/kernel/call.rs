@@ -5,7 +5,7 @@ use super::output::{Output, Slot};
 use crate::context::Context;
 use crate::host::memory;
 use crate::tensor::{Tensor, count};
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{DType, Error, Result, convert};
 
 /// The rule for invocations beyond the grid, if it ends inside a workgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -349,9 +349,7 @@ impl Call {
         let element = match dtype {
             DType::I32 => (value as i32).to_le_bytes().to_vec(),
             DType::U32 => (value as u32).to_le_bytes().to_vec(),
-            DType::F16 => half::f16::from_f64(value).to_le_bytes().to_vec(),
-            DType::BF16 => half::bf16::from_f64(value).to_le_bytes().to_vec(),
-            DType::F32 => (value as f32).to_le_bytes().to_vec(),
+            float => convert::encode(float, &[convert::round_f64(float, value) as f32]),
         };
         let elements = count(shape)?;
         let too_many =

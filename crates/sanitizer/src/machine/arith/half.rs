@@ -68,13 +68,19 @@ macro_rules! round_to_odd {
 round_to_odd!(odd_f32, sum_to_odd_f32, f32, u32);
 round_to_odd!(odd_f64, sum_to_odd_f64, f64, u64);
 
+/// An f64 in f32, rounded to odd, so that rounding it to f16 or bf16 remains the only rounding.
+#[inline]
+pub fn to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let error = value - f64::from(near);
+    odd_f32(near, error > 0.0, error < 0.0)
+}
+
 impl Half {
-    /// Rounds an f64 to odd, so that the rounding to f16 on writing remains the only one.
+    /// Rounds an f64 to odd.
     #[inline]
     pub(super) fn from_f64(value: f64) -> Half {
-        let near = value as f32;
-        let error = value - f64::from(near);
-        Half(odd_f32(near, error > 0.0, error < 0.0))
+        Half(to_odd(value))
     }
 
     /// a * b + c. The product is exact in f32.

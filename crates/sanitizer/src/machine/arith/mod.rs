@@ -20,6 +20,7 @@ use crate::program::{Binary, Ternary, Ty, Unary};
 
 pub(crate) use convert::convert;
 use half::Half;
+pub use half::to_odd;
 use lane::{map1, map2, map3};
 pub(crate) use pack::pack;
 
