@@ -59,10 +59,13 @@ pub(crate) enum Command {
     Qmatmul(QmatmulArgs),
     /// Write a whole model with its matrices in another format
     #[command(
-        after_help = "Matrices [N,K] of floats, and stacks [E,N,K], are converted if their K is a \
-                      whole number of blocks, and all quantized weights. Other tensors are \
-                      copied; a table says why. Stacks [E,K,N] look like [E,N,K]: name them by \
-                      --except. OUT is written whole or not at all; a killed process may leave a \
+        after_help = "Converted are the weights [N,K] of linear layers and embeddings and stacks \
+                      [E,N,K] of experts, by their names, if K is a whole number of blocks, and \
+                      all quantized weights. Biases, norms, convolutions, positions, routers, \
+                      single rows and other tensors are copied; a table says why. --only with the \
+                      end of a tensor's name, such as A_log, overrules its name. Stacks [E,K,N] \
+                      look like [E,N,K]: name them by --except. GGUF's metadata goes into that of \
+                      OUT as text, arrays as JSON. OUT is written whole or not at all; a killed process may leave a \
                       file .tilewise-... beside it.\n\n\
                       Example: tilewise convert model.gguf model.safetensors --format mxfp8"
     )]

@@ -8,6 +8,7 @@ mod matrix;
 mod oracle;
 mod product;
 mod progress;
+mod role;
 mod stack;
 mod table;
 mod target;

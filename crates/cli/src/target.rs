@@ -2,6 +2,7 @@
 
 use crate::array::shape_text;
 use crate::failure::Result;
+use crate::role::{self, Kept};
 use std::fmt;
 use tilewise_core::convert::{decode, encode};
 use tilewise_core::problem::DType;
@@ -74,26 +75,38 @@ impl Target {
         Ok(())
     }
 
-    /// The reason to copy a tensor; `None` if it is converted.
-    pub(crate) fn refusal(self, tensor: &TensorView<'_>) -> Option<String> {
+    /// The reason to copy a tensor; `None` if it is converted. `named` says that the caller named
+    /// it, so that its role does not count.
+    pub(crate) fn refusal(self, tensor: &TensorView<'_>, named: bool) -> Option<Kept> {
         if tensor.is_stray() {
-            return Some("a plane of quantized weights; the other planes are missing".to_owned());
+            let why = "a plane of quantized weights; the other planes are missing";
+            return Some(Kept::new("strays", why));
         }
-        let is_weights = match tensor.kind() {
-            kind if self.is(kind) => return Some(format!("already {self}")),
-            TensorKind::Quantized(_) => true,
-            TensorKind::Dense(dtype) if dtype.is_float() => is_of_weights(tensor.shape()),
-            kind => return Some(format!("elements of {kind}")),
-        };
-        if !is_weights {
-            return Some(format!("shape {}, not [N,K] or [E,N,K]", shape_text(tensor.shape())));
+        let shape = tensor.shape();
+        match tensor.kind() {
+            kind if self.is(kind) => {
+                return Some(Kept::new("in the format", format!("already {self}")));
+            }
+            TensorKind::Quantized(_) => {}
+            TensorKind::Dense(dtype) if dtype.is_float() => {
+                if !is_of_weights(shape) {
+                    let why = format!("shape {}, not [N,K] or [E,N,K]", shape_text(shape));
+                    let class = if shape.len() == 1 { "vectors" } else { "other shapes" };
+                    return Some(Kept::new(class, why));
+                }
+                if !named && let Some(kept) = role::kept(tensor.stored_name(), shape) {
+                    return Some(kept);
+                }
+            }
+            kind => return Some(Kept::new("other types", format!("elements of {kind}"))),
         }
         let Target::Quantized(format) = self else { return None };
         let (n, k) = tensor.matrix().ok()?;
-        format.sizes(n, k).err().map(|error| match error {
+        let why = match format.sizes(n, k).err()? {
             tilewise_core::Error::Shape(why) => why,
             other => other.to_string(),
-        })
+        };
+        Some(Kept::new("no whole blocks", why))
     }
 
     /// Number of planes.

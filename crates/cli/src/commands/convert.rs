@@ -1,11 +1,12 @@
 //! `tilewise convert`.
 
-use super::inspect::{Size, warn_of_strays};
+use super::inspect::{Size, value_json, warn_of_strays};
 use crate::args::ConvertArgs;
 use crate::array::shape_text;
 use crate::failure::{Failure, Result, warn};
 use crate::matrix::{Deviation, Matrix, meant, prefix, weight_name};
 use crate::progress;
+use crate::role::{Kept, is_scale_of};
 use crate::table::{NUMBER, TEXT, table};
 use crate::target::{Target, is_of_weights};
 use std::cell::Cell;
@@ -42,17 +43,20 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
         }
     }
     let steps = steps(&model, args)?;
+    refuse_to_mix(&steps, args)?;
     // A model that is already in the format is copied, unless the options leave out tensors that
     // could be converted.
     let is_in_it = |step: &Step<'_>| args.format.is(step.tensor.kind());
     let copied = steps.iter().any(is_in_it)
-        && !model.tensors().any(|tensor| args.format.refusal(&tensor).is_none());
+        && !model
+            .tensors()
+            .any(|tensor| args.format.refusal(&tensor, is_overruled(&tensor, args)).is_none());
     if !copied && steps.iter().all(|step| step.kept.is_some()) {
         return Err(Failure::Other(nothing(args, &steps)));
     }
 
     let outputs = steps.iter().map(|step| step.output(args.format)).collect::<Result<Vec<_>>>()?;
-    let (metadata, arrays) = metadata(&model);
+    let metadata = metadata(&model);
     let bar = progress::of_bytes("converting");
     let mut written = 0;
     let done = write(args.output.path(), outputs, &metadata, &mut |done, total| {
@@ -76,9 +80,6 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
         }
         other => other.into(),
     })?;
-    if arrays > 0 {
-        warn(&format!("{arrays} arrays of GGUF's metadata, such as a tokenizer's, are left out"));
-    }
     report(&steps, model.tensors().len(), args, written, out)
 }
 
@@ -88,7 +89,7 @@ struct Step<'m> {
     /// Whether `--only` and `--except` leave it in.
     selected: bool,
     /// Why it is copied, if it is.
-    kept: Option<String>,
+    kept: Option<Kept>,
     /// Its loss, once it is written.
     deviation: Cell<Deviation>,
 }
@@ -97,6 +98,39 @@ struct Step<'m> {
 /// numbers or codes in the file.
 fn is_named(tensor: &TensorView<'_>, text: &str) -> bool {
     tensor.name().contains(text) || tensor.stored_name().contains(text)
+}
+
+/// Whether `--only` names a tensor by the end of its name, with or without `.weight`. Then its role
+/// does not count.
+fn is_overruled(tensor: &TensorView<'_>, args: &ConvertArgs) -> bool {
+    let names = [tensor.name(), tensor.stored_name()].map(prefix);
+    let ends = |text: &String| {
+        let text = prefix(text);
+        !matches!(text, "" | "weight") && names.iter().any(|name| name.ends_with(text))
+    };
+    args.only.iter().any(ends)
+}
+
+/// Fails if codes of another quantization would be kept for their type beside converted weights.
+fn refuse_to_mix(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
+    let is_coded = |step: &&Step<'_>| match step.tensor.kind() {
+        TensorKind::Other(_) => step.selected,
+        TensorKind::Dense(dtype) => step.selected && !dtype.is_float(),
+        _ => false,
+    };
+    for step in steps.iter().filter(is_coded) {
+        let codes = step.tensor.stored_name();
+        let of_them = |other: &&Step<'_>| is_scale_of(other.tensor.stored_name(), codes);
+        let Some(scales) = steps.iter().find(of_them) else { continue };
+        let (path, kind) = (args.model.path().display(), step.tensor.kind());
+        let (name, scales) = (step.tensor.name(), scales.tensor.name());
+        return Err(Failure::Other(format!(
+            "{path}: {name} holds {kind}, which is not read, and {scales} its scales: the file \
+             would mix two quantizations. Write the weights as f16 or bf16 first, by the program \
+             that quantized them; or keep them knowingly: --except {name}"
+        )));
+    }
+    Ok(())
 }
 
 /// A step for each tensor that is not left out.
@@ -114,8 +148,8 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
             None
         };
         let kept = match left_out_by {
-            Some(option) => Some(format!("not selected ({option})")),
-            None => args.format.refusal(&tensor),
+            Some(option) => Some(Kept::new("not selected", format!("not selected ({option})"))),
+            None => args.format.refusal(&tensor, is_overruled(&tensor, args)),
         };
         Ok(Step { tensor, selected: left_out_by.is_none(), kept, deviation: Cell::default() })
     };
@@ -148,19 +182,25 @@ fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
     // news.
     let mut ordered: Vec<_> = steps.iter().collect();
     ordered.sort_by_key(|step| Reverse((step.selected, is_of_weights(step.tensor.shape()))));
-    let reason = |step: &Step<'_>| Some(format!("{}: {}", step.tensor.name(), step.kept.as_ref()?));
+    let reason =
+        |step: &Step<'_>| Some(format!("{}: {}", step.tensor.name(), step.kept.as_ref()?.why));
     let shown: Vec<String> = ordered.into_iter().filter_map(reason).take(SHOWN).collect();
     let more = if steps.len() > SHOWN {
         format!("; and {} more", steps.len() - SHOWN)
     } else {
         String::new()
     };
+    let by_name = |step: &Step<'_>| step.kept.as_ref().is_some_and(|kept| kept.by_name);
+    let hint = match steps.iter().find(|step| by_name(step)) {
+        Some(step) => format!("; --only {} overrules the name", step.tensor.name()),
+        None => String::new(),
+    };
     let (path, format) = (args.model.path().display(), args.format);
     match steps.len() {
         0 if args.skip.is_empty() => format!("{path}: no tensors are in it"),
         0 => format!("{path}: --skip leaves out all tensors"),
         count => format!(
-            "{path}: none of {count} tensors can become {format}: {}{more}",
+            "{path}: none of {count} tensors can become {format}: {}{more}{hint}",
             shown.join("; ")
         ),
     }
@@ -198,20 +238,17 @@ impl<'m> Step<'m> {
     }
 }
 
-/// The old file's metadata without GGUF's arrays, and the number of these arrays. The writer drops
-/// entries about formats.
-fn metadata(model: &Model) -> (BTreeMap<String, String>, usize) {
+/// The old file's metadata; GGUF's arrays, such as a tokenizer's, are texts of JSON. The writer
+/// drops entries about formats.
+fn metadata(model: &Model) -> BTreeMap<String, String> {
     let plain = model.metadata().map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let mut kept: BTreeMap<String, String> = plain.collect();
-    let mut arrays = 0;
-    for (key, value) in model.gguf_values() {
-        match (&value, value.as_str()) {
-            (Value::Array(_), _) => arrays += 1,
-            (_, Some(text)) => _ = kept.insert(key.to_owned(), text.to_owned()),
-            _ => _ = kept.insert(key.to_owned(), value.to_string()),
-        }
-    }
-    (kept, arrays)
+    let text = |value: &Value<'_>| match (value, value.as_str()) {
+        (Value::Array(_), _) => value_json(value).to_string(),
+        (_, Some(text)) => text.to_owned(),
+        _ => value.to_string(),
+    };
+    let gguf = model.gguf_values().map(|(key, value)| (key.to_owned(), text(&value)));
+    plain.chain(gguf).collect()
 }
 
 /// Warns of losses that a table does not show at a glance.
@@ -256,6 +293,7 @@ fn report(
     warn_of_losses(steps, args)?;
     warn_of_strays(steps.iter().map(|step| &step.tensor));
     let (mut rows, mut before, mut after) = (Vec::new(), Size::default(), Size::default());
+    let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
     for step in steps {
         let (tensor, size) = (&step.tensor, step.size_after(args.format)?);
         let deviation = step.deviation.get();
@@ -263,7 +301,9 @@ fn report(
             [tensor.name().to_owned(), shape_text(tensor.shape()), tensor.kind().to_string()];
         let end = match &step.kept {
             Some(why) => {
-                ["kept".to_owned(), size.to_string(), String::new(), String::new(), why.clone()]
+                *kept.entry(why.class).or_insert(0) += 1;
+                let none = String::new;
+                ["kept".to_owned(), size.to_string(), none(), none(), why.why.clone()]
             }
             None => {
                 let old = Size::of(tensor);
@@ -299,8 +339,13 @@ fn report(
         0 => String::new(),
         some => format!(", {some} left out"),
     };
-    let kept = if converted < steps.len() { ", the others kept" } else { "" };
-    writeln!(out, "tensors  {converted} of {count} converted{left_out}{kept}")?;
+    let others = if kept.is_empty() { "" } else { ", the others kept" };
+    writeln!(out, "tensors  {converted} of {count} converted{left_out}{others}")?;
+    if !kept.is_empty() {
+        let counts: Vec<String> =
+            kept.iter().map(|(class, count)| format!("{count} {class}")).collect();
+        writeln!(out, "kept     {}", counts.join(", "))?;
+    }
     writeln!(out, "size     {written} bytes, {} before", all.bytes)?;
     writeln!(
         out,

@@ -238,14 +238,19 @@ fn to_json(model: &Model, tensors: &[TensorView<'_>], unclear: &BTreeMap<&str, E
     })
 }
 
-fn value_json(value: &Value<'_>) -> Json {
+/// A value as JSON. Numbers that JSON lacks are texts: `NaN`, `inf`, `-inf`.
+pub(super) fn value_json(value: &Value<'_>) -> Json {
     match value {
         Value::I8(value) => (*value).into(),
         Value::I16(value) => (*value).into(),
         Value::I32(value) => (*value).into(),
         Value::I64(value) => (*value).into(),
-        Value::F32(value) => (*value).into(),
-        Value::F64(value) => (*value).into(),
+        // The shortest decimal that gives the number of f32.
+        Value::F32(number) if number.is_finite() => {
+            number.to_string().parse::<f64>().unwrap_or(f64::NAN).into()
+        }
+        Value::F64(number) if number.is_finite() => (*number).into(),
+        Value::F32(_) | Value::F64(_) => value.to_string().into(),
         Value::Bool(value) => (*value).into(),
         Value::Array(values) => values.iter().map(|value| value_json(&value)).collect(),
         other => match (other.as_str(), other.as_u64()) {

@@ -1,6 +1,7 @@
 //! `tilewise convert`.
 
 mod parts;
+mod roles;
 
 use crate::bench::{Bench, assert_close, numbers};
 use std::collections::BTreeMap;
@@ -132,7 +133,7 @@ fn model(bench: &Bench) {
     let tensors: [(&str, &[usize], &[f32]); 4] = [
         ("layers.0.exact.weight", &[5, 128], &exact),
         ("layers.0.odd.weight", &[4, 100], &numbers(400, 1)),
-        ("layers.0.random", &[3, 192], &numbers(576, 2)),
+        ("layers.0.random.weight", &[3, 192], &numbers(576, 2)),
         ("norm.weight", &[128], &numbers(128, 3)),
     ];
     bench.safetensors("model.safetensors", &tensors);
@@ -144,10 +145,10 @@ fn stacks_of_experts() {
     let bench = Bench::new();
     let [e, h, f] = [3, 64, 128];
     let stacks: [(&str, &[usize], Vec<f32>); 4] = [
-        ("gate", &[e, f, h], numbers(e * f * h, 1)),
-        ("up", &[e, f, h], numbers(e * f * h, 2)),
-        ("down", &[e, h, f], numbers(e * h * f, 3)),
-        ("conv", &[e, h, 5], numbers(e * h * 5, 4)),
+        ("experts.gate_proj", &[e, f, h], numbers(e * f * h, 1)),
+        ("experts.up_proj", &[e, f, h], numbers(e * f * h, 2)),
+        ("experts.down_proj", &[e, h, f], numbers(e * h * f, 3)),
+        ("experts.odd_proj", &[e, h, 5], numbers(e * h * 5, 4)),
     ];
     let tensors = stacks.each_ref().map(|(name, shape, values)| (*name, *shape, &values[..]));
     bench.safetensors("model.safetensors", &tensors);
@@ -155,10 +156,11 @@ fn stacks_of_experts() {
     assert!(report.contains("tensors  3 of 4 converted"), "{report}");
     assert!(report.contains("K = 5 is not a multiple of 32"), "{report}");
     let model = Model::open(bench.path("out.safetensors")).unwrap();
-    assert_eq!(model.get("gate").unwrap().shape(), [e, f, h]);
+    assert_eq!(model.get("experts.gate_proj").unwrap().shape(), [e, f, h]);
     bench.npy("x.npy", &[4, h], &numbers(4 * h, 5));
     bench.npy("logits.npy", &[4, e], &numbers(4 * e, 6));
-    let weights = ["gate", "up", "down"].map(|name| format!("out.safetensors#{name}")).join(" ");
+    let weights =
+        ["gate", "up", "down"].map(|name| format!("out.safetensors#experts.{name}_proj")).join(" ");
     let line = format!("moe x.npy logits.npy {weights} --top-k 2 -o y.npy --adapter cpu --check");
     assert!(bench.succeed(&line).contains("within the bound"));
     // And back to dense types, none of which needs whole blocks.
@@ -188,7 +190,7 @@ fn there_and_back() {
     for name in ["layers.0.exact.weight", "layers.0.odd.weight", "norm.weight"] {
         assert_eq!(after[name], before[name], "{name}");
     }
-    assert_ne!(after["layers.0.random.weight"], before["layers.0.random"]);
+    assert_ne!(after["layers.0.random.weight"], before["layers.0.random.weight"]);
     // The metadata is kept, without the old format.
     for (file, expected) in
         [("q.safetensors", Some("affine-4bit-g64-f32")), ("out.safetensors", None)]
@@ -306,7 +308,7 @@ fn matrices_without_columns() {
     let format = "affine-4bit-g64-f16".parse().unwrap();
     let ordered = Output::streamed("a", TensorKind::Quantized(format), &[3, 0], |_| Ok(()))
         .with_order(Vec::new());
-    let long = Output::dense("b", DType::F32, &[1 << 62, 0], &[]);
+    let long = Output::dense("b.weight", DType::F32, &[1 << 62, 0], &[]);
     tilewise_files::write(
         bench.path("q.safetensors"),
         vec![ordered, long],
@@ -317,7 +319,7 @@ fn matrices_without_columns() {
     bench.succeed("convert q.safetensors out.safetensors --format f16");
     let model = Model::open(bench.path("out.safetensors")).unwrap();
     let shapes: Vec<_> = model.tensors().map(|tensor| format!("{tensor:?}")).collect();
-    assert_eq!(shapes, ["a.weight f16 [3, 0]", "b f16 [4611686018427387904, 0]"]);
+    assert_eq!(shapes, ["a.weight f16 [3, 0]", "b.weight f16 [4611686018427387904, 0]"]);
 }
 
 /// Planes without a prefix become a tensor without one.

@@ -8,12 +8,12 @@ fn parts_of_a_model() {
     let bench = Bench::new();
     model(&bench);
     for (options, converted) in [
-        ("", &["layers.0.exact.weight", "layers.0.random"][..]),
+        ("", &["layers.0.exact.weight", "layers.0.random.weight"][..]),
         ("--only exact", &["layers.0.exact.weight"]),
         ("--only exact --only random --except .0.r", &["layers.0.exact.weight"]),
         ("--skip odd --skip random", &["layers.0.exact.weight"]),
-        ("--only layers --skip exact", &["layers.0.random"]),
-        ("--except exact", &["layers.0.random"]),
+        ("--only layers --skip exact", &["layers.0.random.weight"]),
+        ("--except exact", &["layers.0.random.weight"]),
     ] {
         let report = bench.succeed(&format!(
             "convert model.safetensors out.safetensors --format mxfp4 {options}"
@@ -100,7 +100,7 @@ fn what_cannot_be_converted_is_not_written() {
         "nan.safetensors",
         &[("a.weight", &[2, 128], &[1.0; 256]), ("b.weight", &[2, 128], &weights)],
     );
-    bench.safetensors("stack.safetensors", &[("w", &[4, 2, 32], &weights)]);
+    bench.safetensors("stack.safetensors", &[("w.weight", &[4, 2, 32], &weights)]);
     let gguf = std::fs::read(bench.path("gguf/all.gguf")).unwrap();
     std::fs::write(bench.path("short.gguf"), &gguf[..gguf.len() - 300]).unwrap();
     std::fs::write(bench.path("header.gguf"), &gguf[..100]).unwrap();
@@ -120,7 +120,7 @@ fn what_cannot_be_converted_is_not_written() {
         ),
         (
             "stack.safetensors old.safetensors --format mxfp4",
-            &["stack.safetensors: w: matrix 3: the weight in row 0, column 8 is NaN"],
+            &["stack.safetensors: w.weight: matrix 3: the weight in row 0, column 8 is NaN"],
         ),
         (
             "odd.safetensors old.safetensors --format mxfp4 --only v",
