@@ -65,8 +65,8 @@ pub(crate) enum Command {
                       single rows and other tensors are copied; a table says why. --only with the \
                       end of a tensor's name, such as A_log, overrules its name. Stacks [E,K,N] \
                       look like [E,N,K]: name them by --except. GGUF's metadata goes into that of \
-                      OUT as text, arrays as JSON. OUT is written whole or not at all; a killed process may leave a \
-                      file .tilewise-... beside it.\n\n\
+                      OUT as text, arrays as JSON. OUT is written whole or not at all; a killed \
+                      process may leave a file .tilewise-... beside it.\n\n\
                       Example: tilewise convert model.gguf model.safetensors --format mxfp8"
     )]
     Convert(ConvertArgs),

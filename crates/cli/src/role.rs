@@ -1,9 +1,9 @@
-//! What a tensor of floats is in its model, by name and shape.
+//! The part that a tensor of floats plays in its model, by name and shape.
 //!
-//! Programs that quantize take what linear layers, embeddings and stacks of experts hold. By name,
-//! these are llama.cpp's rules (`tensor_allows_quantization`) and MLX's (the modules with
-//! `to_quantized`). Where the two differ, the tensor is kept: MLX quantizes routers, in most models
-//! to 8 bits, and embeddings of positions.
+//! Weights of linear layers, embeddings and stacks of experts are quantized. These are the rules of
+//! llama-quantize (`tensor_allows_quantization`) and of MLX (the modules with `to_quantized`). A
+//! tensor that only one of them quantizes is kept: MLX quantizes routers, in most models to 8 bits,
+//! and embeddings of positions.
 
 /// Why a tensor is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,14 +68,14 @@ pub(crate) fn kept(name: &str, shape: &[usize]) -> Option<Kept> {
     if shape.len() == 2 && (is_router || is_gate && !above.iter().any(in_experts)) {
         return because("routers", "a router or gate");
     }
-    // llama.cpp keeps these, too. The matrices of RWKV's layers have names of whole words.
+    // llama-quantize keeps these, too. The large matrices of RWKV have names of whole words.
     let of_rwkv = layer.strip_prefix("time_mix_").is_some_and(|rest| {
         rest.len() <= 2 || ["first", "decay", "lerp"].iter().any(|start| rest.starts_with(start))
     });
     let is_small =
         ["lora", "altup", "laurel", "per_layer_model_proj"].iter().any(|part| layer.contains(part));
     if of_rwkv || is_small {
-        return because("small matrices", "a small matrix, which llama.cpp keeps, too");
+        return because("small matrices", "a small matrix, which llama-quantize keeps, too");
     }
     None
 }

@@ -59,8 +59,8 @@ pub fn round(dtype: DType, value: f32) -> f32 {
     }
 }
 
-/// `value` after one rounding to `dtype`, to nearest with ties to even. Rounding to f32 first would be
-/// a second one, and `half::f16::from_f64` drops bits that decide ties.
+/// `value` after one rounding to `dtype`, to nearest with ties to even. Rounding to f32 first would
+/// be a second one, and `half::f16::from_f64` drops bits that decide ties.
 ///
 /// ```
 /// use tilewise_core::{DType, convert::round_f64};
@@ -78,8 +78,8 @@ pub fn round_f64(dtype: DType, value: f64) -> f64 {
     }
 }
 
-/// `value` in f32, rounded to odd: of the two neighbours of an inexact value, the one whose last bit
-/// is 1. Rounding that to a type with at least two bits fewer is the only rounding: Boldo and
+/// `value` in f32, rounded to odd: of the two neighbours of an inexact value, the one whose last
+/// bit is 1. Rounding that to a type with at least two bits fewer is the only rounding: Boldo and
 /// Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
 /// odd", 2008.
 fn to_odd(value: f64) -> f32 {

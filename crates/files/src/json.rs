@@ -34,7 +34,7 @@ pub(crate) fn object(source: &Source) -> Result<Map<String, Value>> {
 /// The text with quotes around each of the [`WORDS`] that stands outside of strings.
 fn quoted(text: &[u8]) -> Cow<'_, [u8]> {
     let mut quoted = Vec::new();
-    // What precedes `done` is in `quoted`.
+    // All that precedes `done` is in `quoted`.
     let (mut at, mut done, mut in_string) = (0, 0, false);
     while at < text.len() {
         let word = match text[at] {

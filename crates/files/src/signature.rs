@@ -31,7 +31,7 @@ const ARRAYS: &str = "load it in NumPy or MLX, and save its arrays with \
                       safetensors.numpy.save_file or mx.save_safetensors";
 const KERAS: &str = "load it in Keras, and save its weights with safetensors.numpy.save_file";
 const UNPACK: &str = "unpack it first";
-/// The remedy for files of older llama.cpp.
+/// The remedy for files before GGUF.
 pub(crate) const OLD: &str =
     "convert the original model again, with llama.cpp's convert_hf_to_gguf.py";
 
@@ -62,7 +62,7 @@ const SIGNATURES: &[(&[u8], &str, &str)] = &[
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras writes it", KERAS),
 ];
 
-/// What the file is if it is not of the kind that was expected, and what to do.
+/// Says what the file is if it is not of the kind that was expected, and what to do.
 pub(crate) fn foreign(bytes: &[u8], expected: Kind) -> Option<String> {
     // The length of a header may begin like another format. Its upper half is 0.
     let has_header = bytes.get(4..8) == Some(&[0; 4]) && matches!(bytes.get(8), None | Some(b'{'));
@@ -101,7 +101,7 @@ pub(crate) fn foreign(bytes: &[u8], expected: Kind) -> Option<String> {
     text(bytes, expected)
 }
 
-/// What to do with a file of another format, by the ending of its name.
+/// Says what to do with a file of another format, by the ending of its name.
 pub(crate) fn remedy(name: &str) -> Option<&'static str> {
     const ENDINGS: [(&[&str], &str); 3] = [
         (&[".bin", ".pt", ".pth", ".ckpt"], TORCH),

@@ -343,7 +343,7 @@ fn report(
     writeln!(out, "tensors  {converted} of {count} converted{left_out}{others}")?;
     if !kept.is_empty() {
         let counts: Vec<String> =
-            kept.iter().map(|(class, count)| format!("{count} {class}")).collect();
+            kept.iter().map(|(class, count)| format!("{class} {count}")).collect();
         writeln!(out, "kept     {}", counts.join(", "))?;
     }
     writeln!(out, "size     {written} bytes, {} before", all.bytes)?;

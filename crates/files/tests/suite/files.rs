@@ -52,7 +52,7 @@ fn an_index_that_lies_is_refused() {
     refused(b"{}".to_vec(), "weight_map is null");
     refused(index(&[]), "model.safetensors.index.json: weight_map is empty");
     refused(b"{\"weight_map\":".to_vec(), "line 1 column 14");
-    // What Python writes and other makers add is no lie.
+    // Words that Python writes and entries of other makers are no lies.
     let text =
         "\u{feff}{\"metadata\":{\"total\":NaN},\"x\":-Infinity,\"weight_map\":{\"n\":\"a.st\"}}";
     assert_eq!(open(&[(INDEX, text.into()), shard()]).unwrap().tensors().len(), 1);

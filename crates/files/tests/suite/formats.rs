@@ -430,7 +430,7 @@ fn configurations_that_lie_close_what_needs_them() {
         .unwrap();
         assert_eq!(model.get("g").unwrap().shape(), [8, 64]);
     }
-    // What Python writes, and entries of other makers, are no lies.
+    // Words that Python writes, and entries of other makers, are no lies.
     let quantization = r#""quantization": {"bits": 4, "group_size": 64}"#;
     for config in [
         format!("{{\"time_step_limit\": [0.0, Infinity], {quantization}}}"),
