@@ -111,8 +111,11 @@ fn is_overruled(tensor: &TensorView<'_>, args: &ConvertArgs) -> bool {
     args.only.iter().any(ends)
 }
 
-/// Fails if codes of another quantization would be kept for their type beside converted weights.
+/// Fails if codes of another quantization would be kept for their type beside new codes.
 fn refuse_to_mix(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
+    if matches!(args.format, Target::Dense(_)) {
+        return Ok(());
+    }
     let is_coded = |step: &&Step<'_>| match step.tensor.kind() {
         TensorKind::Other(_) => step.selected,
         TensorKind::Dense(dtype) => step.selected && !dtype.is_float(),

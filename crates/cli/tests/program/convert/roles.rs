@@ -112,6 +112,8 @@ fn two_quantizations_are_not_mixed() {
             assert!(bench.succeed(&format!("{line} {option}")).contains("1 of 3 converted"));
         }
     }
+    // Numbers are no second quantization.
+    bench.succeed("convert m.safetensors o.safetensors --format f16");
     // Integers without scales are no codes.
     put(["l.position_ids", "l.up.scale"]);
     let report = bench.succeed("convert m.safetensors o.safetensors --format mxfp4");
