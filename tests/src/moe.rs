@@ -33,6 +33,8 @@ pub struct Held {
     format: Format,
     wide: Vec<f64>,
     errors: Option<Vec<f64>>,
+    /// N numbers for each matrix, of the type of x.
+    bias: Option<Vec<f64>>,
 }
 
 impl Held {
@@ -49,7 +51,7 @@ impl Held {
         if let Some(dtype) = dense {
             let numbers = numbers(rng, dtype, count, 0.5);
             let (wide, format) = (wide(&numbers), Format::Dense(dtype));
-            return Held { groups, size: [n, k], numbers, format, wide, errors: None };
+            return Held { groups, size: [n, k], numbers, format, wide, errors: None, bias: None };
         }
         let format = of.parse().unwrap();
         let numbers = numbers(rng, DType::F32, count, 0.5);
@@ -57,12 +59,13 @@ impl Held {
         let types = if x == DType::F32 { vec![] } else { vec![x, DType::F16] };
         let errors = any_error(&all, &types);
         let (wide, format) = (wide(&dequantize(&all)), Format::Quantized(format));
-        Held { groups, size: [n, k], numbers, format, wide, errors: Some(errors) }
+        Held { groups, size: [n, k], numbers, format, wide, errors: Some(errors), bias: None }
     }
 
     /// The stack for the oracle.
     pub fn stack(&self) -> Stack<'_> {
-        Stack { values: &self.wide, errors: self.errors.as_deref(), format: self.format }
+        let (errors, bias) = (self.errors.as_deref(), self.bias.as_deref());
+        Stack { values: &self.wide, errors, format: self.format, bias }
     }
 
     /// Uploads the stack.
@@ -100,19 +103,35 @@ impl Held {
         shards.unwrap().into()
     }
 
-    /// A stack whose matrices have the rows of both stacks.
-    fn above(&self, other: &Held) -> Held {
-        let size = self.size[0] * self.size[1];
-        let pairs = self.numbers.chunks(size).zip(other.numbers.chunks(size));
+    /// The biases, \[groups, n\], uploaded.
+    fn bias_on(&self, context: &Context, dtype: DType) -> Option<Tensor> {
+        let numbers: Vec<f32> = self.bias.as_ref()?.iter().map(|&x| x as f32).collect();
+        Some(upload(context, dtype, &numbers, &[self.groups?, self.size[0]]))
+    }
+
+    /// A stack whose matrices have the rows of both stacks, one by one if they alternate.
+    fn with(&self, other: &Held, alternate: bool) -> Held {
+        let [n, k] = self.size;
         Held {
             groups: self.groups,
-            size: [2 * self.size[0], self.size[1]],
-            numbers: pairs.flat_map(|(one, other)| [one, other].concat()).collect(),
+            size: [2 * n, k],
+            numbers: joined(&self.numbers, &other.numbers, if alternate { k } else { n * k }),
             format: self.format,
             wide: Vec::new(),
             errors: None,
+            bias: self
+                .bias
+                .as_ref()
+                .zip(other.bias.as_ref())
+                .map(|(one, other)| joined(one, other, if alternate { 1 } else { n })),
         }
     }
+}
+
+/// Parts of two lists by turns.
+fn joined<T: Copy>(one: &[T], other: &[T], size: usize) -> Vec<T> {
+    let pairs = one.chunks(size).zip(other.chunks(size));
+    pairs.flat_map(|(one, other)| [one, other].concat()).collect()
 }
 
 /// Weights of gate, up and down.
@@ -148,6 +167,10 @@ pub struct Case {
     pub weights: &'static str,
     /// Whether gate and up are one stack.
     pub fused: bool,
+    /// Whether their rows alternate there.
+    pub interleaved: bool,
+    /// Whether the experts have biases.
+    pub biases: bool,
     /// F of the shared experts.
     pub shared: Option<usize>,
     /// How the router scores.
@@ -158,8 +181,12 @@ pub struct Case {
     pub scale: f32,
     /// Whether the router has a bias.
     pub bias: bool,
+    /// How many groups of experts there are, and from how many of them a token chooses.
+    pub groups: [usize; 2],
     /// Function of the gate.
     pub activation: Activation,
+    /// Alpha and limit of the function in its place.
+    pub swiglu_oai: Option<[f32; 2]>,
     /// The expert that every token chooses first.
     pub crowded: bool,
     /// Whether the experts' weights come in shards.
@@ -176,12 +203,16 @@ pub const PLAIN: Case = Case {
     dtype: DType::F32,
     weights: "f32",
     fused: false,
+    interleaved: false,
+    biases: false,
     shared: None,
     scoring: Scoring::Softmax,
     normalize: None,
     scale: 1.0,
     bias: false,
+    groups: [1, 1],
     activation: Activation::Silu,
+    swiglu_oai: None,
     crowded: false,
     sharded: false,
 };
@@ -194,6 +225,10 @@ pub fn cases() -> Vec<Case> {
     let sigmoid = Case { scoring: Scoring::Sigmoid, ..PLAIN };
     let half = Case { dtype: DType::F16, weights: "f16", f: 16, h: 32, ..PLAIN };
     let bf16 = Case { dtype: DType::BF16, weights: "bf16", ..half };
+    // Limits are so low that they matter here.
+    let small =
+        Case { biases: true, swiglu_oai: Some([1.702, 7.0]), dtype: DType::BF16, ..FEW_BITS };
+    let oss = Case { biases: true, swiglu_oai: Some([1.702, 0.5]), ..bf16 };
     vec![
         PLAIN,
         Case { tokens: 0, ..PLAIN },
@@ -211,6 +246,13 @@ pub fn cases() -> Vec<Case> {
         Case { activation: Activation::GeluErf, normalize: Some(true), fused: true, ..sigmoid },
         Case { activation: Activation::Relu, ..PLAIN },
         Case { activation: Activation::None, fused: true, ..PLAIN },
+        Case { experts: 12, groups: [4, 2], k: 3, bias: true, scale: 2.5, ..sigmoid },
+        Case { biases: true, ..PLAIN },
+        Case { biases: true, tokens: 2, sharded: true, activation: Activation::Relu, ..half },
+        Case { biases: true, shared: Some(4), swiglu_oai: Some([1.702, 7.0]), ..PLAIN },
+        Case { fused: true, tokens: 1, k: 4, ..oss },
+        Case { fused: true, interleaved: true, f: 15, h: 31, ..oss },
+        Case { fused: true, interleaved: true, weights: "mxfp4", ..small },
         Case { shared: Some(8), ..half },
         Case { tokens: 0, shared: Some(8), fused: true, ..half },
         Case { fused: true, ..bf16 },
@@ -249,19 +291,25 @@ impl Operands {
         if case.crowded {
             logits.chunks_mut(experts).for_each(|row| row[experts / 2] = 9.0);
         }
-        Operands {
+        let mut operands = Operands {
             case,
             x: numbers(rng, dtype, tokens * h, 1.0),
             logits,
             bias: numbers(rng, DType::F32, experts, 0.5),
             own: Experts::new(rng, weights, Some(experts), [f, h], dtype),
             shared: case.shared.map(|f| Experts::new(rng, weights, None, [f, h], dtype)),
+        };
+        if case.biases {
+            for held in &mut operands.own.0 {
+                held.bias = Some(wide(&numbers(rng, dtype, experts * held.size[0], 1.0)));
+            }
         }
+        operands
     }
 
     /// The layer, with its weights uploaded.
     pub fn layer(&self, context: &Context) -> MoeLayer {
-        let Case { k, scoring, normalize, activation, fused, .. } = self.case;
+        let Case { k, scoring, normalize, activation, fused, interleaved, dtype, .. } = self.case;
         let mut router = Router::new(k).scoring(scoring).scale(self.case.scale);
         if let Some(normalize) = normalize {
             router = router.normalize(normalize);
@@ -273,17 +321,30 @@ impl Operands {
             true => held.in_shards(context),
             false => held.on(context),
         };
-        let both = |experts: &Experts| experts.0[0].above(&experts.0[1]);
+        let both = |experts: &Experts, alternate| experts.0[0].with(&experts.0[1], alternate);
+        let [n_group, topk_group] = self.case.groups;
+        let router = router.groups(n_group, topk_group);
         let [gate, up, down] = self.own.0.each_ref().map(own);
-        let layer = match fused {
-            true => MoeLayer::fused(own(&both(&self.own)), down, router),
-            false => MoeLayer::new(gate, up, down, router),
+        let fused_own = both(&self.own, interleaved);
+        let mut layer = match (fused, interleaved) {
+            (true, false) => MoeLayer::fused(own(&fused_own), down, router),
+            (true, true) => MoeLayer::interleaved(own(&fused_own), down, router),
+            (false, _) => MoeLayer::new(gate, up, down, router),
         };
-        let layer = layer.activation(activation);
+        layer = layer.activation(activation);
+        if let Some([alpha, limit]) = self.case.swiglu_oai {
+            layer = layer.swiglu_oai(alpha, limit);
+        }
+        if self.case.biases {
+            let [gate, up, down] = &self.own.0;
+            let held = if fused { vec![&fused_own, down] } else { vec![gate, up, down] };
+            let all = held.into_iter().map(|held| held.bias_on(context, dtype));
+            layer = layer.biases(&all.collect::<Option<Vec<_>>>().unwrap());
+        }
         let Some(shared) = &self.shared else { return layer };
         let [gate, up, down] = shared.0.each_ref().map(|held| held.on(context));
         match fused {
-            true => layer.shared_fused(both(shared).on(context), down),
+            true => layer.shared_fused(both(shared, false).on(context), down),
             false => layer.shared(gate, up, down),
         }
     }
@@ -314,8 +375,10 @@ impl Operands {
                 normalize: self.case.normalize.unwrap_or(scoring == Scoring::Softmax),
                 scale: f64::from(self.case.scale),
                 bias: self.case.bias.then_some(&bias),
+                groups: self.case.groups,
             },
             activation,
+            swiglu_oai: self.case.swiglu_oai.map(|numbers| numbers.map(f64::from)),
             precision: Precision::F32,
             own: self.own.ffn(),
             shared: self.shared.as_ref().map(Experts::ffn),

@@ -64,7 +64,7 @@ mod tests;
 mod weights;
 
 pub use epilogue::{erf_gelu, silu, tanh_gelu};
-pub use functions::{binary, unary};
+pub use functions::{binary, swiglu_oai, unary};
 pub use weights::{any_error, rounded_error, summed_error};
 
 use epilogue::Terms;

@@ -1,9 +1,10 @@
 //! A layer of experts in f64, and how far a correct one may lie from it.
 
-use crate::{Inputs, Mismatch, Reference, binary, reference, silu, unary};
+use crate::{Inputs, Mismatch, Reference, binary, reference, silu, swiglu_oai, unary};
+use std::cmp::Ordering;
 use tilewise::moe::Scoring;
 use tilewise::ops::{Binary, Unary};
-use tilewise_core::{Activation, DType, Format, Operand, Precision, Problem};
+use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Format, Operand, Precision, Problem};
 
 /// Relative distance between neighbours of f32.
 const ULP: f64 = 1.0 / (1u64 << 23) as f64;
@@ -80,6 +81,8 @@ pub struct Stack<'a> {
     pub errors: Option<&'a [f64]>,
     /// Their type or quantized format.
     pub format: Format,
+    /// The bias of the products: N numbers of f32 for each matrix.
+    pub bias: Option<&'a [f64]>,
 }
 
 /// Gate and up \[F, H\], and down \[H, F\], of each expert.
@@ -108,6 +111,8 @@ pub struct Choice<'a> {
     pub scale: f64,
     /// Numbers of f32.
     pub bias: Option<&'a [f64]>,
+    /// The number of groups of experts, and from how many of them a token chooses.
+    pub groups: [usize; 2],
 }
 
 /// A layer.
@@ -123,6 +128,9 @@ pub struct Layer<'a> {
     pub choice: Choice<'a>,
     /// The function of gate's product.
     pub activation: Activation,
+    /// Alpha and limit of [`swiglu_oai`](tilewise::ops::swiglu_oai), if it takes the place of the
+    /// function.
+    pub swiglu_oai: Option<[f64; 2]>,
     /// Precision of products, as for [`MoeLayer`](tilewise::moe::MoeLayer).
     pub precision: Precision,
     /// The experts.
@@ -140,7 +148,12 @@ pub fn product(x: &Approx, w: &Stack<'_>, [rows, n, k]: [usize; 3], types: Types
         ..Problem::dense(types.x, rows as u64, n as u64, k as u64)
     };
     let inputs = Inputs { a: &x.value, b: w.values, b_error: w.errors, ..Inputs::default() };
-    let main = reference(&problem, &inputs);
+    let bias = w.bias.map(|_| Bias {
+        axis: Axis::N,
+        operand: Operand { ld: 1, ..Operand::packed(Format::Dense(DType::F32), 1, 1, n as u64) },
+    });
+    let epilogue = Epilogue { bias, ..problem.epilogue };
+    let main = reference(&Problem { epilogue, ..problem }, &Inputs { bias: w.bias, ..inputs });
     let mut spread = vec![0.0; main.value.len()];
     if x.error.iter().any(|error| *error != 0.0) {
         let sizes: Vec<f64> = match w.errors {
@@ -228,7 +241,8 @@ impl Layer<'_> {
         let one = |stack: &Stack<'_>, [n, k]: [usize; 2], x: &Approx, types: Types| {
             let part = expert * n * k..(expert + 1) * n * k;
             let errors = stack.errors.map(|errors| &errors[part.clone()]);
-            let matrix = Stack { values: &stack.values[part], errors, ..*stack };
+            let bias = stack.bias.map(|bias| &bias[expert * n..][..n]);
+            let matrix = Stack { values: &stack.values[part], errors, bias, ..*stack };
             product(x, &matrix, [rows, n, k], types)
         };
         let gate = one(&ffn.gate, [f, h], x, types);
@@ -237,6 +251,15 @@ impl Layer<'_> {
         for at in 0..gate.value.len() {
             let ((g, g_off), (u, u_off)) =
                 ((gate.value[at], gate.error[at]), (up.value[at], up.error[at]));
+            if let Some(numbers) = self.swiglu_oai {
+                // The slope for the gate is that of silu times up + 1, at most.
+                let (value, error) = swiglu_oai(g, u, numbers);
+                let [gate, up] = [(g, numbers[1]), (u + 1.0, numbers[1] + 1.0)]
+                    .map(|(x, limit)| x.abs().min(limit));
+                let spread = SLOPE * g_off * (up + u_off) + gate * u_off;
+                inner.push(value, MARGIN * (error + spread) + 2f64.powi(-126));
+                continue;
+            }
             let (value, off) = self.activated(g, g_off);
             let error = match self.activation {
                 Activation::Silu => MARGIN * binary(Binary::SiluMul, g, u).1,
@@ -282,10 +305,24 @@ impl Choice<'_> {
             None => logits[i],
         };
         let mut order: Vec<usize> = (0..logits.len()).collect();
-        let number = |i: usize| if key(i).is_nan() { (1, 0.0) } else { (0, key(i)) };
-        order.sort_by(|&a, &b| {
-            number(b).partial_cmp(&number(a)).unwrap_or(std::cmp::Ordering::Equal)
-        });
+        let number = |i: usize| if key(i).is_nan() { (1u8, 0.0) } else { (0, key(i)) };
+        let falling = |a: (u8, f64), b: (u8, f64)| b.partial_cmp(&a).unwrap_or(Ordering::Equal);
+        order.sort_by(|&a, &b| falling(number(a), number(b)));
+        let [n_group, topk_group] = self.groups;
+        let group_of = |i: usize| i * n_group / logits.len();
+        let score = |group: usize| {
+            let mut own = order.iter().filter(|&&i| group_of(i) == group).map(|&i| number(i));
+            match (own.next().unwrap_or_default(), own.next()) {
+                ((0, one), Some((_, two))) if self.bias.is_some() && one < f64::INFINITY => {
+                    (0, f64::from((one + two) as f32))
+                }
+                (one, _) => one,
+            }
+        };
+        let mut groups: Vec<usize> = (0..n_group).collect();
+        groups.sort_by(|&a, &b| falling(score(a), score(b)));
+        groups.truncate(topk_group);
+        order.retain(|&i| groups.contains(&group_of(i)));
         order.truncate(self.k);
         let own: Vec<f64> = order.iter().map(|&i| logits[i]).collect();
         let most = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);

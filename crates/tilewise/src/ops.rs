@@ -19,7 +19,7 @@
 //!
 //! | operation | shapes | output | relative error, with ε = 2⁻²³ |
 //! |---|---|---|---|
-//! | [`softmax`] | \[…, n\], a mask broadcast to it | the same | (20 + 5·range + n/2)·ε |
+//! | [`softmax`] | \[…, n\], mask and sinks broadcast to it | the same | (20 + 5·range + n/2)·ε |
 //! | functions of one tensor, such as [`exp`] | any | the same | below |
 //! | functions of two, such as [`add`] | two, broadcast | their joint one | below |
 //! | [`layer_norm`], [`rms_norm`] | \[…, n\], vectors \[n\] | the same | (n/4 + 20)·ε about 0 |
@@ -41,7 +41,7 @@
 //! Functions of one tensor are [`abs`], [`cos`], [`exp`], [`gelu`], [`gelu_erf`], [`log()`],
 //! [`neg`], [`recip`], [`relu`], [`rsqrt`], [`sigmoid`], [`silu`], [`sin`], [`sqrt`], [`square`],
 //! [`tanh`]; of two, which are broadcast as numpy does, [`add`], [`div`], [`maximum`], [`minimum`],
-//! [`mul`], [`pow`], [`silu_backward`], [`silu_mul`], [`sub`]. They are computed in f32, with the
+//! [`mul`], [`pow`], [`silu_backward`], [`silu_mul`], [`sub`], [`swiglu_oai`]. They are computed in f32, with the
 //! errors that WGSL [permits](https://www.w3.org/TR/WGSL/#floating-point-accuracy). The output has
 //! the type of the operands, or f32 if they differ.
 //!
@@ -86,7 +86,9 @@ mod order;
 mod rows;
 mod texts;
 
-pub use elementwise::binary::{add, div, maximum, minimum, mul, pow, silu_backward, silu_mul, sub};
+pub use elementwise::binary::{
+    add, div, maximum, minimum, mul, pow, silu_backward, silu_mul, sub, swiglu_oai,
+};
 pub use elementwise::copy::copy;
 pub use elementwise::unary::{
     abs, cos, exp, gelu, gelu_erf, log, neg, recip, relu, rsqrt, sigmoid, silu, sin, sqrt, square,

@@ -52,6 +52,10 @@ const CASES: &[Case] = &[
         let x = numbers(on, BF16, &[37, 5, 61]).transpose(0, 1).unwrap();
         one(ops::softmax(&x).causal(0))
     }),
+    ("softmax with sinks", 4096, |on| {
+        let (x, sinks) = (numbers(on, F32, &[5, 37, 61]), numbers(on, F16, &[5, 1, 1]));
+        one(ops::softmax(&x).sinks(&sinks))
+    }),
     ("add", 4096, |on| one(ops::add(&numbers(on, F16, &[3, 53, 59]), &numbers(on, F16, &[53, 1])))),
     ("mul, both broadcast", 4096, |on| {
         one(ops::mul(&numbers(on, F32, &[1, 1501]), &numbers(on, F32, &[7, 1])))

@@ -159,7 +159,7 @@ fn expected(
         let a = Approx::exact(&rows.iter().flat_map(of).collect::<Vec<_>>());
         let part = matrix * n * k..(matrix + 1) * n * k;
         let errors = errors.as_ref().map(|errors| &errors[part.clone()]);
-        let own = reference::Stack { values: &numbers[part], errors, format };
+        let own = reference::Stack { values: &numbers[part], errors, format, bias: None };
         let y = reference::product(&a, &own, [rows.len(), n, k], types);
         for (at, row) in rows.into_iter().enumerate() {
             wanted.value[row * n..][..n].copy_from_slice(&y.value[at * n..][..n]);

@@ -101,6 +101,7 @@ fn expected(
         values: &wide[at].0,
         errors: wide[at].1.as_deref(),
         format: all[at].format().unwrap_or(Format::Dense(DType::F32)),
+        bias: None,
     };
     let ([h, f], scoring) = (all[0].k_and_n(true), args.scoring.into());
     let layer = Layer {
@@ -113,8 +114,10 @@ fn expected(
             normalize: scoring == Scoring::Softmax,
             scale: 1.0,
             bias: None,
+            groups: [1, 1],
         },
         activation: Activation::Silu,
+        swiglu_oai: None,
         precision: args.ways.precision,
         own: Ffn { f, gate: stack(0), up: stack(1), down: stack(2) },
         shared: None,

@@ -3,7 +3,7 @@
 use super::routes::{Routes, chosen_sizes};
 use super::routing::{Router, Routing};
 use super::slots::Slots;
-use super::weights::{Gated, Hidden, Of, Rows, Ways};
+use super::weights::{Gate, Gated, Hidden, Of, Order, Rows, Ways};
 use super::work::{copied, planned, vector};
 use crate::host::cache::lock;
 use crate::ops::{self, of_type};
@@ -16,7 +16,8 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 use tilewise_core::{Problem, plan::Plan};
 
 /// A layer of E experts, of which each token passes k:
-/// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ.
+/// y = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ. Options add [biases](Self::biases) or replace
+/// the function.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, moe::MoeLayer};
@@ -55,7 +56,8 @@ use tilewise_core::{Problem, plan::Plan};
 /// rows to an expert (benches/README.md).
 ///
 /// If few rows share an expert, such as the rows of one token, each row names its expert
-/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing is sorted.
+/// ([`Gemm::indexed`](crate::Gemm::indexed)), and nothing is sorted, except if experts with biases
+/// are [chosen already](Routes::Chosen).
 ///
 /// # Memory
 ///
@@ -124,26 +126,77 @@ impl MoeLayer {
     /// A layer of gate and up in one stack \[E, 2·F, H\], the rows of gate first, and down \[E, H,
     /// F\]. One product takes the place of the two of [`new`](Self::new).
     ///
-    /// If the rows of gate and up alternate, two views of a dense stack \[E, F, 2, H\] are the gate
-    /// and the up of [`new`](Self::new): `stack.narrow(2, 0, 1)?.squeeze(2)?` and `stack.narrow(2,
-    /// 1, 1)?.squeeze(2)?`. Nothing is copied.
+    /// If the rows of gate and up alternate, see [`interleaved`](Self::interleaved).
     pub fn fused(
         gate_up: impl Into<RightOperand>,
         down: impl Into<RightOperand>,
         router: impl Into<Router>,
     ) -> Self {
-        Self::of(Gated::fused(gate_up.into(), down.into()), router.into())
+        Self::of(Gated::fused(gate_up.into(), Order::Halves, down.into()), router.into())
+    }
+
+    /// Like [`fused`](Self::fused), for a stack whose rows are by turns a row of gate and a row of
+    /// up, as GPT-OSS has them. Weights in any format stay as they are: the columns of the product
+    /// are taken by turns.
+    ///
+    /// If the stack is dense, two views of it as \[E, F, 2, H\] are also the gate and the up of
+    /// [`new`](Self::new): `stack.narrow(2, 0, 1)?.squeeze(2)?` and `stack.narrow(2, 1,
+    /// 1)?.squeeze(2)?`. Nothing is copied.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, moe::MoeLayer};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let (experts, f, h, k) = (1, 1, 1, 1);
+    /// let gate_up = Tensor::upload(&ctx, &[90.0f32, 4.0], &[experts, 2 * f, h])?;
+    /// let gate_up_bias = Tensor::upload(&ctx, &[0.0f32, 1.0], &[experts, 2 * f])?;
+    /// let down = Tensor::upload(&ctx, &[2.0f32], &[experts, h, f])?;
+    /// let down_bias = Tensor::upload(&ctx, &[0.5f32], &[experts, h])?;
+    /// let layer = MoeLayer::interleaved(&gate_up, &down, k)
+    ///     .biases([&gate_up_bias, &down_bias])
+    ///     .swiglu_oai(1.702, 7.0);
+    /// let x = Tensor::upload(&ctx, &[1.0f32], &[1, h])?;
+    /// let y = layer.forward(&x, &Tensor::upload(&ctx, &[0.0f32], &[1, experts])?)?;
+    /// let y = y.read_blocking::<f32>()?[0];
+    /// assert!((y - 84.5).abs() < 0.001); // 7·(5 + 1)·2 + 0.5
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn interleaved(
+        gate_up: impl Into<RightOperand>,
+        down: impl Into<RightOperand>,
+        router: impl Into<Router>,
+    ) -> Self {
+        Self::of(Gated::fused(gate_up.into(), Order::Alternating, down.into()), router.into())
     }
 
     fn of(experts: Gated, router: Router) -> Self {
-        let ways =
-            Ways { activation: Activation::Silu, kernel: None, precision: Precision::default() };
+        let gate = Gate::By(Activation::Silu);
+        let ways = Ways { gate, kernel: None, precision: Precision::default() };
         MoeLayer { experts, shared: None, router, ways, memory: Arc::default() }
     }
 
-    /// The function of x·gateᵀ; [`Activation::Silu`] by default.
+    /// The function of x·gateᵀ; [`Activation::Silu`] by default. It replaces
+    /// [`swiglu_oai`](Self::swiglu_oai).
     pub fn activation(mut self, activation: Activation) -> Self {
-        self.ways.activation = activation;
+        self.ways.gate = Gate::By(activation);
+        self
+    }
+
+    /// Computes [`ops::swiglu_oai`] of x·gateᵀ and x·upᵀ, as GPT-OSS does, in place of an
+    /// [`activation`](Self::activation) and its product: its `alpha` is 1.702, its `limit` 7.
+    pub fn swiglu_oai(mut self, alpha: f32, limit: f32) -> Self {
+        self.ways.gate = Gate::SwigluOai(alpha, limit);
+        self
+    }
+
+    /// Adds biases to the products of the routed experts: floats, in the order in which the
+    /// constructor takes the weights. Those of gate and up are \[E, F\], or, of one stack, \[E,
+    /// 2·F\] in the order of its rows; that of down is \[E, H\]. Each is added once for each expert
+    /// of a token: before the activation, and before the weight of the expert.
+    pub fn biases<'b>(mut self, biases: impl IntoIterator<Item = &'b Tensor>) -> Self {
+        self.experts = self.experts.biased(biases.into_iter().cloned().collect());
         self
     }
 
@@ -166,7 +219,7 @@ impl MoeLayer {
         gate_up: impl Into<RightOperand>,
         down: impl Into<RightOperand>,
     ) -> Self {
-        self.shared = Some(Gated::fused(gate_up.into(), down.into()));
+        self.shared = Some(Gated::fused(gate_up.into(), Order::Halves, down.into()));
         self
     }
 
@@ -253,8 +306,10 @@ impl MoeLayer {
         let mut kept = lock(&self.memory);
         let Memory { routing, slots, rows, hidden, shared, .. } =
             self.memory(&mut kept, x, sizes)?;
-        // If few rows share an expert, each names its own, and nothing is sorted.
-        let slots = slots.narrow(tokens)?;
+        // If few rows share an expert, each names its own, and nothing is sorted. A row that names
+        // no expert would get a bias.
+        let has_all = matches!(routes, Routes::Logits(_)) || !experts.is_biased();
+        let slots = slots.narrow(tokens)?.filter(|_| has_all);
         let slots = match slots {
             Some(slots) if self.is_by_index(x, &routing, &slots, &hidden)? => Some(slots),
             _ => None,

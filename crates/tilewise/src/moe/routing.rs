@@ -60,6 +60,7 @@ pub struct Router {
     normalize: Option<bool>,
     scale: f32,
     bias: Option<Tensor>,
+    groups: [usize; 2],
 }
 
 impl From<usize> for Router {
@@ -71,7 +72,14 @@ impl From<usize> for Router {
 impl Router {
     /// A router that chooses `k` experts for each token.
     pub fn new(k: usize) -> Self {
-        Router { k, scoring: Scoring::default(), normalize: None, scale: 1.0, bias: None }
+        Router {
+            k,
+            scoring: Scoring::default(),
+            normalize: None,
+            scale: 1.0,
+            bias: None,
+            groups: [1, 1],
+        }
     }
 
     /// How a logit becomes a score; [`Scoring::Softmax`] by default.
@@ -131,6 +139,36 @@ impl Router {
         self
     }
 
+    /// Chooses groups of experts first: of `n_group` groups of equal size, the `topk_group` with the
+    /// largest scores, and then the experts among theirs alone. The score of a group is the largest
+    /// of its experts'; with a [`bias`](Self::bias) it is the sum of the two largest sums of score
+    /// and bias. These are the rules of DeepSeek-V2 and of DeepSeek-V3, whose configurations have
+    /// the two numbers by these names.
+    ///
+    /// Among equal groups, the lower counts as larger. A group with NaN counts as the largest.
+    /// Experts of other groups are never chosen. (In transformers they have the score 0, and are
+    /// chosen before experts whose sums are below 0.)
+    ///
+    /// ```
+    /// use tilewise::moe::Router;
+    /// use tilewise::{Context, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let logits = Tensor::upload(&ctx, &[2.0f32, -9.0, 1.9, 1.9], &[1, 4])?;
+    /// let routing = Router::new(2).groups(2, 1).run(&logits)?;
+    /// assert_eq!(routing.experts.read_blocking::<u32>()?, [0, 1]); // not 0 and 2
+    /// let even = Tensor::upload(&ctx, &[0.0f32; 4], &[4])?;
+    /// let routing = Router::new(2).bias(&even).groups(2, 1).run(&logits)?;
+    /// assert_eq!(routing.experts.read_blocking::<u32>()?, [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn groups(mut self, n_group: usize, topk_group: usize) -> Self {
+        self.groups = [n_group, topk_group];
+        self
+    }
+
     /// How many experts a token has.
     pub fn top_k(&self) -> usize {
         self.k
@@ -162,6 +200,7 @@ impl Router {
             logits: logits.clone(),
             bias: self.bias.clone(),
             k: self.k,
+            groups: self.groups,
             softmax,
             normalize: self.normalize.unwrap_or(softmax),
             scale: self.scale,
@@ -173,8 +212,9 @@ impl Router {
     /// for.
     ///
     /// # Errors
-    /// [`Shape`](crate::Error) for logits of another shape, a bias that is not \[experts\], and for
-    /// k that is 0 or above the number of experts; `Unsupported` for other types than floats;
+    /// [`Shape`](crate::Error) for logits of another shape, a bias that is not \[experts\], for k
+    /// that is 0 or above the number of experts, or of those that the chosen groups have, and for
+    /// groups that the experts do not fill evenly; `Unsupported` for other types than floats;
     /// `Misuse` for operands of different contexts.
     pub fn run(&self, logits: &Tensor) -> Result<Routing> {
         let [tokens, experts] = self.sizes(logits)?;

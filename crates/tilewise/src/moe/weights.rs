@@ -16,19 +16,38 @@ use tilewise_core::{Activation, DType, Error, Precision, Result};
 pub(super) struct Gated {
     gate_up: GateUp,
     down: RightOperand,
+    /// None, or one for each of the weights.
+    biases: Vec<Tensor>,
 }
 
 #[derive(Clone, Debug)]
 enum GateUp {
     Separate(RightOperand, RightOperand),
-    /// The rows of gate come first.
-    Fused(RightOperand),
+    Fused(RightOperand, Order),
+}
+
+/// How the rows of gate and up lie in one stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// First all of gate, then all of up.
+    Halves,
+    /// By turns.
+    Alternating,
+}
+
+/// The function of the products of gate and up.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Gate {
+    /// function(gate) ∘ up.
+    By(Activation),
+    /// [`swiglu_oai`](ops::swiglu_oai), with its alpha and its limit.
+    SwigluOai(f32, f32),
 }
 
 /// How products are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Ways {
-    pub(super) activation: Activation,
+    pub(super) gate: Gate,
     pub(super) kernel: Option<Arc<str>>,
     pub(super) precision: Precision,
 }
@@ -51,11 +70,20 @@ impl Hidden {
 
 impl Gated {
     pub(super) fn new(gate: RightOperand, up: RightOperand, down: RightOperand) -> Self {
-        Gated { gate_up: GateUp::Separate(gate, up), down }
+        Gated { gate_up: GateUp::Separate(gate, up), down, biases: Vec::new() }
     }
 
-    pub(super) fn fused(gate_up: RightOperand, down: RightOperand) -> Self {
-        Gated { gate_up: GateUp::Fused(gate_up), down }
+    pub(super) fn fused(gate_up: RightOperand, order: Order, down: RightOperand) -> Self {
+        Gated { gate_up: GateUp::Fused(gate_up, order), down, biases: Vec::new() }
+    }
+
+    /// With a bias for each of the weights, in the order of their names.
+    pub(super) fn biased(self, biases: Vec<Tensor>) -> Self {
+        Gated { biases, ..self }
+    }
+
+    pub(super) fn is_biased(&self) -> bool {
+        !self.biases.is_empty()
     }
 
     /// The number of experts, and whether all weights agree on it. If they do not, two that agree
@@ -80,23 +108,24 @@ impl Gated {
 
     /// Whether gate and up are one.
     pub(super) fn is_fused(&self) -> bool {
-        matches!(self.gate_up, GateUp::Fused(_))
+        matches!(self.gate_up, GateUp::Fused(..))
     }
 
     fn operands(&self) -> impl Iterator<Item = (&'static str, &RightOperand)> {
         let (first, second) = match &self.gate_up {
             GateUp::Separate(gate, up) => (("gate", gate), Some(("up", up))),
-            GateUp::Fused(both) => (("gate and up", both), None),
+            GateUp::Fused(both, _) => (("gate and up", both), None),
         };
         [Some(first), second, Some(("down", &self.down))].into_iter().flatten()
     }
 
-    /// Checks that all weights lie beside this output.
+    /// Checks that all weights and biases lie beside this output.
     ///
     /// # Errors
     /// [`Shape`](crate::Error) if some overlap it.
     pub(super) fn lie_beside(&self, y: &Tensor) -> Result<()> {
-        self.operands().try_for_each(|(part, operand)| operand.lies_beside(part, y))
+        self.operands().try_for_each(|(part, operand)| operand.lies_beside(part, y))?;
+        self.biases.iter().try_for_each(|bias| RightOperand::from(bias).lies_beside("a bias", y))
     }
 
     /// F and H, once all weights are found to fit. `experts` is the number of experts, with the
@@ -138,6 +167,26 @@ impl Gated {
                 return Err(misfit(&format!("{part} of {name}"), part, shape, experts, right));
             }
         }
+        if self.is_biased() && self.biases.len() != found.len() {
+            let parts: Vec<_> = found.iter().map(|(part, ..)| *part).collect();
+            return Err(Error::Shape(format!(
+                "{} biases of {name}, wanted one for each of {}",
+                self.biases.len(),
+                parts.join(", ")
+            )));
+        }
+        for (bias, (part, shape, _)) in self.biases.iter().zip(&found) {
+            let whose = format!("the bias of {part} of {name}");
+            context.same(bias.context(), &whose)?;
+            of_type(&format!("{whose} is"), bias.dtype(), &DType::FLOATS)?;
+            if bias.shape() != &shape[..2] {
+                return Err(Error::Shape(format!(
+                    "{whose} has shape {:?}, wanted {:?}",
+                    bias.shape(),
+                    &shape[..2]
+                )));
+            }
+        }
         Ok(right.unwrap_or_default())
     }
 
@@ -150,7 +199,7 @@ impl Gated {
     ) -> Result<Hidden> {
         let both = match self.gate_up {
             GateUp::Separate(..) => Some(f),
-            GateUp::Fused(_) => f.checked_mul(2),
+            GateUp::Fused(..) => f.checked_mul(2),
         };
         let both = both.ok_or_else(|| Error::Shape(format!("overflow: twice {f} columns")))?;
         let zeros = |columns| Tensor::zeros(context, dtype, &[rows, columns]);
@@ -168,14 +217,23 @@ impl Gated {
         let Hidden { first, second } = hidden;
         let (gate, up) = self.products(rows, ways, hidden);
         rows.named(self.first_part(), gate.record(to, first))?;
-        match up {
-            Some(up) => rows.named("up", up.record(to, second))?,
-            None => {
-                let columns = second.shape()[1];
-                let part = |at| first.narrow(1, at * columns, columns);
-                gated(to, ways.activation, [&part(0)?, &part(1)?], second)?;
-            }
+        if let Some(up) = up {
+            rows.named("up", up.record(to, second))?;
         }
+        let [count, columns] = [second.shape()[0], second.shape()[1]];
+        let parts = match (&self.gate_up, ways.gate) {
+            // The product of up is gated.
+            (GateUp::Separate(..), Gate::By(_)) => return Ok(second.clone()),
+            (GateUp::Separate(..), _) => [first.clone(), second.clone()],
+            (GateUp::Fused(_, Order::Halves), _) => {
+                [first.narrow(1, 0, columns)?, first.narrow(1, columns, columns)?]
+            }
+            (GateUp::Fused(_, Order::Alternating), _) => {
+                let pairs = first.reshape(&[count, columns, 2])?;
+                [pairs.narrow(2, 0, 1)?.squeeze(2)?, pairs.narrow(2, 1, 1)?.squeeze(2)?]
+            }
+        };
+        gated(to, ways.gate, parts.each_ref(), second)?;
         Ok(second.clone())
     }
 
@@ -188,11 +246,29 @@ impl Gated {
     ) -> (Gemm, Option<Gemm>) {
         match &self.gate_up {
             GateUp::Separate(gate, up) => {
-                let up = ways.product(rows, up).gated_by(first, ways.activation);
-                (ways.product(rows, gate), Some(up))
+                let up = self.product(1, rows, up, ways);
+                let up = match ways.gate {
+                    Gate::By(function) => up.gated_by(first, function),
+                    Gate::SwigluOai(..) => up,
+                };
+                (self.product(0, rows, gate, ways), Some(up))
             }
-            GateUp::Fused(both) => (ways.product(rows, both), None),
+            GateUp::Fused(both, _) => (self.product(0, rows, both, ways), None),
         }
+    }
+
+    /// The product x·wᵀ of the weights at a place among all, with their bias.
+    fn product(&self, at: usize, rows: &Rows<'_>, w: &RightOperand, ways: &Ways) -> Gemm {
+        let gemm = ways.product(rows, w);
+        match self.biases.get(at) {
+            Some(bias) => gemm.bias(bias),
+            None => gemm,
+        }
+    }
+
+    /// The last product.
+    fn last_product(&self, rows: &Rows<'_>, ways: &Ways) -> Gemm {
+        self.product(if self.is_fused() { 1 } else { 2 }, rows, &self.down, ways)
     }
 
     /// Whether the planner computes all products of rows that name their experts, the last product
@@ -205,7 +281,7 @@ impl Gated {
     ) -> Result<bool> {
         let (gate, up) = self.products(rows, ways, hidden);
         let inner = Rows { x: &hidden.second, indices: None, ..*rows };
-        let down = ways.product(&inner, &self.down);
+        let down = self.last_product(&inner, ways);
         let mut all = [Some(gate), up, Some(down)].into_iter().flatten();
         all.try_fold(true, |all, gemm| Ok(all && gemm.is_by_index()?))
     }
@@ -223,7 +299,7 @@ impl Gated {
 
     /// The name of the weights of the first product.
     fn first_part(&self) -> &'static str {
-        if matches!(self.gate_up, GateUp::Fused(_)) { "gate and up" } else { "gate" }
+        if self.is_fused() { "gate and up" } else { "gate" }
     }
 
     /// Computes the last product into `out`, plus `beta` times the old content of `out`.
@@ -235,7 +311,7 @@ impl Gated {
         beta: f32,
         out: &Tensor,
     ) -> Result<()> {
-        rows.named("down", ways.product(rows, &self.down).beta(beta).record(to, out))
+        rows.named("down", self.last_product(rows, ways).beta(beta).record(to, out))
     }
 }
 
@@ -285,20 +361,25 @@ impl Ways {
     }
 }
 
-/// Computes function(gate) ∘ up.
+/// Computes the function of gate and up.
 fn gated(
     to: &mut Recorder<'_>,
-    function: Activation,
+    function: Gate,
     [gate, up]: [&Tensor; 2],
     out: &Tensor,
 ) -> Result<()> {
     let function = match function {
-        Activation::Silu => return ops::silu_mul(gate, up).record(to, out),
-        Activation::None => return ops::mul(gate, up).record(to, out),
-        Activation::Relu => ops::relu(gate),
-        Activation::Gelu => ops::gelu(gate),
-        Activation::GeluErf => ops::gelu_erf(gate),
-        other => return Err(Error::Unsupported(format!("the function {other:?} in experts"))),
+        Gate::SwigluOai(alpha, limit) => {
+            return ops::swiglu_oai(gate, up, alpha, limit).record(to, out);
+        }
+        Gate::By(Activation::Silu) => return ops::silu_mul(gate, up).record(to, out),
+        Gate::By(Activation::None) => return ops::mul(gate, up).record(to, out),
+        Gate::By(Activation::Relu) => ops::relu(gate),
+        Gate::By(Activation::Gelu) => ops::gelu(gate),
+        Gate::By(Activation::GeluErf) => ops::gelu_erf(gate),
+        Gate::By(other) => {
+            return Err(Error::Unsupported(format!("the function {other:?} in experts")));
+        }
     };
     function.record(to, out)?;
     ops::mul(out, up).record(to, out)

@@ -7,7 +7,7 @@ pub(super) mod unary;
 use super::layout::{Axes, Sizes, broadcast, float, part_of, rank};
 use super::op::{Op, Output, only, sealed::Lower};
 use super::rows::{Rows, in_blocks};
-use super::texts::{ELEMENTWISE, Function, Steps};
+use super::texts::{ELEMENTWISE, Function, Step, Steps};
 use crate::kernel::Constant;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -50,18 +50,21 @@ pub struct Elementwise {
     inputs: SmallVec<[Tensor; 2]>,
     /// Whether the operation takes integers, too, and gives any type.
     any: bool,
+    /// Alpha and limit of `swiglu_oai`; other functions have no use for them.
+    numbers: [f32; 2],
 }
 
 impl Elementwise {
     /// A function of one or two inputs of floats.
-    pub(super) fn op(name: &'static str, inputs: &[&Tensor]) -> Op<Self> {
+    pub(super) fn op(name: &'static str, inputs: &[&Tensor], numbers: [f32; 2]) -> Op<Self> {
         let inputs = inputs.iter().map(|&input| input.clone()).collect();
-        Op::new(Elementwise { name, inputs, any: false })
+        Op::new(Elementwise { name, inputs, any: false, numbers })
     }
 
     /// A function of one input of any type.
     pub(super) fn any(name: &'static str, input: &Tensor) -> Op<Self> {
-        Op::new(Elementwise { name, inputs: smallvec![input.clone()], any: true })
+        let inputs = smallvec![input.clone()];
+        Op::new(Elementwise { name, inputs, any: true, numbers: [0.0; 2] })
     }
 }
 
@@ -90,6 +93,14 @@ impl Lower for Elementwise {
                 ))
             })?;
         }
+        for (number, name) in self.numbers.into_iter().zip(["alpha", "limit"]) {
+            if !(number >= 0.0 && number.is_finite()) {
+                let own = self.name;
+                return Err(Error::Misuse(format!(
+                    "{own}: {name} is {number}, wanted a finite number from 0 on"
+                )));
+            }
+        }
         let own = self.inputs.iter().all(|input| input.dtype() == self.first().dtype());
         only(shape, if own { self.first().dtype() } else { DType::F32 })
     }
@@ -100,8 +111,14 @@ impl Lower for Elementwise {
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let integers = !self.first().dtype().is_float() && !out.dtype().is_float();
-        let unused = if integers { Constant::U32(0) } else { Constant::F32(0.0) };
-        each(self.name, Function::new("apply", self.name), &self.inputs, out, unused)
+        let [alpha, limit] = self.numbers;
+        let value = if integers { Constant::U32(0) } else { Constant::F32(limit) };
+        let steps = each(self.name, Function::new("apply", self.name), &self.inputs, out, value)?;
+        let with_alpha = |mut step: Step| {
+            step.call = step.call.constant("ALPHA", alpha);
+            step
+        };
+        Ok(steps.into_iter().map(with_alpha).collect())
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

@@ -81,7 +81,7 @@ macro_rules! texts {
 texts! {
     ELEMENTWISE "elementwise" "elementwise/elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"],
         Fours InPlace;
-    SOFTMAX "softmax" "rows/softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask"] => ["y"],
+    SOFTMAX "softmax" "rows/softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask", "sinks"] => ["y"],
         Fours InPlace;
     NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias"] => ["y"],
         Fours InPlace;

@@ -19,6 +19,20 @@ const SHAPES: [([usize; 2], usize); 9] = [
     ([2, 300], 270),
 ];
 
+/// Tokens, experts, the experts of a token, the number of groups, and how many of them a token
+/// chooses: one group, all groups, groups of one expert, and all experts of the chosen groups. Some
+/// workgroups have several rows, and some rows have more groups than invocations.
+const GROUPED: [([usize; 2], usize, [usize; 2]); 8] = [
+    ([2, 6], 6, [1, 1]),
+    ([3, 8], 8, [2, 2]),
+    ([9, 12], 3, [4, 2]),
+    ([6, 5], 2, [5, 3]),
+    ([70, 6], 2, [2, 1]),
+    ([5, 40], 10, [8, 2]),
+    ([2, 300], 20, [30, 4]),
+    ([3, 300], 8, [300, 100]),
+];
+
 /// Scoring, whether weights are normalized, and whether there is a bias.
 const ROUTERS: [(Scoring, bool, bool); 8] = [
     (Scoring::Softmax, true, false),
@@ -36,7 +50,12 @@ pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (turn, (shape, k)) in SHAPES.into_iter().enumerate() {
         for (of, router) in ROUTERS.into_iter().enumerate() {
-            cases.extend(of_router(&mut rng, shape, k, router, turn + of));
+            cases.extend(of_router(&mut rng, shape, (k, [1, 1]), router, turn + of));
+        }
+    }
+    for (turn, (shape, k, groups)) in GROUPED.into_iter().enumerate() {
+        for (of, router) in ROUTERS.into_iter().enumerate().skip(turn % 2).step_by(2) {
+            cases.extend(of_router(&mut rng, shape, (k, groups), router, turn + of));
         }
     }
     cases
@@ -72,26 +91,41 @@ fn logits(rng: &mut Rng, [tokens, experts]: [usize; 2]) -> Vec<f64> {
 fn of_router(
     rng: &mut Rng,
     shape: [usize; 2],
-    k: usize,
+    (k, groups): (usize, [usize; 2]),
     (scoring, normalize, biased): (Scoring, bool, bool),
     turn: usize,
 ) -> [Case; 2] {
     let dtype = FLOATS[turn % 3];
-    let logits = Given::new(dtype, LIES[turn % 4], &shape, logits(rng, shape));
+    let mut logits = logits(rng, shape);
     // Biases are in eighths: sums with scores differ by more than the scores' errors.
     let mut bias = numbers(rng, &shape[1..], 6.0);
     bias.iter_mut().for_each(|bias| *bias = bias.round() / 8.0);
     // Some biases are so low that experts whose softmax vanishes are chosen before the token's
     // largest logit.
     bias.iter_mut().step_by(3).for_each(|bias| *bias -= 3.0);
+    // Different scores and biases may have equal sums. So that no rounding decides between groups,
+    // no two numbers are equal there, except those of the first two groups, which are the largest.
+    // If no other token does, the last one has equal logits.
+    if biased && groups[0] > 1 {
+        let (size, last) = (shape[1] / groups[0], (shape[0] - 1) * shape[1]);
+        let apart = numbers(rng, &[logits.len()], 0.2);
+        logits.iter_mut().zip(apart).for_each(|(logit, apart)| *logit += apart);
+        logits[last..].fill(0.5);
+        bias = numbers(rng, &shape[1..], 1.0);
+        bias.iter_mut().step_by(3).for_each(|bias| *bias -= 3.0);
+        bias[..size].iter_mut().for_each(|bias| *bias += 1.5);
+        bias.copy_within(..size, size);
+    }
+    let logits = Given::new(dtype, LIES[turn % 4], &shape, logits);
+    let vector = Given::new(FLOATS[turn / 2 % 3], Lies::TransposedWithin, &shape[1..], bias);
     let scale = [1.0, 2.5, -0.3][turn / 3 % 3];
-    let bias_of = biased.then_some(&bias[..]);
-    let choice = Choice { k, scoring, normalize, scale: f64::from(scale), bias: bias_of };
+    let bias_of = biased.then_some(&vector.values[..]);
+    let choice = Choice { k, scoring, normalize, scale: f64::from(scale), bias: bias_of, groups };
     let rows = logits.values.chunks(shape[1]).flat_map(|row| choice.run(row));
     let (experts, weights): (Vec<_>, Vec<_>) =
         rows.map(|(expert, weight, error)| ((expert as f64, 0.0), (weight, error))).unzip();
-    let name = format!("choose {k} of {shape:?} {dtype} {scoring:?} {normalize} {biased} {scale}");
-    let vector = Given::new(FLOATS[turn / 2 % 3], Lies::TransposedWithin, &shape[1..], bias);
+    let name = format!("choose {k} of {shape:?} {dtype} {scoring:?} {normalize} {biased} {scale}")
+        + &format!(" {groups:?}");
     let inputs: Vec<Given> = [logits].into_iter().chain(biased.then_some(vector)).collect();
     let dtypes = [DType::F32, DType::U32];
     let mut which = 0..;
@@ -105,7 +139,9 @@ fn of_router(
             out: (dtypes[which], vec![shape[0], k], LIES[(turn + 2) % 4]),
             in_place: None,
             op: Box::new(move |given: &[Tensor]| {
+                let [n_group, topk_group] = groups;
                 let router = Router::new(k).scoring(scoring).normalize(normalize).scale(scale);
+                let router = router.groups(n_group, topk_group);
                 let router = given[1..].iter().fold(router, |router, bias| router.bias(bias));
                 Box::new(Half(router.choose(&given[0]), which, other.clone()))
             }),

@@ -128,6 +128,46 @@ fn binary(rng: &mut Rng) -> Vec<Case> {
         in_place: Some(0),
         op: Box::new(|x: &[Tensor]| boxed(ops::mul(&x[0], &x[0]))),
     });
+    cases.extend(gates(rng));
+    cases
+}
+
+/// The gate of GPT-OSS with its numbers, and with others; special numbers meet each other.
+fn gates(rng: &mut Rng) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let special = [-0.0, -1.0, 7.0, 7.5, -7.5, -60.0, 1e38, -1e38].into_iter().chain([
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+    ]);
+    for (turn, numbers_of) in [[1.702f32, 7.0], [1.0, 2.5], [0.25, 0.0]].into_iter().enumerate() {
+        for dtype in FLOATS {
+            let mut given = |shape: &[usize], lies| {
+                let mut values = numbers(rng, shape, 9.0);
+                values.iter_mut().zip(special.clone()).for_each(|(v, special)| *v = special);
+                Given::new(dtype, lies, shape, values)
+            };
+            let gate = given(&[13, 1], Lies::Packed);
+            let up = given(&[4, 13, 13], Lies::TransposedWithin);
+            let up = if turn == 0 { up } else { given(&[13], Lies::Within) };
+            let shape = [&up.shape[..], &[13, 13]][usize::from(turn > 0)].to_vec();
+            let [a, b] = [&gate, &up].map(|one| broadcast(&one.values, &one.shape, &shape));
+            let wide = numbers_of.map(f64::from);
+            let wanted = |(&a, &b): (&f64, &f64)| tilewise_oracle::swiglu_oai(a, b, wide);
+            let in_place = (turn == 0).then_some(1);
+            cases.push(Case {
+                name: format!("swiglu_oai of {dtype} by {numbers_of:?}"),
+                wanted: a.iter().zip(&b).map(wanted).collect(),
+                out: (dtype, shape, if turn == 0 { up.lies } else { Lies::Packed }),
+                inputs: vec![gate, up],
+                in_place,
+                op: Box::new(move |x: &[Tensor]| {
+                    let [alpha, limit] = numbers_of;
+                    boxed(ops::swiglu_oai(&x[0], &x[1], alpha, limit))
+                }),
+            });
+        }
+    }
     cases
 }
 

@@ -78,16 +78,23 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Scores and their mask, their types, where both lie, and the keys before the first query.
-type Masked = (&'static [usize], &'static [usize], [DType; 2], [Lies; 2], usize);
+/// Scores with their mask and their sinks, which may be absent; types of the three; where scores and
+/// mask lie; and the keys before the first query.
+type Masked = (&'static [usize], [Option<&'static [usize]>; 2], [DType; 3], [Lies; 2], usize);
 
 fn masked_softmax(rng: &mut Rng) -> Vec<Case> {
-    use Lies::{Packed, TransposedWithin, Within};
-    const MASKED: [Masked; 4] = [
-        (&[2, 3, 5, 7], &[5, 7], [DType::F32, DType::F16], [Packed, Within], 2),
-        (&[2, 2, 4, 33], &[2, 1, 1, 33], [DType::F16, DType::F32], [Within, Packed], 30),
-        (&[3, 12], &[3, 12], [DType::BF16, DType::F32], [Packed, Packed], 9),
-        (&[9, 40], &[1], [DType::F32, DType::BF16], [TransposedWithin, Within], 2),
+    use DType::{BF16, F16, F32};
+    use Lies::{Packed, Transposed, TransposedWithin, Within};
+    const MASKED: [Masked; 9] = [
+        (&[2, 3, 5, 7], [Some(&[5, 7]), None], [F32, F16, F32], [Packed, Within], 2),
+        (&[2, 2, 4, 33], [Some(&[2, 1, 1, 33]), None], [F16, F32, F32], [Within, Packed], 30),
+        (&[3, 12], [Some(&[3, 12]), None], [BF16, F32, F32], [Packed; 2], 9),
+        (&[9, 40], [Some(&[1]), None], [F32, BF16, F32], [TransposedWithin, Within], 2),
+        (&[2, 6, 5, 7], [None, Some(&[6, 1, 1])], [F32, F32, BF16], [Packed; 2], 7),
+        (&[2, 6, 3, 8], [Some(&[3, 8]), Some(&[6, 1, 1])], [F16, F32, F32], [Packed; 2], 5),
+        (&[300, 2], [None, Some(&[300, 1])], [BF16, F32, F16], [Transposed, Packed], 300),
+        (&[6, 1], [None, Some(&[6, 1])], [F32, F32, F32], [Within, Packed], 1),
+        (&[5, 12], [Some(&[12]), Some(&[])], [F32, F16, F16], [Packed, Within], 3),
     ];
     let of = |masked| [None, Some(0)].map(|in_place| masked_of(rng, masked, in_place));
     MASKED.into_iter().flat_map(of).collect()
@@ -95,44 +102,74 @@ fn masked_softmax(rng: &mut Rng) -> Vec<Case> {
 
 /// Rows that are too long for a workgroup to keep.
 pub(super) fn in_parts() -> Vec<Case> {
-    let masked: Masked = (&[3, 8196], &[8196], [DType::F32; 2], [Lies::Packed; 2], 8194);
+    let masked: Masked =
+        (&[3, 8196], [Some(&[8196]), Some(&[3, 1])], [DType::F32; 3], [Lies::Packed; 2], 8194);
     vec![masked_of(&mut Rng::new(13), masked, None)]
 }
 
 fn masked_of(
     rng: &mut Rng,
-    (shape, of_mask, dtypes, lies, offset): Masked,
+    (shape, [of_mask, of_sinks], dtypes, lies, offset): Masked,
     in_place: Option<usize>,
 ) -> Case {
     let (queries, keys) = (shape[shape.len() - 2], shape[shape.len() - 1]);
     let mut values = numbers(rng, shape, 4.0);
-    let mut mask = numbers(rng, of_mask, 1.0);
-    mask.iter_mut().skip(1).step_by(3).for_each(|mask| *mask = f64::NEG_INFINITY);
-    match keys {
-        // The largest number of f32.
-        12 => mask[12] = f32::MAX.into(),
+    let mask = of_mask.map(|of_mask| {
+        let mut mask = numbers(rng, of_mask, 1.0);
+        mask.iter_mut().skip(1).step_by(3).for_each(|mask| *mask = f64::NEG_INFINITY);
+        if of_mask == [3, 12] {
+            mask[12] = f32::MAX.into();
+        }
+        Given::new(dtypes[1], lies[1], of_mask, mask)
+    });
+    // One is far above all scores, one far below them, and three are special.
+    let sinks = of_sinks.map(|of_sinks| {
+        let mut sinks = numbers(rng, of_sinks, 2.0);
+        let special = [f64::NEG_INFINITY, 40.0, -40.0, f64::NAN, f64::INFINITY];
+        sinks.iter_mut().skip(1).zip(special).for_each(|(sink, special)| *sink = special);
+        Given::new(dtypes[2], Lies::TransposedWithin, of_sinks, sinks)
+    });
+    if keys == 8196 {
         // These are far above the others. One is in a block that is read together with the first
         // block, the other in a later one.
-        8196 => [8196 + 1500, 2 * 8196 + 6000].iter().for_each(|&at| values[at] += 400.0),
-        _ => {}
+        [8196 + 1500, 2 * 8196 + 6000].iter().for_each(|&at| values[at] += 400.0);
     }
     let x = Given::new(dtypes[0], lies[0], shape, values);
-    let mask = Given::new(dtypes[1], lies[1], of_mask, mask);
-    let masks = broadcast(&mask.values, of_mask, shape);
+    let of_rows = [&shape[..shape.len() - 1], &[1]].concat();
+    let all = |other: &Option<Given>, shape: &[usize]| {
+        other.as_ref().map(|other| broadcast(&other.values, &other.shape, shape))
+    };
+    let (masks, sink_of) = (all(&mask, shape), all(&sinks, &of_rows));
     let score = |(at, &x): (usize, &f64)| {
         let (key, query) = (at % keys, at / keys % queries);
-        let sum = 0.25 * x + masks[at];
+        let sum = 0.25 * x + masks.as_ref().map_or(0.0, |masks| masks[at]);
         (if key > query + offset { f64::NEG_INFINITY } else { sum }, 2.0 * U * (x.abs() + 2.0))
     };
     let scores: Vec<_> = x.values.iter().enumerate().map(score).collect();
+    let of_row = |(row, scores): (usize, &[(f64, f64)])| {
+        let sink = sink_of.as_ref().map(|sinks| (sinks[row], 0.0));
+        let mut wanted = softmax_row(&[scores, sink.as_slice()].concat());
+        wanted.truncate(keys);
+        wanted
+    };
+    let (masked, sinks_given) = (mask.is_some(), sinks.is_some());
     Case {
-        name: format!("softmax of {shape:?}, mask {of_mask:?}, in place {in_place:?}"),
-        wanted: scores.chunks(keys).flat_map(softmax_row).collect(),
+        name: format!(
+            "softmax of {shape:?}, mask {of_mask:?}, sinks {of_sinks:?}, in place {in_place:?}"
+        ),
+        wanted: scores.chunks(keys).enumerate().flat_map(of_row).collect(),
         out: (x.dtype, shape.to_vec(), x.lies),
-        inputs: vec![x, mask],
+        inputs: [Some(x), mask, sinks].into_iter().flatten().collect(),
         in_place,
-        op: Box::new(move |x: &[Tensor]| {
-            boxed(ops::softmax(&x[0]).scale(0.25).mask(&x[1]).causal(offset))
+        op: Box::new(move |given: &[Tensor]| {
+            let mut op = ops::softmax(&given[0]).scale(0.25).causal(offset);
+            if masked {
+                op = op.mask(&given[1]);
+            }
+            if let (true, Some(sinks)) = (sinks_given, given.last()) {
+                op = op.sinks(sinks);
+            }
+            boxed(op)
         }),
     }
 }

@@ -43,8 +43,30 @@ public! {
     silu_backward SiluBackward "silu_backward";
 }
 
+/// (up + 1)·gate/(1 + e⁻ᵅᵍᵃᵗᵉ), the gate of GPT-OSS, where gate is clamped to at most `limit`, and
+/// up to ±`limit`, before. There `alpha` is 1.702 and `limit` 7. NaN stays NaN.
+///
+/// The relative error is at most (10 + 3·|alpha·gate|)·2⁻²³, apart from the output's rounding; if
+/// alpha·gate is below −87, the result is taken as 0.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let gate = Tensor::upload(&ctx, &[0.0f32, 90.0, 4.0], &[3])?;
+/// let up = Tensor::upload(&ctx, &[5.0f32, 90.0, -1.0], &[3])?;
+/// let y = ops::swiglu_oai(&gate, &up, 9.0, 7.0).run()?;
+/// assert_eq!(y.read_blocking::<f32>()?, [0.0, 56.0, 0.0]); // 7·(7 + 1)
+/// # Ok(())
+/// # }
+/// ```
+pub fn swiglu_oai(gate: &Tensor, up: &Tensor, alpha: f32, limit: f32) -> Op<Elementwise> {
+    Elementwise::op("swiglu_oai", &[gate, up], [alpha, limit])
+}
+
 /// Applies one of the functions.
 #[doc(hidden)]
 pub fn binary(a: &Tensor, b: &Tensor, function: Binary) -> Op<Elementwise> {
-    Elementwise::op(function.name(), &[a, b])
+    Elementwise::op(function.name(), &[a, b], [0.0; 2])
 }

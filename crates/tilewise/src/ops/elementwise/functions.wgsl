@@ -16,6 +16,14 @@ fn silu(x: vec4<f32>) -> vec4<f32> {
     return select(f, vec4(0.0), x < vec4(-87.0));
 }
 
+// The gate of GPT-OSS: up + 1 times gate · sigmoid(alpha · gate), both clamped.
+fn swiglu_oai(x: vec4<f32>, z: vec4<f32>, alpha: f32, limit: f32) -> vec4<f32> {
+    let gate = select(x, vec4(limit), x > vec4(limit));
+    let up = select(select(z, vec4(limit), z > vec4(limit)), vec4(-limit), z < vec4(-limit));
+    let f = select(gate * sigmoid(alpha * gate), vec4(0.0), alpha * gate < vec4(-87.0));
+    return f * (up + 1.0);
+}
+
 fn hyperbolic(x: vec4<f32>) -> vec4<f32> {
     return select(tanh(clamp(x, vec4(-15.0), vec4(15.0))), x, is_nan(x));
 }

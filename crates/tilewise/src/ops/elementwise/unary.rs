@@ -59,5 +59,5 @@ public! {
 /// Applies one of the functions.
 #[doc(hidden)]
 pub fn unary(x: &Tensor, function: Unary) -> Op<Elementwise> {
-    Elementwise::op(function.name(), &[x])
+    Elementwise::op(function.name(), &[x], [0.0; 2])
 }

@@ -16,6 +16,8 @@ pub struct Choose {
     pub(crate) logits: Tensor,
     pub(crate) bias: Option<Tensor>,
     pub(crate) k: usize,
+    /// How many groups the experts have, and from how many of them a token chooses.
+    pub(crate) groups: [usize; 2],
     pub(crate) softmax: bool,
     pub(crate) normalize: bool,
     pub(crate) scale: f32,
@@ -24,7 +26,7 @@ pub struct Choose {
 impl Choose {
     /// The numbers of tokens and experts, once the logits are found to fit.
     pub(crate) fn sizes(&self) -> Result<[usize; 2]> {
-        let Choose { logits, bias, k, .. } = self;
+        let Choose { ref logits, ref bias, k, groups: [n_group, topk_group], .. } = *self;
         of_type("logits are", logits.dtype(), &DType::FLOATS)?;
         let &[tokens, experts] = logits.shape() else {
             return Err(Error::Shape(format!(
@@ -32,7 +34,23 @@ impl Choose {
                 logits.shape()
             )));
         };
-        admitted(*k, experts)?;
+        admitted(k, experts)?;
+        if n_group == 0 || !experts.is_multiple_of(n_group) {
+            return Err(Error::Shape(format!(
+                "{n_group} groups of {experts} experts, wanted groups of equal size"
+            )));
+        }
+        if topk_group > n_group {
+            return Err(Error::Shape(format!(
+                "{topk_group} of {n_group} groups for each token, more than there are"
+            )));
+        }
+        if k > experts / n_group * topk_group {
+            return Err(Error::Shape(format!(
+                "{k} experts for each token, more than {topk_group} of {n_group} groups of \
+                 {experts} experts have"
+            )));
+        }
         if let Some(bias) = bias {
             logits.context().same(bias.context(), "the bias")?;
             of_type("the bias of the choice is", bias.dtype(), &DType::FLOATS)?;
@@ -76,7 +94,9 @@ impl Lower<2> for Choose {
     }
 
     fn steps(&self, [weights, experts]: [&Tensor; 2]) -> Result<Steps> {
-        let Choose { ref logits, ref bias, k, softmax, normalize, scale } = *self;
+        let Choose { ref logits, ref bias, k, groups, softmax, normalize, scale } = *self;
+        // All groups are as good as one.
+        let [n_group, topk_group] = if groups[0] == groups[1] { [1; 2] } else { groups };
         let strides = [logits, weights, experts].map(|tensor| tensor.strides().into());
         let axes = Axes { shape: logits.shape().into(), strides };
         let rows = Rows::new("choose", axes, 1)?;
@@ -91,6 +111,8 @@ impl Lower<2> for Choose {
             .constant("NORMALIZE", normalize)
             .constant("BIASED", biased)
             .constant("OF_ALL", softmax && (biased || !normalize))
+            .constant("GROUPS", n_group as u32)
+            .constant("TOPK_GROUP", topk_group as u32)
             .value("k", k as u32)
             .value("scale", scale);
         Ok(smallvec![step])

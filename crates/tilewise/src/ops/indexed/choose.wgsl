@@ -1,6 +1,7 @@
 // The body of a router's choice: LANES invocations share a token, and a workgroup has ROWS of the
 // `rows` tokens. An expert's rank is the number of experts that come before it. The invocations
-// look at LANES experts at a time. Experts of ranks below k are chosen.
+// look at LANES experts at a time. Experts of ranks below k are chosen. If there are several GROUPS
+// of experts, those of the first TOPK_GROUP groups come first.
 let lane = lane_of(local_index);
 let first = local_index - lane;
 let row = group * ROWS + row_of(local_index);
@@ -25,14 +26,25 @@ if OF_ALL {
     divisor = max(total(part, local_index), 1.0);
 }
 
+let group_at = row_of(local_index) * GROUPS;
+if GROUPS > 1u {
+    for (var i = lane; i < GROUPS; i += LANES) {
+        groups[group_at + i] = group_key(i, length, logit, bias_strides[0], top, divisor);
+    }
+    workgroupBarrier();
+}
+
 let weight = vec2(weights_row(row), weights_strides[last]);
 var most = 0u;
 for (var start = 0u; start < all; start += LANES) {
     let own = start + lane;
-    let own_key = key(own, length, logit, bias_strides[0], top, divisor);
+    let own_score = key(own, length, logit, bias_strides[0], top, divisor);
+    let own_key = key_within(own_score, own, length, group_at);
     var rank = 0u;
     for (var begin = 0u; begin < all; begin += LANES) {
-        keys[local_index] = key(begin + lane, length, logit, bias_strides[0], top, divisor);
+        let i = begin + lane;
+        let next = key(i, length, logit, bias_strides[0], top, divisor);
+        keys[local_index] = key_within(next, i, length, group_at);
         workgroupBarrier();
         for (var i = 0u; i < LANES; i += 4u) {
             for (var j = 0u; j < 4u; j += 1u) { //unroll

@@ -6,6 +6,8 @@ const INFINITE = 0xff800000u;
 
 var<workgroup> sums: array<f32, SIZE>;
 var<workgroup> keys: array<u32, SIZE>;
+// For each row, the keys by which groups of experts are ranked.
+var<workgroup> groups: array<u32, ROWS * GROUPS>;
 
 // The sum over all invocations of a row; each of them gets it. Callers must have a barrier between
 // two calls.
@@ -57,4 +59,38 @@ fn key(i: u32, length: u32, at: vec2<u32>, bias_step: u32, top: u32, divisor: f3
     let bad = select(order > INFINITE, top >= INFINITE, SOFTMAX);
     let sum = score(logit, top) / divisor + bias_load(i * bias_step);
     return select(ordered(sum), 0xffffffffu, bad);
+}
+
+// The key by which groups of experts are ranked: their largest key, or, if there is a bias, the
+// order of the sum of the two largest. Arguments are those of `key`.
+fn group_key(own: u32, length: u32, at: vec2<u32>, bias_step: u32, top: u32, divisor: f32) -> u32 {
+    let size = length / GROUPS;
+    var first = 0u;
+    var second = 0u;
+    for (var i = own * size; i < (own + 1u) * size; i += 1u) {
+        let other = key(i, length, at, bias_step, top, divisor);
+        second = max(second, min(first, other));
+        first = max(first, other);
+    }
+    // Arithmetic with infinities is left to the device.
+    if !BIASED || second == 0u || first >= INFINITE {
+        return first;
+    }
+    return select(ordered(number(first) + number(second)), NONE, second == NONE);
+}
+
+// The key of an expert among those of the chosen groups; experts of other groups come behind all
+// of these. `first` is the place of the row's first group.
+fn key_within(key: u32, i: u32, length: u32, first: u32) -> u32 {
+    if GROUPS == 1u || i >= length {
+        return key;
+    }
+    let own = i / (length / GROUPS);
+    let own_key = groups[first + own];
+    var rank = 0u;
+    for (var other = 0u; other < GROUPS; other += 1u) {
+        let least = own_key - select(0u, 1u, other < own);
+        rank += select(0u, 1u, groups[first + other] > least);
+    }
+    return select(1u, key, rank < TOPK_GROUP);
 }

@@ -36,6 +36,7 @@ fn apply_min(x: V, z: V, value: E) -> V {
 }
 fn apply_pow(x: V, z: V, value: E) -> V { return power(x, z); }
 fn apply_silu_mul(x: V, z: V, value: E) -> V { return silu(x) * z; }
+fn apply_swiglu_oai(x: V, z: V, value: E) -> V { return swiglu_oai(x, z, ALPHA, value); }
 fn apply_silu_backward(x: V, z: V, value: E) -> V {
     return x * (sigmoid(z) * (1.0 + clamp(z, V(-88.0), V(88.0)) * sigmoid(-z)));
 }

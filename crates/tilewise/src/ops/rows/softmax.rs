@@ -16,6 +16,7 @@ pub struct Softmax {
     x: Tensor,
     scale: f32,
     mask: Option<Tensor>,
+    sinks: Option<Tensor>,
     causal: Option<usize>,
 }
 
@@ -26,7 +27,8 @@ pub struct Softmax {
 ///
 /// With d the distance between the largest and the smallest finite score of a row, n its length and
 /// ε = 2⁻²³, the relative error is at most (20 + 5·d + n/2)·ε, apart from the rounding of scores by
-/// scale and mask and of the output to its type; results below 2⁻¹²⁶ may be 0.
+/// scale and mask and of the output to its type; results below 2⁻¹²⁶ may be 0. A
+/// [sink](Op::sinks) counts as a score.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -40,7 +42,7 @@ pub struct Softmax {
 /// # }
 /// ```
 pub fn softmax(x: &Tensor) -> Op<Softmax> {
-    Op::new(Softmax { x: x.clone(), scale: 1.0, mask: None, causal: None })
+    Op::new(Softmax { x: x.clone(), scale: 1.0, mask: None, sinks: None, causal: None })
 }
 
 impl Op<Softmax> {
@@ -54,6 +56,28 @@ impl Op<Softmax> {
     /// broadcast to the shape of the scores as numpy does.
     pub fn mask(mut self, mask: &Tensor) -> Self {
         self.kind.mask = Some(mask.clone());
+        self
+    }
+
+    /// Adds a score to each row that takes part in its sum but has no place in the output, as in the
+    /// attention of GPT-OSS: a row sums to less than 1. Scale and mask do not change it; −∞ has no
+    /// effect. `sinks` is broadcast to the shape of the scores with a last axis of 1. If there is
+    /// one for each head of scores \[…, heads, queries, keys\], give \[heads, 1, 1\].
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let scores = Tensor::upload(&ctx, &[4.0f32, 4.0], &[1, 2])?;
+    /// let sinks = Tensor::upload(&ctx, &[4.0f32], &[1, 1])?;
+    /// let p = ops::softmax(&scores).sinks(&sinks).run()?.read_blocking::<f32>()?;
+    /// assert!(p.iter().all(|p| (p - 1.0 / 3.0).abs() < 1e-6));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sinks(mut self, sinks: &Tensor) -> Self {
+        self.kind.sinks = Some(sinks.clone());
         self
     }
 
@@ -75,7 +99,7 @@ impl Lower for Softmax {
     }
 
     fn outputs(&self) -> Result<[Output; 1]> {
-        let Softmax { x, mask, causal, .. } = self;
+        let Softmax { x, mask, sinks, causal, .. } = self;
         float("softmax", "x", x)?;
         let axes = 1 + usize::from(causal.is_some());
         if x.shape().len() < axes {
@@ -84,13 +108,19 @@ impl Lower for Softmax {
                 x.shape()
             )));
         }
-        if let Some(mask) = mask {
-            float("softmax", "the mask", mask)?;
-            x.context().same(mask.context(), "the mask")?;
-            if broadcast(mask, x.shape()).is_none() {
+        let mut one_each = x.shape().to_vec();
+        one_each[x.shape().len() - 1] = 1;
+        for (name, what, other, shape) in
+            [("the mask", "a mask", mask, x.shape()), ("the sinks", "sinks", sinks, &one_each)]
+        {
+            let Some(other) = other else { continue };
+            float("softmax", name, other)?;
+            x.context().same(other.context(), name)?;
+            if broadcast(other, shape).is_none() {
                 return Err(Error::Shape(format!(
-                    "softmax: a mask of shape {:?} for scores of shape {:?}",
-                    mask.shape(),
+                    "softmax: {what} of shape {:?} for scores of shape {:?}, wanted {shape:?}, or \
+                     1 in place of a number",
+                    other.shape(),
                     x.shape()
                 )));
             }
@@ -100,24 +130,29 @@ impl Lower for Softmax {
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let (x, shape) = (&self.x, self.x.shape());
-        let mask = self.mask.as_ref();
-        let of_mask = mask.and_then(|mask| broadcast(mask, shape));
-        let strides = [
-            x.strides().into(),
-            of_mask.unwrap_or_else(|| smallvec![0; shape.len()]),
-            out.strides().into(),
-        ];
+        let others = [self.mask.as_ref(), self.sinks.as_ref()];
+        let [of_mask, of_sinks] = others.map(|other| {
+            let strides = other.and_then(|other| broadcast(other, shape));
+            strides.unwrap_or_else(|| smallvec![0; shape.len()])
+        });
+        let strides = [x.strides().into(), of_mask, of_sinks, out.strides().into()];
         let axes = Axes { shape: shape.into(), strides };
         let rows = Rows::new("softmax", axes, shape.len() - 1)?;
-        let inputs = [Some(rows.view(x, 0)), mask.map(|mask| rows.view(mask, 1))];
+        let [mask, sinks] = others;
+        let inputs = [
+            Some(rows.view(x, 0)),
+            mask.map(|mask| rows.view(mask, 1)),
+            sinks.map(|sinks| rows.view(sinks, 2)),
+        ];
         let inputs = inputs.each_ref().map(Option::as_ref);
-        let mut step = SOFTMAX.step("softmax", Function::NONE, &inputs, &[&rows.view(out, 2)])?;
+        let mut step = SOFTMAX.step("softmax", Function::NONE, &inputs, &[&rows.view(out, 3)])?;
         // All offsets beyond the last column have the same effect.
         let before = self.causal.map(|offset| offset.min(rows.length()) as u32);
         let queries = if before.is_some() { shape[shape.len() - 2] as u32 } else { 1 };
         step.call = rows
             .dispatch_kept(step.call, &x.context().0.caps)
             .constant("MASKED", mask.is_some())
+            .constant("SINKS", sinks.is_some())
             .constant("CAUSAL", before.is_some())
             .value("scale", self.scale)
             .value("queries", queries)
@@ -135,6 +170,7 @@ impl Lower for Softmax {
         Ok(Some(Softmax {
             x: part(&self.x)?,
             mask: self.mask.as_ref().map(part).transpose()?,
+            sinks: self.sinks.as_ref().map(part).transpose()?,
             causal: self.causal.map(|offset| offset.saturating_add(first)),
             scale: self.scale,
         }))

@@ -1,6 +1,7 @@
 // The body of softmax. LANES invocations share a row, and a workgroup has ROWS of the `rows` rows.
 // `before` is the number of keys before the first of the `queries`. Scores are read once if they
-// are KEPT, and otherwise by each loop.
+// are KEPT, and otherwise by each loop. If there are SINKS, a row has one more score, which has no
+// place in the output.
 let lane = lane_of(local_index);
 let row = group * ROWS + row_of(local_index);
 let last = y_ndim - 1u;
@@ -13,8 +14,13 @@ if CAUSAL {
     seen = min(length, row % queries + before + 1u);
 }
 
+var sink = vec4<f32>();
 var s: Blocks;
 var part = vec2(LOWEST, 0.0);
+if SINKS && row < rows {
+    sink = sinks_get(sinks_row(row), 0u, 1u, 1u);
+    part = largest(sink, 1u);
+}
 for (var first = 4u * lane; first < seen; first += STEP * TURNS) {
     s = scores(at, first, step, seen, scale);
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
@@ -27,6 +33,9 @@ for (var first = 4u * lane; first < seen; first += STEP * TURNS) {
 let top = whole(part, local_index);
 
 part = vec2(LOWEST, 0.0);
+if SINKS && lane == 0u {
+    part.y = exponentials(sink, 1u, top.x).x;
+}
 for (var first = 4u * lane; first < seen; first += STEP * TURNS) {
     if !KEPT {
         s = scores(at, first, step, seen, scale);
