@@ -82,7 +82,7 @@ pub fn swiglu_oai(gate: f64, up: f64, [alpha, limit]: [f64; 2]) -> (f64, f64) {
     let clamped = |x: f64, least: f64| if x.is_nan() { x } else { x.clamp(least, limit) };
     let (gate, up) = (clamped(gate, f64::NEG_INFINITY), clamped(up, -limit));
     let t = alpha * gate;
-    let y = if t < -700.0 { 0.0 } else { (up + 1.0) * gate / (1.0 + (-t).exp()) };
+    let y = (up + 1.0) * if t < -700.0 { 0.0 } else { gate / (1.0 + (-t).exp()) };
     // The rounding of alpha·gate changes the exponential; a product and a sum follow.
     let rounding = t.abs().min(700.0) * ULP / (1.0 + t.clamp(-700.0, 700.0).exp());
     (y, logistic_error(t, y) + (rounding + 3.0 * ULP) * y.abs())

@@ -3,6 +3,8 @@
 mod precisions;
 
 use super::*;
+use moe::Choice;
+use tilewise::moe::Scoring;
 use tilewise_core::Grouping;
 use tilewise_core::problem::{Activation, Bias, Epilogue, Gathered, Precision};
 
@@ -193,6 +195,36 @@ fn activations_and_their_slopes() {
         let slope = |i: i32| (f(f64::from(i + 1) / 1e3) - f(f64::from(i) / 1e3)).abs() * 1e3;
         let steepest = (-20_000..20_000).map(slope).fold(0.0, f64::max);
         assert!(steepest < lipschitz && steepest > lipschitz - 0.01, "{steepest}");
+    }
+}
+
+/// Results of DeepSeek's and OpenAI's formulas, computed by NumPy.
+#[test]
+fn routers_by_groups_and_the_gate_of_gpt_oss() {
+    let logits = [0.3, -1.2, 2.1, 0.4, -0.7, 1.9, 0.1, 0.8];
+    let bias = [0.1, 0.9, -0.6, 0.2, 0.5, -0.2, 0.3, 0.05];
+    let v2 = Choice {
+        k: 3,
+        scoring: Scoring::Softmax,
+        normalize: false,
+        scale: 16.0,
+        bias: None,
+        groups: [4, 2],
+    };
+    let v3 =
+        Choice { scoring: Scoring::Sigmoid, normalize: true, scale: 2.5, bias: Some(&bias), ..v2 };
+    for (choice, wanted) in [
+        (v2, [(2, 5.98741116), (5, 4.90207765), (3, 1.09380137)]),
+        (v3, [(1, 0.40008053), (6, 0.90737124), (7, 1.19254823)]),
+    ] {
+        for ((expert, weight, _), wanted) in choice.run(&logits).into_iter().zip(wanted) {
+            assert!(expert == wanted.0 && (weight - wanted.1).abs() < 1e-8, "{expert} {weight}");
+        }
+    }
+    for (gate, up, wanted) in
+        [(1.5, -2.0, -1.391662198447), (9.0, 8.0, 55.999625026427), (-3.0, -9.0, 0.108427858247)]
+    {
+        assert!((swiglu_oai(gate, up, [1.702, 7.0]).0 - wanted).abs() < 1e-12);
     }
 }
 

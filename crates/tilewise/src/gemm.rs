@@ -82,6 +82,9 @@ use tilewise_core::{
 ///
 /// Sums are accumulated in f32 unless [`precision`](Self::precision) permits less.
 ///
+/// NaN and infinities in A and B count, with [`alpha`](Self::alpha) 0, too: zero times either is
+/// NaN. NaN in C does not count with [`beta`](Self::beta) 0.
+///
 /// On matrix units of f16, a bf16 number below 2⁻²⁹ of the largest number in its row of A, or
 /// column of B, loses digits: it is off by at most 2⁻³⁹ of that largest, and does not become 0. All
 /// other numbers are exact.

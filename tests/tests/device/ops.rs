@@ -154,6 +154,8 @@ fn bad_input_is_refused() {
         refused(softmax.run_into(&zeros(&[6, 4])), shape, "[6, 4], wanted [4, 6]");
         refused(softmax.run_into(&x.reshape(&[6, 4]).unwrap().t()), aliased, "as run() does");
         refused(softmax.clone().mask(&zeros(&[5])).run(), shape, "mask of shape [5]");
+        refused(softmax.clone().sinks(&zeros(&[6])).run(), shape, "sinks of shape [6]");
+        refused(softmax.clone().sinks(&zeros(&[3, 1])).run(), shape, "[4, 6], wanted [4, 1]");
         refused(ops::softmax(&zeros(&[4])).causal(0).run(), shape, "2 dimensions");
         refused(ops::softmax(&zeros(&[])).run(), shape, "1 dimensions");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
@@ -174,6 +176,10 @@ fn bad_input_is_refused() {
             shape,
             "[4], wanted [6]",
         );
+        for number in [f32::NAN, f32::INFINITY, -1.0] {
+            let words = format!("swiglu_oai: limit is {number}, wanted");
+            refused(ops::swiglu_oai(&x, &x, 1.0, number).run(), value, &words);
+        }
         for eps in [f32::NAN, f32::INFINITY, -1e-6] {
             let words = format!("eps is {eps}, wanted");
             refused(ops::rms_norm(&x, &zeros(&[6]), eps).run(), value, &words);

@@ -27,7 +27,9 @@ impl Factor {
 }
 
 impl Gemm {
-    /// Factor of the product; 1 by default.
+    /// Factor of the product; 1 by default. With 0 the product is computed all the same: NaN or an
+    /// infinity in A or B gives NaN, where BLAS reads neither. With a [`beta`](Self::beta) of 0, in
+    /// contrast, the old content does not count.
     pub fn alpha(mut self, alpha: f32) -> Self {
         self.factors[0] = Factor::Host(alpha);
         self

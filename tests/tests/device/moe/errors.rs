@@ -27,6 +27,16 @@ fn routers() {
         let biased = Router::new(1).bias(&zeros(DType::F32, &[5]));
         refused(biased.run(&logits), "Shape", &["[5]", "[4]"]);
         refused(Router::new(1).bias(&zeros(DType::U32, &[4])).run(&logits), "Unsupported", &[]);
+        let by_groups = |k, n_group, topk_group| {
+            Router::new(k).groups(n_group, topk_group).run(&logits).map(|_| ())
+        };
+        by_groups(4, 2, 2).unwrap();
+        refused(by_groups(1, 3, 1), "Shape", &["3 groups of 4 experts"]);
+        refused(by_groups(1, 0, 0), "Shape", &["0 groups of 4 experts"]);
+        refused(by_groups(1, 8, 1), "Shape", &["8 groups of 4 experts"]);
+        refused(by_groups(1, 2, 3), "Shape", &["3 of 2 groups"]);
+        refused(by_groups(1, 2, 0), "Shape", &["1 experts", "0 of 2 groups"]);
+        refused(by_groups(3, 2, 1), "Shape", &["3 experts", "1 of 2 groups of 4 experts"]);
         let other = Tensor::zeros(&Context::cpu(), DType::F32, &[4]).unwrap();
         refused(
             Router::new(1).bias(&other).run(&logits),
@@ -215,6 +225,44 @@ fn layers() {
             "Misuse",
             &["wrong context: ", "needs a GPU"],
         );
+    }
+}
+
+/// Biases that do not fit, and numbers that are none.
+#[test]
+fn biases_and_gates() {
+    for context in contexts() {
+        let zeros = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).unwrap();
+        let (x, logits) = (zeros(&[7, 8]), zeros(&[7, 3]));
+        let (gate, down, both) = (zeros(&[3, 6, 8]), zeros(&[3, 8, 6]), zeros(&[3, 12, 8]));
+        let [of_f, of_h, of_both] = [6, 8, 12].map(|n| zeros(&[3, n]));
+        let apart = MoeLayer::new(&gate, &gate, &down, 2);
+        let fused = MoeLayer::interleaved(&both, &down, 2);
+        let run = |layer: &MoeLayer, biases: &[&Tensor]| {
+            layer.clone().biases(biases.iter().copied()).forward(&x, &logits)
+        };
+        run(&apart, &[&of_f, &of_f, &of_h]).unwrap();
+        run(&fused, &[&of_both, &of_h]).unwrap();
+        run(&fused, &[]).unwrap();
+        let words = ["2 biases of the experts", "gate, up, down"];
+        refused(run(&apart, &[&of_f, &of_h]), "Shape", &words);
+        refused(run(&fused, &[&of_f, &of_f, &of_h]), "Shape", &["3 biases", "gate and up, down"]);
+        let words = ["bias of up of the experts", "[3, 8]", "[3, 6]"];
+        refused(run(&apart, &[&of_f, &of_h, &of_h]), "Shape", &words);
+        refused(run(&apart, &[&of_f, &of_f, &zeros(&[8])]), "Shape", &["down", "[8]", "[3, 8]"]);
+        let codes = Tensor::zeros(&context, DType::U32, &[3, 6]).unwrap();
+        refused(run(&apart, &[&codes, &of_f, &of_h]), "Unsupported", &["bias of gate", "is u32"]);
+        let other = Tensor::zeros(&Context::cpu(), DType::F32, &[3, 6]).unwrap();
+        let words = ["wrong context: ", "bias of gate"];
+        refused(run(&apart, &[&other, &of_f, &of_h]), "Misuse", &words);
+        let whole = zeros(&[7, 8]);
+        let bias = whole.reshape(&[56]).unwrap().narrow(0, 0, 24).unwrap();
+        let biased = apart.clone().biases([&of_f, &of_f, &bias.reshape(&[3, 8]).unwrap()]);
+        refused(biased.forward_into(&x, &logits, &whole), "Shape", &["aliasing: ", "a bias"]);
+        for (alpha, limit, word) in [(f32::NAN, 7.0, "alpha is NaN"), (1.0, -1.0, "limit is -1")] {
+            let gated = apart.clone().swiglu_oai(alpha, limit);
+            refused(gated.forward(&x, &logits), "Misuse", &["swiglu_oai", word]);
+        }
     }
 }
 
