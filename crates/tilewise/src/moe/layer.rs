@@ -1,15 +1,18 @@
 //! The whole layer.
 
-use super::routes::{Routes, chosen_sizes};
+mod memory;
+
+use super::routes::Routes;
 use super::routing::{Router, Routing};
 use super::slots::Slots;
 use super::weights::{Gate, Gated, Hidden, Of, Order, Rows, Ways};
 use super::work::{copied, planned, vector};
 use crate::host::cache::lock;
-use crate::ops::{self, of_type};
+use crate::ops;
 use crate::recorder::{AsRecorder, Planned};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
+use memory::{Memory, Sizes};
 use std::sync::{Arc, Mutex};
 use tilewise_core::{Activation, DType, Error, Precision, Result};
 #[cfg(feature = "planner")]
@@ -82,33 +85,6 @@ pub struct MoeLayer {
     router: Router,
     ways: Ways,
     memory: Arc<Mutex<Option<Memory>>>,
-}
-
-/// The shape of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sizes {
-    tokens: usize,
-    experts: usize,
-    k: usize,
-    h: usize,
-    f: usize,
-    /// F of the shared experts.
-    shared: Option<usize>,
-    /// Whether gate and up are one product: for the experts, and for the shared experts.
-    fused: [bool; 2],
-    dtype: DType,
-}
-
-/// Memory for calls of up to `sizes.tokens` tokens.
-#[derive(Clone, Debug)]
-struct Memory {
-    sizes: Sizes,
-    routing: Routing,
-    slots: Slots,
-    /// A row for each slot: first the experts' input, if that is copied, then their output.
-    rows: Tensor,
-    hidden: Hidden,
-    shared: Option<Hidden>,
 }
 
 impl MoeLayer {
@@ -395,58 +371,6 @@ impl MoeLayer {
         planned(|to| self.record(to, x, routes, &y))
     }
 
-    /// The sizes of a call, once all operands are found to fit.
-    fn sizes(&self, x: &Tensor, routes: &Routes) -> Result<Sizes> {
-        let (context, dtype) = (x.context(), x.dtype());
-        of_type("x is", dtype, &DType::FLOATS)?;
-        let &[tokens, h] = x.shape() else {
-            return Err(Error::Shape(format!("x has shape {:?}, wanted [T, H]", x.shape())));
-        };
-        let (rows, experts, k) = match routes {
-            Routes::Logits(logits) => {
-                context.same(logits.context(), "the logits")?;
-                let [rows, experts] = self.router.sizes(logits)?;
-                let (own, all_agree) = self.experts.count();
-                if own != 0 && own != experts && all_agree {
-                    return Err(Error::Shape(format!(
-                        "logits have shape {:?} and {}, wanted a column for each expert: \
-                         [T, {own}]",
-                        logits.shape(),
-                        self.experts.first_shown()
-                    )));
-                }
-                (rows, (experts, "the logits have columns for"), self.router.top_k())
-            }
-            Routes::Chosen { weights, experts } => {
-                let [rows, k] = chosen_sizes(context, weights, experts)?;
-                (rows, (self.experts.count().0, "other weights are of"), k)
-            }
-        };
-        let [f, own] = self.experts.sizes("the experts", context, Some(experts), h)?;
-        let shared = match &self.shared {
-            Some(shared) => {
-                let [f, own] = shared.sizes("the shared experts", context, None, h)?;
-                fits(x, own, "the shared experts")?;
-                Some(f)
-            }
-            None => None,
-        };
-        fits(x, own, "the experts")?;
-        if rows != tokens {
-            let (name, shape) = match routes {
-                Routes::Logits(logits) => ("logits", logits.shape()),
-                Routes::Chosen { weights, .. } => ("weights of tokens", weights.shape()),
-            };
-            return Err(Error::Shape(format!(
-                "{name} have shape {shape:?} and x {:?}, wanted one row of each for a token",
-                x.shape()
-            )));
-        }
-        let fused = [self.experts.is_fused(), self.shared.as_ref().is_some_and(Gated::is_fused)];
-        let (experts, _) = experts;
-        Ok(Sizes { tokens, experts, k, h, f, shared, fused, dtype })
-    }
-
     /// Whether rows in the order of their slots are computed without a sort.
     fn is_by_index(
         &self,
@@ -458,38 +382,6 @@ impl MoeLayer {
         let names = routing.experts.reshape(&[routing.experts.elem_count()])?;
         let rows = Rows { x, indices: Some(&slots.tokens), of: Of::Named(&names) };
         self.experts.are_by_index(&rows, &self.ways, hidden)
-    }
-
-    /// Memory for a call: the kept memory if it fits, or new memory, which is kept instead.
-    fn memory(&self, kept: &mut Option<Memory>, x: &Tensor, sizes: Sizes) -> Result<Memory> {
-        let Sizes { tokens, experts, k, h, f, shared, dtype, .. } = sizes;
-        let alike = |memory: &&Memory| {
-            let context = memory.rows.context().same(x.context(), "");
-            Sizes { tokens: memory.sizes.tokens, ..sizes } == memory.sizes
-                && memory.sizes.tokens >= tokens
-                && context.is_ok()
-        };
-        if let Some(memory) = kept.as_ref().filter(alike) {
-            return memory.narrow(tokens);
-        }
-        // The old memory goes first, so both are never there at once.
-        *kept = None;
-        let context = x.context();
-        let routing = Routing::with_room(context, tokens, experts, k)?;
-        let count = routing.order.elem_count();
-        let memory = Memory {
-            sizes,
-            routing,
-            slots: Slots::new(context, tokens, experts, k)?,
-            rows: Tensor::zeros(context, dtype, &[count, h])?,
-            hidden: self.experts.hidden(context, dtype, [count, f])?,
-            shared: match (&self.shared, shared) {
-                (Some(own), Some(f)) => Some(own.hidden(context, dtype, [tokens, f])?),
-                _ => None,
-            },
-        };
-        *kept = Some(memory.clone());
-        Ok(memory)
     }
 }
 
@@ -516,28 +408,5 @@ impl MoeLayer {
     pub fn problems(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Problem>> {
         let products = self.planned(x, routes)?;
         Ok(products.iter().flat_map(|(product, _)| product.problems()).collect())
-    }
-}
-
-impl Memory {
-    /// The part for fewer tokens.
-    fn narrow(&self, tokens: usize) -> Result<Self> {
-        let count = tokens * self.sizes.k;
-        Ok(Memory {
-            sizes: Sizes { tokens, ..self.sizes },
-            routing: self.routing.narrow(tokens)?,
-            slots: self.slots.clone(),
-            rows: self.rows.narrow(0, 0, count)?,
-            hidden: self.hidden.narrow(count)?,
-            shared: self.shared.as_ref().map(|hidden| hidden.narrow(tokens)).transpose()?,
-        })
-    }
-}
-
-/// `Shape` unless the rows of x are as long as weights want them.
-fn fits(x: &Tensor, h: usize, whose: &str) -> Result<()> {
-    match x.shape() {
-        [.., own] if *own == h => Ok(()),
-        shape => Err(Error::Shape(format!("x has shape {shape:?}, and H of {whose} is {h}"))),
     }
 }

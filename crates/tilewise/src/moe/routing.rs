@@ -139,13 +139,13 @@ impl Router {
         self
     }
 
-    /// Chooses groups of experts first: of `n_group` groups of equal size, the `topk_group` with the
-    /// largest scores, and then the experts among theirs alone. The score of a group is the largest
-    /// of its experts'; with a [`bias`](Self::bias) it is the sum of the two largest sums of score
-    /// and bias. These are the rules of DeepSeek-V2 and of DeepSeek-V3, whose configurations have
-    /// the two numbers by these names.
+    /// Chooses groups of experts first: of `n_group` groups of equal size, the `topk_group` groups
+    /// with the largest scores, and then experts of these groups alone. The score of a group is the
+    /// largest score of its experts. With a [`bias`](Self::bias) it is the sum of the two largest
+    /// sums of score and bias. These are the rules of DeepSeek-V2 and DeepSeek-V3, whose
+    /// configurations have the two numbers by these names.
     ///
-    /// Among equal groups, the lower counts as larger. A group with NaN counts as the largest.
+    /// Among equal groups, the lower one counts as larger. A group with NaN counts as the largest.
     /// Experts of other groups are never chosen. (In transformers they have the score 0, and are
     /// chosen before experts whose sums are below 0.)
     ///

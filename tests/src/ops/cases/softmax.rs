@@ -78,8 +78,8 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Scores with their mask and their sinks, which may be absent; types of the three; where scores and
-/// mask lie; and the keys before the first query.
+/// Scores with their mask and their sinks, which may be absent; types of the three; the places of
+/// scores and mask; and the keys before the first query.
 type Masked = (&'static [usize], [Option<&'static [usize]>; 2], [DType; 3], [Lies; 2], usize);
 
 fn masked_softmax(rng: &mut Rng) -> Vec<Case> {

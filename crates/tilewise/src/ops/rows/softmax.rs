@@ -59,10 +59,10 @@ impl Op<Softmax> {
         self
     }
 
-    /// Adds a score to each row that takes part in its sum but has no place in the output, as in the
-    /// attention of GPT-OSS: a row sums to less than 1. Scale and mask do not change it; −∞ has no
-    /// effect. `sinks` is broadcast to the shape of the scores with a last axis of 1. If there is
-    /// one for each head of scores \[…, heads, queries, keys\], give \[heads, 1, 1\].
+    /// Adds a score to each row that counts in its sum but has no place in the output, as in the
+    /// attention of GPT-OSS: the output's row sums to less than 1. Scale and mask do not change it;
+    /// −∞ has no effect. `sinks` is broadcast to the shape of the scores with a last axis of 1. If
+    /// each head of scores \[…, heads, queries, keys\] has one, give \[heads, 1, 1\].
     ///
     /// ```
     /// use tilewise::{Context, Tensor, ops};
