@@ -70,6 +70,23 @@ fn the_same_bits_as_from_the_host() {
     }
 }
 
+/// With alpha 0 the product is computed all the same, and zero times NaN or an infinity is NaN.
+#[test]
+fn alpha_of_zero() {
+    for context in &contexts() {
+        let b = Tensor::upload(context, &[1.0f32, 2.0], &[2, 1]).unwrap();
+        let a = [1.0f32, f32::NAN, 1.0, f32::INFINITY, 1.0, 2.0];
+        let a = Tensor::upload(context, &a, &[3, 2]).unwrap();
+        for gemm in [
+            Gemm::new(&a, &b).alpha(0.0),
+            Gemm::new(&a, &b).alpha_tensor(&factor(context, 0.0)),
+        ] {
+            let y = gemm.run().unwrap().read_blocking::<f32>().unwrap();
+            assert!(y[0].is_nan() && y[1].is_nan() && y[2] == 0.0, "{y:?} on {context:?}");
+        }
+    }
+}
+
 /// The device reads factors when it computes: after work that was recorded before, in one pass of
 /// the caller's. It reads them before the output is written, so they may lie in the output.
 #[test]
