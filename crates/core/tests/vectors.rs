@@ -1,5 +1,6 @@
-//! Every format held against the bytes and numbers of the program that it comes from, MLX or the
-//! Python package gguf; `vectors/make_vectors.py` made the files and describes their layout.
+//! Every format held against the bytes and numbers of the program that it comes from: MLX, the
+//! Python packages gguf and ml_dtypes, or bitsandbytes. `vectors/make_vectors.py` made the files and
+//! describes their layout.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -167,7 +168,7 @@ fn the_packages_make_these_files() {
         Err(error) => (Some(MISSING), format!("{python} does not start: {error}")),
     };
     if code == Some(MISSING) && named.is_none() {
-        return eprintln!("skipped: no mlx/gguf: {said}");
+        return eprintln!("skipped: no packages: {said}");
     }
     assert_eq!(code, Some(0), "{said}");
 }
