@@ -26,7 +26,7 @@ pub(crate) struct Config {
     pub(crate) said: Option<Said>,
 }
 
-/// What a file says of matrices that another program stored: its `quantization_config`.
+/// The entries on matrices that another program stored: a `quantization_config`.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     /// The file that says so.
@@ -112,7 +112,7 @@ impl Config {
         self.mlx.is_none() && self.said.is_none()
     }
 
-    /// What it says of a method that is not read.
+    /// Its words on the method, if that is not read.
     pub(crate) fn unread(&self) -> Option<String> {
         let said = self.said.as_ref()?;
         matches!(said.says, Says::Unread).then(|| said.to_string())

@@ -27,7 +27,7 @@ pub(crate) enum Members {
     Whole(usize),
     /// Planes by their names.
     Planes(BTreeMap<&'static str, usize>),
-    /// Those of a foreign layout.
+    /// The tensors of a foreign layout.
     Foreign(Foreign),
 }
 

@@ -1,5 +1,6 @@
-//! Model files: `.safetensors` in MLX's naming, GGUF, and the layouts of GPTQ, AWQ, FP8 and
-//! compressed-tensors, which become formats of this library when they are loaded. No GPU.
+//! Model files: `.safetensors` in MLX's naming, GGUF, and the layouts of GPTQ, AWQ, FP8,
+//! bitsandbytes, HQQ, GPT-OSS and compressed-tensors, which become formats of this library when
+//! they are loaded. No GPU.
 //!
 //! [`Model::open`] reads the files of a model and lists its tensors; [`Model::map`] maps them. A
 //! quantized matrix is one [`TensorView`], however many tensors of the file hold its planes.

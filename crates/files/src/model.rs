@@ -186,8 +186,8 @@ impl Model {
         self.opened.metadata.first().into_iter().flatten().map(|(key, value)| (&**key, &**value))
     }
 
-    /// What `config.json` says of a quantization that is not read, such as `config.json says
-    /// quant_method "exl2"`. Its tensors are listed as the files store them.
+    /// The method of quantization, if it is not read: `config.json says quant_method "exl2"`. Its
+    /// tensors are listed as the files store them.
     pub fn unread_quantization(&self) -> Option<String> {
         // Tensors of some methods tell their layout themselves.
         let is_read = |group: &Group| matches!(group.members, Members::Foreign(_));

@@ -35,8 +35,8 @@
 //!
 //! Not a default:
 //!
-//! - `files`: loads the weights of model files, `.safetensors`, GGUF, GPTQ, AWQ, FP8 and
-//!   compressed-tensors (`Weights`).
+//! - `files`: loads the weights of model files, `.safetensors`, GGUF, GPTQ, AWQ, FP8, bitsandbytes,
+//!   HQQ, GPT-OSS and compressed-tensors (`Weights`).
 //! - `ndarray`: tensors from arrays of the crate [ndarray](https://docs.rs/ndarray) 0.17, and back
 //!   (`Tensor::from_ndarray`, `to_ndarray`).
 //! - `planner`: the module `planner`, which inspects plans and plans without a device.

@@ -12,7 +12,8 @@ use tilewise_core::{Error, Result};
 use tilewise_files::{Chunk, Expected, Model, TensorKind};
 
 /// The files of a model, from which tensors are loaded to a device one by one: `.safetensors` in
-/// MLX's naming, sharded or not, GGUF, GPTQ, AWQ, FP8 and compressed-tensors.
+/// MLX's naming, sharded or not, GGUF, GPTQ, AWQ, FP8, bitsandbytes, HQQ, GPT-OSS and
+/// compressed-tensors.
 ///
 /// [`open`](Self::open) reads the files into memory, [`map`](Self::map) maps them. Loading a tensor
 /// streams it: beside the files and the device's memory this takes some tens of MiB, whatever the

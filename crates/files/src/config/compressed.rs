@@ -1,4 +1,4 @@
-//! What compressed-tensors says: schemes of weights, and the modules that have them.
+//! The entries of compressed-tensors: schemes of weights, and the modules that have them.
 
 use super::{Entries, Said, Says};
 use crate::error::bad;
@@ -27,7 +27,7 @@ struct Scheme {
     /// Rows and columns of `block`.
     block: Option<[usize; 2]>,
     is_symmetric: bool,
-    /// What is not read of it.
+    /// The part of it that is not read.
     unread: Option<String>,
 }
 
@@ -198,7 +198,7 @@ impl Said {
         self.schemes(module).into_iter().filter_map(bits).map(|bits| bits as u32).collect()
     }
 
-    /// What is not read of a module's schemes, if none is read.
+    /// The part that is not read of a module's schemes, if none is read.
     pub(crate) fn unread(&self, module: &str) -> Option<&str> {
         let schemes = self.schemes(module);
         let read = schemes.iter().find(|scheme| scheme.unread.is_none());

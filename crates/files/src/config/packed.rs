@@ -1,4 +1,4 @@
-//! What GPTQ, AWQ and AutoRound say of matrices of `qweight`, `qzeros` and `scales`.
+//! The entries of GPTQ, AWQ and AutoRound on matrices of `qweight`, `qzeros` and `scales`.
 
 use super::{Entries, Says};
 use tilewise_core::Result;
@@ -18,8 +18,7 @@ pub(crate) struct Packed {
 }
 
 pub(super) fn gptq(entries: &Entries<'_>) -> Result<Says> {
-    // GPTQModel writes both keys; older files have one of them, or none.
-    match &*first(entries, &["checkpoint_format", "format"]) {
+    match &*said(entries, &["checkpoint_format", "format"]) {
         "" | "gptq" => packed(entries, "gptq", false),
         "gptq_v2" => packed(entries, "gptq", true),
         _ => Ok(Says::Unread),
@@ -27,7 +26,7 @@ pub(super) fn gptq(entries: &Entries<'_>) -> Result<Says> {
 }
 
 pub(super) fn awq(entries: &Entries<'_>) -> Result<Says> {
-    match &*first(entries, &["version", "checkpoint_format", "format"]) {
+    match &*said(entries, &["version", "checkpoint_format", "format"]) {
         "" | "gemm" => packed(entries, "awq", false),
         "gemv" => packed(entries, "awq-gemv", false),
         "gemv_fast" => packed(entries, "awq-gemv-fast", false),
@@ -44,10 +43,11 @@ pub(super) fn auto_round(entries: &Entries<'_>) -> Result<Says> {
     }
 }
 
-/// The first text of these keys that is not empty.
-fn first(entries: &Entries<'_>, keys: &[&str]) -> String {
-    let mut texts = keys.iter().map(|key| entries.text(key));
-    texts.find(|text| !text.is_empty()).unwrap_or_default()
+/// The entry under the first of these keys that is there. GPTQModel writes all, older programs one
+/// or none.
+fn said(entries: &Entries<'_>, keys: &[&str]) -> String {
+    let mut all = keys.iter().map(|key| entries.text(key));
+    all.find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 fn packed(entries: &Entries<'_>, layout: &'static str, second_version: bool) -> Result<Says> {

@@ -20,7 +20,7 @@ pub(super) struct Affine {
     pub(super) format: QuantFormat,
 }
 
-/// What is known of scales and zeros.
+/// The scales and zeros, as far as they count for the format.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
     /// The type of scales.

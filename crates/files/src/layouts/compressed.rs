@@ -1,8 +1,8 @@
 //! compressed-tensors, which llm-compressor and vLLM write: `weight_packed` and `weight_scale`.
 //!
-//! - `pack-quantized`: codes of 1 to 8 bits in words along K, I32 `[N, K · bits / 32]`, and with
-//!   asymmetric weights the codes of zeros in words along N, `weight_zero_point` `[N · bits / 32,
-//!   G]`. Both are signed, and stored plus 2^(bits - 1). `weight_shape` is `[N, K]`. With act-order,
+//! - `pack-quantized`: codes of 1 to 8 bits in words along K, I32 `[N, K · bits / 32]`. Asymmetric
+//!   weights have `weight_zero_point`: codes in words along N, `[N · bits / 32, G]`. All codes are
+//!   signed, and stored plus 2^(bits - 1). `weight_shape` is `[N, K]`. With act-order,
 //!   `weight_g_idx` `[K]` is the group of each column.
 //! - `nvfp4-pack-quantized`: nvfp4, whose factor is the reciprocal of `weight_global_scale`.
 //! - `mxfp4-pack-quantized`: mxfp4.

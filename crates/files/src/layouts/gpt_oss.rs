@@ -1,7 +1,9 @@
 //! GPT-OSS as published: mxfp4 in stacks, one matrix for each expert. Codes are `X_blocks`, U8 `[E,
-//! N, K / 32, 16]`, and scales `X_scales`, U8 `[E, N, K / 32]`.
+//! N, K / 32, 16]`, and scales `X_scales`, U8 `[E, N, K / 32]`. In OpenAI's own files they are
+//! `X.blocks` and `X.scales`.
 //!
-//! In `gate_up_proj` the rows of gate and up alternate. They stay where they are.
+//! In `gate_up_proj`, `mlp1_weight` there, the rows of gate and up alternate. They stay where they
+//! are.
 
 use super::planes::Planes;
 use super::{Asked, Layout, Read};
@@ -16,19 +18,20 @@ pub(super) const LAYOUT: Layout = Layout {
     modes: &[],
     bits: &[],
     is: |parts| {
-        let is_bytes = |leaf| parts.get(leaf).is_some_and(|part| part.kind() == "U8");
-        let last = parts.get("_blocks").and_then(|blocks| blocks.shape().last().copied());
-        is_bytes("_blocks") && is_bytes("_scales") && last == Some(16)
+        let is_bytes = parts.iter().all(|(_, part)| part.kind() == "U8");
+        is_bytes && parts.iter().next().is_some_and(|(_, blocks)| blocks.shape().ends_with(&[16]))
     },
     read,
 };
 
+pub(super) const ORIGINAL: Layout = Layout { needs: &["blocks", "scales"], ..LAYOUT };
+
 fn read(asked: &Asked<'_>) -> Result<Read> {
     let (parts, format) = (&asked.parts, QuantFormat::MXFP4);
-    let (blocks, scales) = (parts.need("_blocks")?, parts.need("_scales")?);
-    let shape = match blocks.shape() {
+    let mut shapes = parts.iter().map(|(_, part)| part.raw.shape.as_slice());
+    let shape = match shapes.next().unwrap_or_default() {
         [rows @ .., count, 16]
-            if !rows.is_empty() && scales.shape() == [rows, &[*count]].concat() =>
+            if !rows.is_empty() && shapes.next() == Some(&[rows, &[*count]].concat()) =>
         {
             count.checked_mul(32).map(|k| [rows, &[k]].concat())
         }

@@ -39,7 +39,7 @@ use std::ops::Range;
 use tilewise_core::{DType, QuantFormat, Result};
 
 /// Every layout. If several fit the tensors of a prefix, the first is taken.
-pub(crate) static ALL: [&Layout; 14] = [
+pub(crate) static ALL: [&Layout; 15] = [
     &gptq::LAYOUT,
     &awq_gemv::GEMV,
     &awq_gemv::FAST,
@@ -49,6 +49,7 @@ pub(crate) static ALL: [&Layout; 14] = [
     &bitsandbytes::INT8,
     &hqq::LAYOUT,
     &gpt_oss::LAYOUT,
+    &gpt_oss::ORIGINAL,
     &model_opt::LAYOUT,
     &compressed::LAYOUT,
     &int8::LAYOUT,
@@ -87,7 +88,7 @@ impl fmt::Debug for Layout {
 pub(crate) struct Asked<'a> {
     pub(crate) prefix: &'a str,
     pub(crate) parts: Parts<'a>,
-    /// What a file beside the tensors says.
+    /// The words of a file beside the tensors.
     pub(crate) said: Option<&'a Said>,
     pub(crate) expected: &'a Expected,
 }
@@ -236,7 +237,7 @@ impl Foreign {
     }
 }
 
-/// What precedes `leaf` in a tensor's name.
+/// The part of a tensor's name before `leaf`, if that ends it.
 fn prefix<'a>(tensor: &'a str, leaf: &str) -> Option<&'a str> {
     let prefix = tensor.strip_suffix(leaf)?;
     if leaf.is_empty() || leaf.starts_with('_') || prefix.is_empty() {

@@ -11,7 +11,7 @@ pub(super) const NEEDS: &[&str] = &["qweight", "qzeros", "scales"];
 
 /// The shapes of the tensors.
 pub(super) struct Shapes {
-    /// Those of `qweight`.
+    /// The extents of `qweight`.
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) zero_columns: usize,
@@ -52,7 +52,7 @@ impl Shapes {
     }
 }
 
-/// What a file beside the tensors says of this matrix, whose shapes are those of `layout`.
+/// The words of a file beside the tensors on this matrix, whose shapes are those of `layout`.
 pub(super) fn said<'a>(asked: &Asked<'a>, layout: &Layout) -> Result<Option<&'a Said>> {
     let own = layout.name.to_uppercase();
     let contradiction = |by: &str, other: &str| {

@@ -383,6 +383,11 @@ fn names_of_methods() {
             r#"{"quant_method":"awq","version":"marlin"}"#,
             &["unsupported", "\"awq\" and version \"marlin\", which is not read"],
         ),
+        (
+            awq,
+            r#"{"quant_method":"awq","format":"llm-awq"}"#,
+            &["unsupported", "\"awq\" and format \"llm-awq\", which is not read"],
+        ),
     ]);
 }
 

@@ -83,6 +83,12 @@ fn hqq() {
 fn gpt_oss() {
     let names = [("mlp.experts.gate_up_proj", "mxfp4"), ("mlp.experts.down_proj", "mxfp4")];
     check(formats("gpt-oss", same), &names);
+    // OpenAI's own files have other names.
+    let mut tensors = tensors("gpt-oss", "model.layers.0.mlp.experts.down_proj");
+    let read = |tensors: &[Tensor]| with_config(tensors, "{}").get("w").unwrap().quantized();
+    let own = read(&tensors).unwrap();
+    tensors.iter_mut().for_each(|(name, ..)| *name = name.replace('_', "."));
+    assert_eq!(read(&tensors), Ok(own));
 }
 
 fn data(folder: &str) -> PathBuf {

@@ -104,7 +104,7 @@ pub(crate) fn layouts(bytes: &[u8]) -> Read {
     examine(&Model::open_in(Files::Memory(files), "a"))
 }
 
-/// What follows a name, a type and its bytes, a shape, and what the tensor holds, if that matters.
+/// The end of a name, a type and its bytes, a shape, and the tensor's bytes, if they matter.
 type Part = (String, (&'static str, usize), Vec<usize>, Vec<u8>);
 
 /// The tensors of a matrix, in a layout and with extents that the bytes choose.
