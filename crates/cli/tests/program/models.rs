@@ -58,7 +58,8 @@ fn mlx() {
 
 #[test]
 fn gguf() {
-    all_adapters(&["gguf"], &[("gguf/all.gguf", 12 + 3)]);
+    let models = [("gguf/all.gguf", 12 + 3), ("gguf-recoded/model.gguf", 11 + 1)];
+    all_adapters(&["gguf", "gguf-recoded"], &models);
 }
 
 #[test]

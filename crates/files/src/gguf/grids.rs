@@ -2,31 +2,54 @@
 //! from gguf's package.
 
 /// Points of 16 bits: 8 numbers of 3 levels or 4 of 8, in 2 or 3 bits, the first in the lowest.
-static POINTS: &[u8; 9216] = include_bytes!("grids.bin");
+const POINTS: &[u8; 9216] = include_bytes!("grids.bin");
 
-/// Where a grid begins, and its levels.
-pub(super) struct Grid {
-    first: usize,
-    levels: &'static [i8],
+/// The number of the first point of a grid with 8 numbers to a point.
+pub(super) const IQ2_XXS: usize = 0;
+pub(super) const IQ2_XS: usize = 256;
+pub(super) const IQ2_S: usize = 768;
+/// One more than the numbers.
+pub(super) const IQ1: usize = 1792;
+/// Points of 8 numbers.
+const EIGHTS: usize = 3840;
+
+/// The number of the first point of a grid with 4 numbers to a point.
+pub(super) const IQ3_XXS: usize = 0;
+/// 8 and half of the odd numbers, rounded down.
+pub(super) const IQ3_S: usize = 256;
+
+/// The numbers of points, as bytes, the first in the lowest.
+pub(super) static EIGHT: [u64; EIGHTS] = eights();
+pub(super) static FOUR: [u32; 768] = fours();
+
+const fn point(number: usize) -> u16 {
+    u16::from_le_bytes([POINTS[2 * number], POINTS[2 * number + 1]])
 }
 
-const IQ2: &[i8] = &[8, 25, 43];
-pub(super) const IQ2_XXS: Grid = Grid { first: 0, levels: IQ2 };
-pub(super) const IQ2_XS: Grid = Grid { first: 256, levels: IQ2 };
-pub(super) const IQ2_S: Grid = Grid { first: 768, levels: IQ2 };
-/// One more than the numbers.
-pub(super) const IQ1: Grid = Grid { first: 1792, levels: &[0, 1, 2] };
-pub(super) const IQ3_XXS: Grid = Grid { first: 3840, levels: &[4, 12, 20, 28, 36, 44, 52, 62] };
-pub(super) const IQ3_S: Grid = Grid { first: 4096, levels: &[1, 3, 5, 7, 9, 11, 13, 15] };
-
-impl Grid {
-    /// The numbers of a point: 8 of 3 levels, or 4 of 8.
-    pub(super) fn point(&self, number: usize, out: &mut [i8]) {
-        let at = 2 * (self.first + number);
-        let bits = u16::from_le_bytes([POINTS[at], POINTS[at + 1]]);
-        let width = if self.levels.len() == 3 { 2 } else { 3 };
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = self.levels[usize::from(bits >> (width * i) & ((1 << width) - 1))];
-        }
+const fn eights() -> [u64; EIGHTS] {
+    let mut points = [0; EIGHTS];
+    let mut i = 0;
+    while i < 8 * points.len() {
+        let levels = if i / 8 < IQ1 { [8, 25, 43, 0] } else { [0, 1, 2, 0] };
+        let level = point(i / 8) >> (i % 8 * 2) & 3;
+        points[i / 8] |= levels[level as usize] << (i % 8 * 8);
+        i += 1;
     }
+    points
+}
+
+const fn fours() -> [u32; 768] {
+    let mut points = [0; 768];
+    let mut i = 0;
+    while i < 4 * points.len() {
+        let levels = if i / 4 < IQ3_S {
+            [4, 12, 20, 28, 36, 44, 52, 62]
+        } else {
+            [8, 9, 10, 11, 12, 13, 14, 15]
+        };
+        let level = point(EIGHTS + i / 4) >> (i % 4 * 3) & 7;
+        points[i / 4] |= levels[level as usize] << (i % 4 * 8);
+        i += 1;
+    }
+    points
 }

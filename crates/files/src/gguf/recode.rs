@@ -5,7 +5,7 @@
 //! scale and a code few: their product is exact in f32, and so is the sum. Nothing is rounded. With
 //! a bias, a zero has no sign, and all weights are NaN if the block's number is infinite.
 
-use super::grids::{self, Grid};
+use super::grids::{EIGHT, FOUR, IQ1, IQ2_S, IQ2_XS, IQ2_XXS, IQ3_S, IQ3_XXS};
 use half::f16;
 use tilewise_core::quant::Stored;
 use tilewise_core::{DType, QuantFormat};
@@ -154,25 +154,25 @@ fn put(dtype: DType, numbers: &[f32], out: &mut [u8]) {
 
 /// Fills bytes with codes, the first in the lowest bits.
 fn pack(codes: &[i8], out: &mut [u8]) {
-    let many = codes.len() / out.len();
-    for (codes, out) in codes.chunks_exact(many).zip(out) {
-        let bits = (0..8).step_by(8 / many);
-        *out = codes.iter().zip(bits).fold(0, |byte, (&code, at)| byte | (code as u8) << at);
+    match codes.len() / out.len() {
+        2 => {
+            let codes = codes.as_chunks().0.iter();
+            out.iter_mut().zip(codes).for_each(|(out, [a, b])| *out = (a | b << 4) as u8);
+        }
+        4 => {
+            let codes = codes.as_chunks().0.iter();
+            let byte = |[a, b, c, d]: &[i8; 4]| (a | b << 2 | c << 4 | d << 6) as u8;
+            out.iter_mut().zip(codes).for_each(|(out, codes)| *out = byte(codes));
+        }
+        _ => out.iter_mut().zip(codes).for_each(|(out, &code)| *out = code as u8),
     }
 }
 
 impl Block {
-    /// Sets 8 elements to the numbers of some points, of which the set bits of `signs` negate some.
-    fn eight<const N: usize>(&mut self, at: usize, grid: &Grid, points: [usize; N], signs: u8) {
-        let eight = &mut self.codes[8 * at..8 * at + 8];
-        for (point, out) in points.into_iter().zip(eight.chunks_exact_mut(8 / N)) {
-            grid.point(point, out);
-        }
-        for (i, code) in eight.iter_mut().enumerate() {
-            if signs >> i & 1 == 1 {
-                *code = -*code;
-            }
-        }
+    /// Sets 8 codes to bytes, the first in the lowest.
+    fn eight(&mut self, at: usize, bytes: u64) {
+        let codes = bytes.to_le_bytes().map(|byte| byte as i8);
+        self.codes[8 * at..8 * at + 8].copy_from_slice(&codes);
     }
 
     /// The codes less 1, times `d`.
@@ -180,6 +180,30 @@ impl Block {
         self.scales.fill(d);
         self.biases.fill(-d);
     }
+}
+
+/// Two points of 4 numbers.
+fn four(first: usize, points: [usize; 2]) -> u64 {
+    let [low, high] = points.map(|point| u64::from(FOUR[first + point]));
+    low | high << 32
+}
+
+/// 8 bytes of 1.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// All bits of the bytes whose signs are set.
+fn spread(signs: u8) -> u64 {
+    // Byte i keeps bit i alone, which then goes through the highest bit to all.
+    let bits = (u64::from(signs) * ONES) & 0x8040_2010_0804_0201;
+    let rest = 0x7f * ONES;
+    let highest = ((bits & rest) + rest) | bits;
+    (highest >> 7 & ONES) * 0xff
+}
+
+/// Negates the bytes whose signs are set. None is 0.
+fn signed(bytes: u64, signs: u8) -> u64 {
+    let all = spread(signs);
+    (bytes ^ all) + (all & ONES)
 }
 
 /// The signs of 8 numbers of which an even number is negative: the lowest 7 bits tell them.
@@ -215,8 +239,8 @@ fn iq2_xxs(bytes: &[u8], block: &mut Block) {
         let (points, rest) = (2 + 8 * i, long(bytes, 6 + 8 * i));
         block.scales[i] = d * (0.5 + (rest >> 28) as f32) * 0.25;
         for j in 0..4 {
-            let point = usize::from(bytes[points + j]);
-            block.eight(4 * i + j, &grids::IQ2_XXS, [point], even(rest >> (7 * j)));
+            let point = EIGHT[IQ2_XXS + usize::from(bytes[points + j])];
+            block.eight(4 * i + j, signed(point, even(rest >> (7 * j))));
         }
     }
 }
@@ -228,8 +252,8 @@ fn iq2_xs(bytes: &[u8], block: &mut Block) {
     }
     for i in 0..32 {
         let bits = word(bytes, 2 + 2 * i);
-        let point = usize::from(bits & 511);
-        block.eight(i, &grids::IQ2_XS, [point], even(u32::from(bits >> 9)));
+        let point = EIGHT[IQ2_XS + usize::from(bits & 511)];
+        block.eight(i, signed(point, even(u32::from(bits >> 9))));
     }
 }
 
@@ -240,7 +264,7 @@ fn iq2_s(bytes: &[u8], block: &mut Block) {
     }
     for i in 0..32 {
         let point = usize::from(bytes[2 + i]) | field(&bytes[66..], 2, i) << 8;
-        block.eight(i, &grids::IQ2_S, [point], bytes[34 + i]);
+        block.eight(i, signed(EIGHT[IQ2_S + point], bytes[34 + i]));
     }
 }
 
@@ -252,7 +276,7 @@ fn iq3_xxs(bytes: &[u8], block: &mut Block) {
         for j in 0..4 {
             let at = 4 * i + j;
             let points = [2 + 2 * at, 3 + 2 * at].map(|at| usize::from(bytes[at]));
-            block.eight(at, &grids::IQ3_XXS, points, even(rest >> (7 * j)));
+            block.eight(at, signed(four(IQ3_XXS, points), even(rest >> (7 * j))));
         }
     }
 }
@@ -265,10 +289,10 @@ fn iq3_s(bytes: &[u8], block: &mut Block) {
     }
     for i in 0..32 {
         let point = |at| usize::from(bytes[2 + at]) | field(&bytes[66..], 1, at) << 8;
-        block.eight(i, &grids::IQ3_S, [2 * i, 2 * i + 1].map(point), bytes[74 + i]);
+        let codes = four(IQ3_S, [2 * i, 2 * i + 1].map(point));
+        // The number -v has the code 15 less that of v.
+        block.eight(i, codes ^ spread(bytes[74 + i]) & (15 * ONES));
     }
-    // Odd numbers from -15 to 15.
-    block.codes.iter_mut().for_each(|code| *code = (*code + 15) / 2);
 }
 
 fn iq1_s(bytes: &[u8], block: &mut Block) {
@@ -280,7 +304,7 @@ fn iq1_s(bytes: &[u8], block: &mut Block) {
         (block.scales[i], block.biases[i]) = (scale, scale * (shift - 1.0));
         for j in 0..4 {
             let point = usize::from(bytes[2 + 4 * i + j]) | usize::from(high >> (3 * j) & 7) << 8;
-            block.eight(4 * i + j, &grids::IQ1, [point], 0);
+            block.eight(4 * i + j, EIGHT[IQ1 + point]);
         }
     }
 }
@@ -296,7 +320,7 @@ fn iq1_m(bytes: &[u8], block: &mut Block) {
     for i in 0..32 {
         let high = field(&bytes[32..], 4, i);
         let point = usize::from(bytes[i]) | (high & 7) << 8;
-        block.eight(i, &grids::IQ1, [point], 0);
+        block.eight(i, EIGHT[IQ1 + point]);
         // In eighths, with one more or less.
         let shift = if high & 8 == 0 { -7 } else { -9 };
         block.codes[8 * i..8 * i + 8].iter_mut().for_each(|code| *code = 8 * *code + shift);
@@ -304,33 +328,41 @@ fn iq1_m(bytes: &[u8], block: &mut Block) {
 }
 
 fn tq1_0(bytes: &[u8], block: &mut Block) {
-    // A byte holds 5 digits of base 3, or 4, as a fraction of 256: the first digits of all bytes
-    // come first.
-    let digits = [(0..32, 5), (32..48, 5), (48..52, 4)].into_iter().flat_map(|(range, digits)| {
-        let digit = move |i, byte: u8| (u16::from(byte.wrapping_mul(3u8.pow(i))) * 3) >> 8;
-        (0..digits).flat_map(move |i| bytes[range.clone()].iter().map(move |&byte| digit(i, byte)))
-    });
-    block.codes.iter_mut().zip(digits).for_each(|(code, digit)| *code = digit as i8);
+    // A byte holds 5 digits of base 3, or 4, as a fraction of 256. The first digits of some bytes
+    // come first, then their second digits.
+    let mut at = 0;
+    for (range, digits) in [(0..32, 5), (32..48, 5), (48..52, 4)] {
+        for digit in 0..digits {
+            let bytes = &bytes[range.clone()];
+            let codes = &mut block.codes[at..at + bytes.len()];
+            for (byte, code) in bytes.iter().zip(codes) {
+                *code = ((u16::from(byte.wrapping_mul(3u8.pow(digit))) * 3) >> 8) as i8;
+            }
+            at += bytes.len();
+        }
+    }
     block.less_one(half(bytes, 52));
 }
 
 fn tq2_0(bytes: &[u8], block: &mut Block) {
-    for (i, code) in block.codes.iter_mut().enumerate() {
-        *code = (bytes[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3) as i8;
+    for (i, codes) in block.codes.chunks_exact_mut(32).enumerate() {
+        for (byte, code) in bytes[i / 4 * 32..].iter().zip(codes) {
+            *code = (byte >> (i % 4 * 2) & 3) as i8;
+        }
     }
     block.less_one(half(bytes, 64));
 }
 
 fn q1_0(bytes: &[u8], block: &mut Block) {
-    for (i, code) in block.codes[..128].iter_mut().enumerate() {
-        *code = 2 * field(&bytes[2..], 1, i) as i8;
+    for (&byte, codes) in bytes[2..].iter().zip(block.codes.as_chunks_mut::<8>().0) {
+        *codes = std::array::from_fn(|i| 2 * (byte >> i & 1) as i8);
     }
     block.less_one(half(bytes, 0));
 }
 
 fn q2_0(bytes: &[u8], block: &mut Block) {
-    for (i, code) in block.codes[..64].iter_mut().enumerate() {
-        *code = field(&bytes[2..], 2, i) as i8;
+    for (&byte, codes) in bytes[2..].iter().zip(block.codes.as_chunks_mut::<4>().0) {
+        *codes = std::array::from_fn(|i| (byte >> (2 * i) & 3) as i8);
     }
     block.less_one(half(bytes, 0));
 }

@@ -388,6 +388,11 @@ fn names_of_methods() {
             r#"{"quant_method":"awq","format":"llm-awq"}"#,
             &["unsupported", "\"awq\" and format \"llm-awq\", which is not read"],
         ),
+        (
+            awq,
+            r#"{"quant_method":"awq","format":"gemv_fast"}"#,
+            &["unsupported", "\"awq\" and format \"gemv_fast\", which is not read"],
+        ),
     ]);
 }
 
