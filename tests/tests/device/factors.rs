@@ -77,10 +77,9 @@ fn alpha_of_zero() {
         let b = Tensor::upload(context, &[1.0f32, 2.0], &[2, 1]).unwrap();
         let a = [1.0f32, f32::NAN, 1.0, f32::INFINITY, 1.0, 2.0];
         let a = Tensor::upload(context, &a, &[3, 2]).unwrap();
-        for gemm in [
-            Gemm::new(&a, &b).alpha(0.0),
-            Gemm::new(&a, &b).alpha_tensor(&factor(context, 0.0)),
-        ] {
+        for gemm in
+            [Gemm::new(&a, &b).alpha(0.0), Gemm::new(&a, &b).alpha_tensor(&factor(context, 0.0))]
+        {
             let y = gemm.run().unwrap().read_blocking::<f32>().unwrap();
             assert!(y[0].is_nan() && y[1].is_nan() && y[2] == 0.0, "{y:?} on {context:?}");
         }

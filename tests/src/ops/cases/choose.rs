@@ -27,10 +27,10 @@ const GROUPED: [([usize; 2], usize, [usize; 2]); 8] = [
     ([3, 8], 8, [2, 2]),
     ([9, 12], 3, [4, 2]),
     ([6, 5], 2, [5, 3]),
-    ([70, 6], 2, [2, 1]),
-    ([5, 40], 10, [8, 2]),
     ([2, 300], 20, [30, 4]),
-    ([3, 300], 8, [300, 100]),
+    ([5, 40], 10, [8, 2]),
+    ([66, 6], 2, [2, 1]),
+    ([1, 300], 8, [300, 100]),
 ];
 
 /// Scoring, whether weights are normalized, and whether there is a bias.
@@ -80,7 +80,7 @@ fn logits(rng: &mut Rng, [tokens, experts]: [usize; 2]) -> Vec<f64> {
             *logit = [0.0, -300.0, -301.5][i % 3];
         }
     }
-    if experts > 256 {
+    if experts > 256 && tokens > 1 {
         (logits[10], logits[266]) = (200.0, 2.5);
         (logits[experts + 290], logits[experts + 291]) = (200.0, 199.0);
     }

@@ -72,8 +72,9 @@ fn group_key(own: u32, length: u32, at: vec2<u32>, bias_step: u32, top: u32, div
         second = max(second, min(first, other));
         first = max(first, other);
     }
-    // Arithmetic with infinities is left to the device.
-    if !BIASED || second == 0u || first >= INFINITE {
+    // Arithmetic with infinities is left to the device. If there is no second expert, its number
+    // is −0.
+    if !BIASED || first >= INFINITE {
         return first;
     }
     return select(ordered(number(first) + number(second)), NONE, second == NONE);
