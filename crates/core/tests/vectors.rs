@@ -1,6 +1,5 @@
-//! Every format held against the bytes and numbers of the program that it comes from: MLX, the
-//! Python packages gguf and ml_dtypes, or bitsandbytes. `vectors/make_vectors.py` made the files and
-//! describes their layout.
+//! Every format held against the bytes and numbers of the program that it comes from: MLX, gguf,
+//! ml_dtypes or bitsandbytes. `vectors/make_vectors.py` made the files and describes their layout.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
