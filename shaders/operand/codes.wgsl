@@ -2,14 +2,14 @@
 // needs: nothing
 // offers: e2m1_doubled float8 iq4_nl
 
-// Values of codes of e4m3 or e5m2. An exponent of 0 means a multiple of the smallest number. In
-// e4m3 all ones mean NaN, in e5m2 an exponent of all ones means infinity or NaN.
+// Values of codes of e4m3 or e5m2. Codes below 8 are multiples of the smallest number. In e4m3 all
+// ones mean NaN, in e5m2 an exponent of all ones means infinity or NaN.
 fn float8(codes: vec4<u32>, e5m2: bool) -> vec4<f32> {
     let low = codes & vec4<u32>(0x7fu);
     let sign = (codes & vec4<u32>(0x80u)) << vec4<u32>(24u);
     let normal = (low << vec4<u32>(select(20u, 21u, e5m2))) + (select(120u, 112u, e5m2) << 23u);
     let small = bitcast<vec4<u32>>(vec4<f32>(low) * select(0x1p-9, 0x1p-16, e5m2));
-    let magnitude = select(normal, small, low < vec4<u32>(select(8u, 4u, e5m2)));
+    let magnitude = select(normal, small, low < vec4<u32>(8u));
     let is_last = low >= vec4<u32>(select(0x7fu, 0x7cu, e5m2));
     let ones = select(vec4<u32>(), vec4<u32>(0x7f800000u), is_last);
     return bitcast<vec4<f32>>(magnitude | sign | ones);
