@@ -238,7 +238,8 @@ fn a_method_that_is_not_read_is_named() {
     let method = "config.json says quant_method \"exl2\"";
     let said = text(&bench.run("inspect m").stderr);
     assert!(said.contains(&format!("{method}, which is not read: ")), "{said}");
-    assert_eq!(json_of(&bench, "m")["unread_quantization"], method);
+    let shown = json_of(&bench, "m");
+    assert!(shown["unread_quantization"].as_str().unwrap().ends_with(method), "{shown}");
 }
 
 /// An option that fits no tensor is an error if no format is open: it was meant for another file.
