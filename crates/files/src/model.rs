@@ -278,12 +278,10 @@ impl Model {
                 (TensorKind::Quantized(found.format), found.shape, Held::Planes(raws.collect()))
             }
             Members::Foreign(foreign) => {
-                // If the caller may have to name the layout, the tensors do not tell all of it.
+                // The config may say what the tensors do not tell.
                 let config = &self.opened.config;
-                let asked = expected.mode.as_deref().and_then(layouts::of_mode);
-                if let (Some(fault), true, false, None) =
-                    (&config.fault, config.is_silent(), foreign.layout.modes.is_empty(), asked)
-                {
+                let named = expected.mode.as_deref().and_then(layouts::of_mode);
+                if let (Some(fault), true, None) = (&config.fault, config.is_silent(), named) {
                     return Err(fault.clone());
                 }
                 let parts = foreign.parts(&self.opened);

@@ -215,11 +215,13 @@ fn broken_fp8() {
     }
 }
 
-/// The error of a config.
+/// The error of a config, which closes a matrix of another program, but nothing else.
 fn configured(quantization: &str) -> String {
-    let config = format!(r#"{{"quantization_config":{quantization}}}"#);
-    let weights = file(&[tensor("n", F32, &[1])], &[]);
-    open(&[("m.safetensors", weights), ("config.json", config.into())]).err().unwrap().to_string()
+    let tensors =
+        [(".weight", F8_E4M3, &[4, 32][..]), (".weight_scale", F32, &[1]), (".norm", F32, &[4])];
+    let model = one(&tensors, quantization);
+    assert!(matches!(model.get("w.norm").unwrap().kind(), TensorKind::Dense(_)));
+    refusal(&model, "w")
 }
 
 /// A config of compressed-tensors whose only scheme has these weights.
@@ -391,7 +393,7 @@ fn names_of_methods() {
         (
             awq,
             r#"{"quant_method":"awq","format":"gemv_fast"}"#,
-            &["unsupported", "\"awq\" and format \"gemv_fast\", which is not read"],
+            &["contradiction: config.json says AWQ-GEMV-FAST, but the shapes are those of AWQ"],
         ),
     ]);
 }

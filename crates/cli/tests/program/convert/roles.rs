@@ -15,7 +15,7 @@ const TENSORS: [(&str, &[usize], Option<&str>); 20] = [
     ("model.layers.0.mlp.experts.gate_up_proj_bias", &[2, 128], Some("biases")),
     ("model.layers.0.mlp.switch_mlp.up_proj.bias", &[2, 128], Some("biases")),
     ("relative_bias", &[8, 128], Some("biases")),
-    ("model.layers.0.mlp.down_proj.weight_scale_inv", &[8, 128], Some("scales")),
+    ("model.layers.0.mlp.down_proj.input_scale", &[8, 128], Some("scales")),
     ("backbone.layers.0.mixer.A_log", &[8, 128], Some("others by name")),
     ("backbone.layers.0.mixer.D", &[8, 128], Some("others by name")),
     ("backbone.layers.0.mixer.dt_bias", &[8, 128], Some("biases")),
@@ -102,7 +102,7 @@ fn two_quantizations_are_not_mixed() {
         let bytes = safetensors::serialize(tensors, None).unwrap();
         std::fs::write(bench.path("m.safetensors"), bytes).unwrap();
     };
-    for names in [["l.up.weight", "l.up.weight_scale_inv"], ["l.up.W_q", "l.up.scale"]] {
+    for names in [["l.up.weight", "l.up.input_scale"], ["l.up.W_q", "l.up.scale"]] {
         put(names);
         let line = "convert m.safetensors o.safetensors --format mxfp4";
         let scales = format!("{} its scales", names[1]);
