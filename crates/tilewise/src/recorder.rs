@@ -1,14 +1,16 @@
 //! Where operations go.
 
 use crate::context::parts::Parts;
-use crate::context::{Backend, Context};
+use crate::context::{Backend, Context, Inner};
 use crate::gpu::{Gpu, Passes, Target};
-use tilewise_core::Result;
+use std::cell::RefCell;
+use std::sync::Arc;
 use tilewise_core::plan::Plan;
+use tilewise_core::{Error, Result};
 
-/// Takes operations one after the other, so that an app writes its model once: a compute pass or a
-/// command encoder of the app's ([`AsRecorder`]), or a context ([`Context::submit`]), also that of
-/// the CPU executor.
+/// Takes operations one after the other. An app writes its model once, as a function that records,
+/// and a recorder says where the operations go: into a compute pass or a command encoder of the
+/// app's ([`AsRecorder`]), or to a context ([`Context::submit`]), which may be the CPU executor.
 ///
 /// ```
 /// use tilewise::{Activation, Context, Gemm, Recorder, Result, Tensor, ops};
@@ -150,12 +152,17 @@ impl Context {
     /// Submits what `work` records, and does not wait for it. On the CPU executor each operation is
     /// computed at once. [`Recorder`] has an example.
     ///
+    /// **Inside `work`, only record.** Whatever runs at once on this context, or reads from it
+    /// (`run`, `run_into`, `fill`, `write`, `copy_from`, `cast`, `read` and the like), is an error
+    /// there, because a GPU would do it before all that is recorded. New tensors may be made
+    /// (`upload`, `zeros`). Only calls on the thread of `work` are noticed.
+    ///
     /// Work that is estimated to take longer than
     /// [`max_submission_time`](crate::ContextOptions::max_submission_time) goes to the device in
     /// several submissions. After an error of `work`, nothing more is submitted.
     ///
     /// # Errors
-    /// The errors of `work`.
+    /// The errors of `work`; [`Misuse`](crate::Error) inside another `submit` of this context.
     pub fn submit<T>(&self, work: impl FnOnce(&mut Recorder<'_>) -> Result<T>) -> Result<T> {
         self.submit_as(LABEL, work)
     }
@@ -166,11 +173,49 @@ impl Context {
         label: &str,
         work: impl FnOnce(&mut Recorder<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.not_submitting()?;
+        let _submitting = Submitting::new(self);
         match &self.0.backend {
             Backend::Gpu(gpu) => gpu.submit(label, &self.0.caps, |target| {
                 work(&mut Recorder(To::Device(target, Some(self))))
             }),
             Backend::Cpu => work(&mut Recorder(To::Host(self))),
         }
+    }
+
+    /// For whatever runs at once.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::Error) inside the work of [`submit`](Self::submit).
+    pub(crate) fn not_submitting(&self) -> Result<()> {
+        if !SUBMITTING.with_borrow(|contexts| contexts.contains(&Arc::as_ptr(&self.0))) {
+            return Ok(());
+        }
+        Err(Error::Misuse(
+            "inside submit(): this call runs at once, before all that is recorded: record it, or \
+             make the call before or after submit()"
+                .into(),
+        ))
+    }
+}
+
+thread_local! {
+    /// The contexts in whose `submit` this thread is.
+    static SUBMITTING: RefCell<Vec<*const Inner>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The time in which the work of a `submit` runs, also if it panics.
+struct Submitting;
+
+impl Submitting {
+    fn new(context: &Context) -> Self {
+        SUBMITTING.with_borrow_mut(|contexts| contexts.push(Arc::as_ptr(&context.0)));
+        Submitting
+    }
+}
+
+impl Drop for Submitting {
+    fn drop(&mut self) {
+        SUBMITTING.with_borrow_mut(|contexts| contexts.pop());
     }
 }

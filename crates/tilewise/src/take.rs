@@ -98,9 +98,8 @@ impl Take {
     ///
     /// # Errors
     /// [`Shape`](crate::Error), `Unsupported`, `DeviceLimit` for a table or indices that cannot be
-    /// used on this device; `Misuse` for indices that are not u32, for columns by index of weights
-    /// with an [order](QuantizedTensor::with_order) of columns, and for operands of different
-    /// contexts.
+    /// used on this device; `Misuse` for columns by index of weights with an
+    /// [order](QuantizedTensor::with_order) of columns, and for operands of different contexts.
     pub fn run(&self) -> Result<Tensor> {
         let out = Tensor::zeros(self.context(), self.dtype(), &self.shape()?)?;
         self.run_into(&out)?;
@@ -249,9 +248,7 @@ impl Take {
         };
         let mut index = |role: Role, name: &'static str, indices: Option<&'s Tensor>| {
             let Some(indices) = indices else { return Ok(None) };
-            if indices.dtype() != DType::U32 {
-                return Err(Error::Misuse(format!("{name} in {}, wanted u32", indices.dtype())));
-            }
+            indices.must_be_u32(name)?;
             let count = indices.elem_count() as u64;
             let (Operand { offset, ld, len, .. }, bound) = indices.vector([0; 4]);
             operands.add(role, name, indices, bound)?;

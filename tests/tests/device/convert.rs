@@ -206,7 +206,7 @@ fn what_does_not_fit_is_an_error() {
         let indices = Tensor::upload(&context, &[1u32, 2], &[2]).unwrap();
         assert!(matches!(
             table.rows(&floats),
-            Err(Error::Misuse(text)) if text.contains("f32, wanted u32")
+            Err(Error::Unsupported(text)) if text.contains("f32, wanted u32")
         ));
         let square = indices.reshape(&[1, 2]).unwrap();
         assert!(matches!(

@@ -83,7 +83,7 @@ fn dimensions_that_do_not_fit() {
         assert_eq!(rows.output_shape(), Ok(vec![3, 7]));
         refused(rows.run_into(&tensor(&[4, 7])), SHAPE, &["C", "[4, 7]", "[3, 7]"]);
         for (gemm, kind, words) in [
-            (plain.clone().gather_rows(&a), "Misuse", "row indices are f32"),
+            (plain.clone().gather_rows(&a), "Unsupported", "row indices in f32"),
             (plain.clone().gather_rows(&indices.unsqueeze(0).unwrap()), "Shape", "[1, 3]"),
             (Gemm::new(&tensor(&[2, 4, 6]), &b).gather_rows(&indices), "Shape", "3 dimensions"),
             (Gemm::new(&tensor(&[6]), &b).gather_rows(&indices), "Shape", "1 dimensions"),

@@ -235,7 +235,7 @@ fn ends_in_a_tensor() {
             (Ok(with_start(2)), "Shape", "4 offsets for 3 groups must begin with 0"),
             (GroupEnds::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
             (GroupEnds::upload(&context, &[9]), "Shape", "1 group offset for 3 entries of B"),
-            (GroupEnds::from_tensor(&x), "Misuse", "group offsets are f32"),
+            (GroupEnds::from_tensor(&x), "Unsupported", "group offsets in f32"),
             (GroupEnds::from_tensor(&whole.unsqueeze(0).unwrap()), "Shape", "[1, 8]"),
             (GroupEnds::from_tensor(&whole.broadcast_to(&[2, 8]).unwrap()), "Shape", "[2, 8]"),
         ] {
@@ -334,8 +334,8 @@ fn other_forms_that_do_not_fit() {
             (Gemm::indexed(&x, zeros(&[2, 9, 7]), &numbers(4)), "Shape", ["4 indices", "5 rows"]),
             (
                 Gemm::indexed(&x, zeros(&[2, 9, 7]), &zeros(&[5])),
-                "Misuse",
-                ["indices of entries are f32", "u32"],
+                "Unsupported",
+                ["indices of entries in f32", "u32"],
             ),
             (
                 Gemm::indexed(&zeros(&[3, 5, 9]), zeros(&[2, 9, 7]), &numbers(3)),
@@ -345,7 +345,7 @@ fn other_forms_that_do_not_fit() {
             (Gemm::indexed(&x, &shards, &numbers(5)), "Unsupported", ["B in 2 shards", "layers"]),
             (Gemm::indexed(&x, zeros(&[0, 9, 7]), &numbers(5)), "Shape", ["5 rows", "none"]),
             (Gemm::masked(&a, &b, &numbers(2)), "Shape", ["2 row counts", "batch of 3"]),
-            (Gemm::masked(&a, &b, &zeros(&[3])), "Misuse", ["row counts are f32", "u32"]),
+            (Gemm::masked(&a, &b, &zeros(&[3])), "Unsupported", ["row counts in f32", "u32"]),
             (
                 Gemm::masked(&a, &b, &numbers(3).unsqueeze(0).unwrap()),
                 "Shape",

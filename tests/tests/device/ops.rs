@@ -242,15 +242,15 @@ fn bad_indices_are_refused() {
             shape,
             "[3], wanted [4]",
         );
-        refused(ops::scatter(&x, &zeros(DType::F32, &[4]), 9).run(), unsupported, "indices is f32");
+        refused(ops::scatter(&x, &zeros(DType::F32, &[4]), 9).run(), unsupported, "indices in f32");
         refused(ops::scatter(&zeros(DType::F32, &[]), &places, 9).run(), shape, "wanted rows");
         let scatter = ops::scatter(&x, &places, 4);
         refused(scatter.run_into(&x), aliased, "x of scatter share bytes 0..96");
         refused(ops::gather(&x, &indices).run(), shape, "[4, 2], wanted a vector");
         refused(ops::gather(&x, &places).run_into(&x), aliased, "x of gather share bytes");
-        refused(ops::gather(&x, &x).run(), unsupported, "indices is f32, wanted u32");
+        refused(ops::gather(&x, &x).run(), unsupported, "indices in f32, wanted u32");
         refused(scatter.run_into(&words), unsupported, "the output is u32, not f32");
-        refused(ops::histogram(&x, 4).run(), unsupported, "keys is f32, wanted u32");
+        refused(ops::histogram(&x, 4).run(), unsupported, "keys in f32, wanted u32");
         let both = zeros(DType::U32, &[10]);
         let [first, second] = [0, 5].map(|at| both.narrow(0, at, 5).unwrap());
         refused(

@@ -1,10 +1,12 @@
 //! Work in several submissions, each of which must be short.
 
 use std::time::Duration;
-use tilewise::{Activation, Context, ContextOptions, DType, Gemm, Tensor};
+use tilewise::{
+    Activation, Context, ContextOptions, DType, Error, Gemm, Prepared, Result, Tensor, ops,
+};
 use tilewise_core::DeviceClass;
 use tilewise_tests::moe::{Case, Operands, PLAIN};
-use tilewise_tests::{Adapter, Rng, adapters};
+use tilewise_tests::{Adapter, Rng, adapters, contexts};
 
 /// A context of its own for a test. Its submissions may take this many seconds.
 fn bounded(adapter: &Adapter, seconds: f64) -> Context {
@@ -23,6 +25,52 @@ fn submissions(context: &Context, work: impl FnOnce()) -> u64 {
     let before = next();
     work();
     next() - before - 1
+}
+
+/// What runs or reads at once would do so before all that is recorded, on GPUs alone.
+#[test]
+fn nothing_runs_at_once_inside_of_submit() {
+    type Work = fn(&Tensor) -> Result<()>;
+    let at_once: [Work; 13] = [
+        |x| ops::add(x, x).run_into(x),
+        |x| ops::top_k(x, 1).run().map(drop),
+        |x| x.context().matmul(x, x).map(drop),
+        |x| Gemm::new(x, x).add_to(x).run().map(drop),
+        |x| x.fill(10.0),
+        |x| x.write(&[10.0f32]),
+        |x| x.copy_from(x),
+        |x| x.cast(DType::F16).map(drop),
+        |x| x.rows(&Tensor::upload(x.context(), &[0u32], &[1])?).map(drop),
+        |x| x.read_blocking::<f32>().map(drop),
+        |x| Prepared::right(x).map(drop),
+        |x| x.context().submit(|_| Ok(())),
+        |x| x.context().submit(|to| ops::add(x, x).record(to, x)),
+    ];
+    for context in contexts() {
+        let other = Context::cpu();
+        let y = Tensor::zeros(&other, DType::F32, &[1, 1]).unwrap();
+        for work in at_once {
+            let x = Tensor::upload(&context, &[1.0f32], &[1, 1]).unwrap();
+            let add = ops::add(&x, &x);
+            let refused = context.submit(|to| {
+                // Another context may do what it likes, and does not end the check.
+                y.fill(5.0)?;
+                let error = other.submit(|_| Ok(work(&x).unwrap_err()))?;
+                add.record(to, &x)?;
+                add.record(to, &Tensor::zeros(&context, DType::F32, &[1, 1])?)?;
+                Ok(error)
+            });
+            let error = refused.unwrap();
+            let text = error.to_string();
+            assert!(matches!(error, Error::Misuse(_)) && text.contains("record it"), "{error:?}");
+            assert_eq!(x.read_blocking::<f32>().unwrap(), [2.0], "{context:?}");
+            work(&x).unwrap();
+        }
+        // After a panic, too, calls are allowed.
+        let panics = || context.submit(|_| -> Result<()> { panic!("wanted") });
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
+        Tensor::zeros(&context, DType::F32, &[1, 1]).unwrap().fill(1.0).unwrap();
+    }
 }
 
 fn numbers(context: &Context, shape: &[usize]) -> Tensor {

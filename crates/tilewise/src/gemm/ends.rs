@@ -8,11 +8,9 @@ use tilewise_core::{DType, Error, Result};
 /// Checks that a shader can read a tensor as numbers of groups: a vector of u32 without gaps.
 ///
 /// # Errors
-/// [`Misuse`](crate::Error), `Shape`.
+/// [`Unsupported`](crate::Error), `Shape`.
 pub(crate) fn vector_of_u32(name: &str, tensor: &Tensor) -> Result<()> {
-    if tensor.dtype() != DType::U32 {
-        return Err(Error::Misuse(format!("{name} are {}, wanted u32", tensor.dtype())));
-    }
+    tensor.must_be_u32(name)?;
     let [_] = tensor.shape() else {
         let shape = tensor.shape();
         return Err(Error::Shape(format!("{name} of shape {shape:?}, wanted a vector")));
@@ -78,8 +76,8 @@ impl GroupEnds {
     /// ```
     ///
     /// # Errors
-    /// [`Misuse`](crate::Error) for another type than u32, `Shape` for another shape than a vector,
-    /// or elements that do not follow each other.
+    /// [`Unsupported`](crate::Error) for another type than u32, `Shape` for another shape than a
+    /// vector, or elements that do not follow each other.
     pub fn from_tensor(ends: &Tensor) -> Result<Self> {
         vector_of_u32("group offsets", ends)?;
         Ok(GroupEnds { tensor: ends.clone(), ends: None, expected: None })

@@ -5,7 +5,7 @@ use crate::tensor::Tensor;
 use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::problem::{LISTED, ListSizes};
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{Error, Result};
 
 /// A product of a [list](ProductList): its sizes, and for A \[M,K\], B \[K,N\] and C \[M,N\] the
 /// place of the first element and how many elements lie from one row to the next.
@@ -172,13 +172,11 @@ impl ProductList {
     /// it would then leave A, B or C, or if its rows of C overlap.
     ///
     /// # Errors
-    /// [`Misuse`](crate::Error) for another type than u32, `Shape` for another shape, or a tensor
-    /// that is not contiguous.
+    /// [`Unsupported`](crate::Error) for another type than u32, `Shape` for another shape, or a
+    /// tensor that is not contiguous.
     pub fn from_tensor(numbers: &Tensor, most: [usize; 3]) -> Result<Self> {
-        let (dtype, shape) = (numbers.dtype(), numbers.shape());
-        if dtype != DType::U32 {
-            return Err(Error::Misuse(format!("a list of products in {dtype}, wanted u32")));
-        }
+        let shape = numbers.shape();
+        numbers.must_be_u32("a list of products")?;
         if shape.len() != 2 || shape[1] != LISTED as usize {
             return Err(Error::Shape(format!(
                 "a list of products of shape {shape:?}, wanted [products, {LISTED}]"

@@ -4,7 +4,7 @@ use super::Gemm;
 use crate::quantized::QuantizedTensor;
 use crate::take::Take;
 use crate::tensor::Tensor;
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{Error, Result};
 
 impl Gemm {
     /// Takes the rows of A by index: A is \[rows,K\], and row i of the product is that of A's row
@@ -43,9 +43,7 @@ impl Gemm {
         if self.is_turned() {
             return Err(Error::Unsupported("row indices beside groups of columns".into()));
         }
-        if indices.dtype() != DType::U32 {
-            return Err(Error::Misuse(format!("row indices are {}, wanted u32", indices.dtype())));
-        }
+        indices.must_be_u32("row indices")?;
         if indices.shape().len() != 1 {
             let shape = indices.shape();
             return Err(Error::Shape(format!("row indices of shape {shape:?}, wanted a vector")));

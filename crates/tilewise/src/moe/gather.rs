@@ -249,10 +249,7 @@ impl GatherMatmul {
         let named = [("rhs", Some(rhs)), ("lhs", lhs.as_ref())];
         for (name, indices) in named.into_iter().filter_map(|(name, own)| Some((name, own?))) {
             context.same(indices.context(), name)?;
-            if indices.dtype() != DType::U32 {
-                let dtype = indices.dtype();
-                return Err(Error::Unsupported(format!("{name} is {dtype}, wanted u32")));
-            }
+            indices.must_be_u32(name)?;
         }
         context.same(w.context(), "w")?;
         let shape = w.shape_of_b();

@@ -39,10 +39,7 @@ pub(super) fn rank(operation: &str, name: &str, tensor: &Tensor) -> Result<()> {
 
 /// `Unsupported` for a tensor that is not u32.
 pub(super) fn words(operation: &str, name: &str, tensor: &Tensor) -> Result<()> {
-    match tensor.dtype() {
-        DType::U32 => Ok(()),
-        dtype => Err(Error::Unsupported(format!("{operation}: {name} is {dtype}, wanted u32"))),
-    }
+    tensor.must_be_u32(format_args!("{operation}: {name}"))
 }
 
 /// `Unsupported` for a tensor that is not u32, `Shape` if it is no vector or has another length

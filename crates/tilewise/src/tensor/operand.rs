@@ -6,9 +6,7 @@ use crate::tensor::storage::{Bound, Storage};
 #[cfg(feature = "custom-kernels")]
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
-#[cfg(feature = "custom-kernels")]
-use tilewise_core::DType;
-use tilewise_core::{Error, Format, Operand, Result};
+use tilewise_core::{DType, Error, Format, Operand, Result};
 
 impl Tensor {
     /// Elements from the start of the storage to the end of the view.
@@ -31,6 +29,14 @@ impl Tensor {
                 self.shape, self.strides, self.offset
             ))
         })
+    }
+
+    /// `Unsupported` for another type than u32. `name` is the operand's.
+    pub(crate) fn must_be_u32(&self, name: impl std::fmt::Display) -> Result<()> {
+        match self.dtype {
+            DType::U32 => Ok(()),
+            dtype => Err(Error::Unsupported(format!("{name} in {dtype}, wanted u32"))),
+        }
     }
 
     pub(crate) fn storage(&self) -> &Storage {

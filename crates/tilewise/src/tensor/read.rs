@@ -18,8 +18,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Misuse`](crate::Error) when `T` is not the tensor's dtype, or a given buffer lacks
-    /// `COPY_SRC`.
+    /// [`Misuse`](crate::Error) when `T` is not the tensor's dtype; otherwise as
+    /// [`read_bytes`](Self::read_bytes).
     pub async fn read<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
             return Err(Error::Misuse(format!(
@@ -45,7 +45,8 @@ impl Tensor {
     /// The elements as little-endian bytes, row-major in the view's order.
     ///
     /// # Errors
-    /// [`Misuse`](crate::Error) when a given buffer lacks `COPY_SRC`.
+    /// [`Misuse`](crate::Error) when a given buffer lacks `COPY_SRC`, and inside the work of
+    /// [`submit`](crate::Context::submit).
     pub async fn read_bytes(&self) -> Result<Vec<u8>> {
         let bytes = self.extent_bytes().await?;
         if self.is_contiguous() { Ok(bytes) } else { self.gather(&bytes) }
@@ -53,6 +54,7 @@ impl Tensor {
 
     /// The bytes from the view's first element to its last.
     pub(crate) async fn extent_bytes(&self) -> Result<Vec<u8>> {
+        self.context.not_submitting()?;
         match (&self.storage, self.place()) {
             (Storage::Gpu { .. }, Some((buffer, first))) if self.elem_count() > 0 => {
                 self.context.gpu_backend()?.device.read(buffer, first..first + self.extent()?).await
