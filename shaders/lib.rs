@@ -18,5 +18,6 @@ pub use assemble::{assemble, assemble_with};
 pub use conversions::CONVERSIONS;
 pub use files::FILES;
 pub use link::{DECLARED, Sources, listed};
-pub use tables::{KIT, LIBRARY, SOURCES};
+pub use mainloops::LIBRARY;
+pub use tables::{KIT, SOURCES};
 pub use unroll::unroll;

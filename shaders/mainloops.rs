@@ -5,11 +5,14 @@ mod coop;
 use crate::tables::KIT;
 use coop::{COOP, coop_admit, coop_constants, coop_workgroup_bytes};
 use tilewise_core::cost::{Model, Shares, Work};
-use tilewise_core::kernel::{Access, Constant, KernelDef, OperandFile, Reject, Variant};
+use tilewise_core::kernel::{Access, Constant, KernelDef, Library, OperandFile, Reject, Variant};
 use tilewise_core::{Caps, Problem};
 
+/// Every kernel in WGSL.
+pub const LIBRARY: Library = Library { kernels: KERNELS };
+
 /// Every mainloop.
-pub(crate) static KERNELS: &[KernelDef] = &[
+static KERNELS: &[KernelDef] = &[
     KernelDef {
         name: "naive",
         file: "mainloop/naive.wgsl",

@@ -3,15 +3,11 @@
 
 use crate::files::FILES;
 use crate::link::Sources;
-use crate::mainloops::KERNELS;
 use tilewise_core::kernel::{
-    ByWords, Constant, Kit, Lanes, Language, Library, Load, OperandDef, Pack, ResidualPass,
-    ScheduleDef, StoreDef,
+    ByWords, Constant, Kit, Lanes, Language, Load, OperandDef, Pack, ResidualPass, ScheduleDef,
+    StoreDef,
 };
 use tilewise_core::{Caps, DType, Format, Grouping};
-
-/// Every kernel in WGSL.
-pub const LIBRARY: Library = Library { kernels: KERNELS };
 
 /// The part files of the other three axes that have alternatives or constants.
 pub static KIT: Kit = Kit {

@@ -5,6 +5,19 @@ use crate::role::Role;
 use std::fmt;
 use std::ops::Range;
 
+/// A dimension along which a product can be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dimension {
+    /// Batch entries, or the groups of a grouped product.
+    Entries,
+    /// Rows of A and C.
+    M,
+    /// Columns of B and C.
+    N,
+    /// The summed dimension.
+    K,
+}
+
 /// Which rows, or which range of K, meet in each entry of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Grouping {
@@ -118,8 +131,11 @@ pub struct Traits {
     pub shares_rows: bool,
     /// Whether the rows of an entry of B are few beside M, so that each entry is read by few tiles.
     pub few_rows: bool,
-    /// Whether each row names its entry. No piece of the product then has some entries of B alone:
-    /// a row whose entry is in another piece would be taken for one that has none.
+    /// The dimensions along which the product may be cut: a range of them is a product by itself,
+    /// which [`Problem::range`](crate::Problem::range) finds by adding strides to the offsets of
+    /// operands. A form is cut along no other dimension, so one that names none is never cut.
+    pub(crate) pieces: &'static [Dimension],
+    /// Whether each row names its entry.
     pub(crate) indexed: bool,
     /// Whether each entry has a count of rows.
     pub masked: bool,
@@ -133,6 +149,7 @@ pub struct Traits {
 impl Grouping {
     /// The answers of each form, a row for each.
     pub const fn traits(self) -> Traits {
+        const ALL: [Dimension; 4] = [Dimension::Entries, Dimension::M, Dimension::N, Dimension::K];
         let batch = Traits {
             name: "batch",
             words: "",
@@ -143,14 +160,15 @@ impl Grouping {
             expected: None,
             shares_rows: false,
             few_rows: false,
+            pieces: &[],
             indexed: false,
             masked: false,
             whole_k: true,
             listed: false,
         };
         match self {
-            Grouping::Batched => batch,
-            Grouping::Nested { .. } => Traits { name: "nested", ..batch },
+            Grouping::Batched => Traits { pieces: &ALL, ..batch },
+            Grouping::Nested { .. } => Traits { name: "nested", pieces: &ALL, ..batch },
             Grouping::RaggedM { groups, first, offset, expected } => Traits {
                 name: "groups",
                 words: "groups of rows",
@@ -161,6 +179,7 @@ impl Grouping {
                 expected,
                 shares_rows: true,
                 few_rows: true,
+                pieces: &ALL,
                 ..batch
             },
             Grouping::Indexed { groups, rows, offset } => Traits {
@@ -170,6 +189,8 @@ impl Grouping {
                 offset,
                 numbers: rows,
                 shares_rows: true,
+                // A row whose entry is in another piece would be taken for one that has none.
+                pieces: &[Dimension::M, Dimension::N, Dimension::K],
                 indexed: true,
                 ..batch
             },
@@ -181,6 +202,7 @@ impl Grouping {
                 numbers: entries,
                 expected,
                 few_rows: true,
+                pieces: &ALL,
                 masked: true,
                 ..batch
             },
@@ -190,6 +212,7 @@ impl Grouping {
                 groups: Some(groups),
                 offset,
                 numbers: groups,
+                pieces: &[Dimension::Entries, Dimension::M, Dimension::N],
                 whole_k: false,
                 ..batch
             },

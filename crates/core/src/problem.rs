@@ -4,7 +4,7 @@
 
 pub use crate::activation::Activation;
 pub use crate::dtype::DType;
-pub use crate::grouping::{Grouping, LISTED, Segment, Traits};
+pub use crate::grouping::{Dimension, Grouping, LISTED, Segment, Traits};
 pub use crate::list_sizes::ListSizes;
 pub use crate::precision::Precision;
 use crate::quant::{Plane, QuantFormat, Stored};
@@ -163,19 +163,6 @@ pub struct Bias {
     /// Where it lies: element i of batch entry (or group) b is at `offset + b·batch_stride + i·ld`.
     /// Must be dense.
     pub operand: Operand,
-}
-
-/// A dimension along which a product can be cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dimension {
-    /// Batch entries, or the groups of a grouped product.
-    Entries,
-    /// Rows of A and C.
-    M,
-    /// Columns of B and C.
-    N,
-    /// The summed dimension.
-    K,
 }
 
 /// The changes to the accumulator x, in f32, before it is stored, in this order:
@@ -355,7 +342,8 @@ impl Problem {
     }
 
     /// A range of one dimension, as a problem on the same storage. A range of K gives only a share
-    /// of each sum. Entries of a nested batch have no ranges.
+    /// of each sum. Entries of a nested batch have no ranges; for other forms see
+    /// [`Traits::pieces`].
     pub fn range(&self, dimension: Dimension, range: Range<u64>) -> Problem {
         let mut problem = *self;
         for (_, operand, strides) in problem.operands() {

@@ -14,4 +14,5 @@ mod tables;
 
 pub use assemble::{ENTRY, assemble, assemble_with};
 pub use files::FILES;
-pub use tables::{KERNELS, KIT, LIBRARY, SOURCES};
+pub use mainloops::{KERNELS, LIBRARY};
+pub use tables::{KIT, SOURCES};

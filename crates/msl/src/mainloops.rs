@@ -1,8 +1,11 @@
-//! The table of mainloops: variants with their costs, and where each is of use.
+//! The table of mainloops: variants with their costs, and where each is of use; and the library of
+//! both languages.
 
 use crate::tables::KIT;
 use tilewise_core::cost::{AppleShares, BY_HAND, Model, staged};
-use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, Role, Streamed, Variant};
+use tilewise_core::kernel::{
+    Access, Constant, KernelDef, Library, Reject, Role, Streamed, Variant,
+};
 use tilewise_core::{Caps, Format, Problem};
 
 /// Threads of a simdgroup.
@@ -11,8 +14,25 @@ const SIMD: u32 = 32;
 /// Seconds of compiling: none, as no software device compiles MSL.
 const COMPILING: [f64; 2] = [0.0; 2];
 
-/// Every mainloop.
-pub(crate) const KERNELS: &[KernelDef] = &[
+/// Every kernel in MSL and in WGSL, for devices that take both.
+pub const LIBRARY: Library = Library { kernels: &BOTH };
+
+static BOTH: [KernelDef; KERNELS.len() + tilewise_shaders::LIBRARY.kernels.len()] = {
+    let mut both = [KERNELS[0]; KERNELS.len() + tilewise_shaders::LIBRARY.kernels.len()];
+    let mut at = 0;
+    while at < both.len() {
+        both[at] = if at < KERNELS.len() {
+            KERNELS[at]
+        } else {
+            tilewise_shaders::LIBRARY.kernels[at - KERNELS.len()]
+        };
+        at += 1;
+    }
+    both
+};
+
+/// Every kernel in MSL.
+pub const KERNELS: &[KernelDef] = &[
     KernelDef {
         name: "msl-gemm",
         file: "mainloop/gemm.metal",

@@ -1,34 +1,10 @@
-//! Parts of MSL mainloops: operand loaders, output stores, schedules, one row each; and the library
-//! of both languages.
+//! Parts of MSL mainloops: operand loaders, output stores, schedules, one row each.
 
 use crate::files::FILES;
-use crate::mainloops;
-use tilewise_core::kernel::{
-    Constant, KernelDef, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef,
-};
+use tilewise_core::kernel::{Constant, Kit, Language, Load, OperandDef, ScheduleDef, StoreDef};
 use tilewise_core::quant::{Plane, Stored};
 use tilewise_core::{Caps, DType, Format, Grouping};
 use tilewise_shaders::Sources;
-
-/// Every kernel in MSL.
-pub const KERNELS: &[KernelDef] = mainloops::KERNELS;
-
-/// Every kernel in MSL and in WGSL, for devices that take both.
-pub const LIBRARY: Library = Library { kernels: &BOTH };
-
-static BOTH: [KernelDef; KERNELS.len() + tilewise_shaders::LIBRARY.kernels.len()] = {
-    let mut both = [KERNELS[0]; KERNELS.len() + tilewise_shaders::LIBRARY.kernels.len()];
-    let mut at = 0;
-    while at < both.len() {
-        both[at] = if at < KERNELS.len() {
-            KERNELS[at]
-        } else {
-            tilewise_shaders::LIBRARY.kernels[at - KERNELS.len()]
-        };
-        at += 1;
-    }
-    both
-};
 
 /// The part files of the other three axes that have alternatives or constants.
 pub static KIT: Kit = Kit {

@@ -49,6 +49,9 @@ pub(crate) fn complaints(
             (declared.unwrap_or("provides"), own.clone()),
             ("constants", constants),
         ] {
+            let mut met = BTreeSet::new();
+            let twice = listed(text, list).into_iter().flatten().filter(|name| !met.insert(*name));
+            complaints.extend(twice.map(|name| format!("{path}: `{list}` has {name} twice")));
             let listed = listed(text, list).map(BTreeSet::from_iter);
             if listed.is_none() && list != "constants" {
                 complaints.push(format!("{path}: add the line `// {list}: ...`"));

@@ -29,14 +29,19 @@ pub(super) fn is_code(path: &str) -> bool {
     READ.contains(&path.rsplit('.').next().unwrap_or_default())
 }
 
-/// The words of a line that is a comment.
+/// Marks before the words of a comment, longer ones first.
+const MARKS: [&str; 8] = ["///", "//!", "//", "/**", "/*!", "/*", "#[doc = \"", "#![doc = \""];
+
+/// The words of a line that is a comment, or begins one.
 pub(super) fn comment(line: &str) -> Option<&str> {
-    let words = line.trim_start().strip_prefix("//")?;
-    Some(words.strip_prefix(['/', '!']).unwrap_or(words).trim())
+    let line = line.trim_start();
+    MARKS.into_iter().find_map(|mark| line.strip_prefix(mark)).map(str::trim)
 }
 
+/// Whether a word opens a comment, be it in bold or in a list.
 fn opens(words: &str, opener: &str) -> bool {
     words
+        .trim_start_matches(['-', '*', '_', ' '])
         .strip_prefix(opener)
         .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
@@ -57,6 +62,10 @@ mod tests {
                 let text = format!("fn f();\n    {mark} {opener} two rows.\n");
                 assert_eq!(lines_of(path, &text), [1], "{text}");
             }
+        }
+        for text in ["/** Such rows */", "/// - Of rows", "//! **Of** rows", "#[doc = \"As rows\"]"]
+        {
+            assert_eq!(lines_of("a.rs", text), [0], "{text}");
         }
         assert_eq!(lines_of("a.metal", "// Of one row\n// and another.\n"), [0]);
         assert_eq!(lines_of("a.rs", "/// Rows.\n///\n/// As above.\n// So\n"), [2]);

@@ -4,18 +4,31 @@
 use super::openers::{comment, is_code};
 
 /// Wordings in which *where* is a condition, in lower case, and plain ones.
-const WHERE: [(&str, &str); 6] = [
+const WHERE: [(&str, &str); 9] = [
     ("where there is", "if there is"),
     ("where there are", "if there are"),
     ("none where", "none if"),
     ("only where", "only if"),
     ("except where", "unless"),
     ("fails where", "fails if"),
+    ("an error where", "an error if"),
+    ("where no kernel", "if no kernel"),
+    ("where nothing is", "if nothing is"),
 ];
+
+/// What follows "is" or "are" in a condition.
+const STATES: [&str; 6] = ["0", "none", "empty", "absent", "true", "false"];
 
 /// Wordings in which *the same* is a whole thing. On the first line of a comment it stands above
 /// the code over the comment.
-const SAME: [&str; 3] = ["do the same", "does the same", "promises the same"];
+const SAME: [&str; 6] = [
+    "do the same",
+    "does the same",
+    "promises the same",
+    "behave the same",
+    "behaves the same",
+    "the same for B",
+];
 
 /// The lines of comments and documents with such wordings, from 0.
 pub(super) fn doubtful<'a>(
@@ -44,9 +57,17 @@ fn complaint(words: &str, before: Option<char>) -> Option<String> {
     if let Some((wording, plain)) = WHERE.iter().find(|(wording, _)| lower.contains(wording)) {
         return Some(format!("\"{wording}\": say \"{plain}\""));
     }
+    let after_where = lower.split_once("where ").map(|(_, after)| after.split_whitespace());
+    if let Some([_, "is" | "are", state, ..]) = after_where.map(Vec::from_iter).as_deref()
+        && STATES.contains(&state.trim_end_matches(|c: char| !c.is_alphanumeric()))
+    {
+        return Some("\"where\" opens a condition: say \"if\"".into());
+    }
     let same = SAME.iter().find(|wording| {
-        let after = lower.split_once(*wording).map(|(_, after)| after);
-        before.is_none() && after.is_some_and(|after| !after.starts_with(" as "))
+        let found = [words, &lower].into_iter().find_map(|text| text.split_once(**wording));
+        let goes_on =
+            |after: &str| after.starts_with(" as ") || after.starts_with(char::is_alphabetic);
+        before.is_none() && found.is_some_and(|(_, after)| !goes_on(after))
     })?;
     Some(format!("\"{same}\" refers to a place above this comment: name it"))
 }
@@ -72,6 +93,9 @@ mod tests {
         ] {
             assert_eq!(lines_of("a.wgsl", text), [0], "{text}");
         }
+        for text in ["// Nothing is read where beta is 0.\n", "x\n// It is the same for B.\n"] {
+            assert_eq!(lines_of("a.rs", text).len(), 1, "{text}");
+        }
         assert_eq!(
             lines_of("a.rs", "// Rows are sorted.\n// Where one is cut, it is none.\n"),
             [1]
@@ -89,6 +113,8 @@ mod tests {
             "// They do the same as kernels.\n",
             "let a = \"none where\";\n",
             "// Sorts the same rows.\n",
+            "// Says where K is longest.\n",
+            "// It is the same for Bytes.\n",
         ] {
             assert!(lines_of("a.rs", text).is_empty(), "{text}");
         }

@@ -102,23 +102,21 @@ impl std::str::FromStr for Forced {
 }
 
 fn unknown(forced: &Forced, library: &Library) -> Error {
-    let names = library
-        .kernels
-        .iter()
-        .flat_map(|k| k.variants.iter().map(move |v| format!("{}/{}", k.name, v.name)));
-    let names: Vec<String> = names.collect();
-    let name = match &forced.variant {
-        Some(variant) => format!("{}/{variant}", forced.kernel),
-        None => forced.kernel.clone(),
+    let kernels = || library.kernels.iter();
+    let of = |kernel: &'static KernelDef| {
+        kernel.variants.iter().map(move |variant| format!("{}/{}", kernel.name, variant.name))
     };
-    // The variants of the kernel that is named, if there is one.
-    let own = |other: &&str| other.split('/').next() == Some(&*forced.kernel);
-    let all = || names.iter().map(String::as_str);
-    let near = match all().any(|other| own(&other)) {
-        true => nearest(&name, all().filter(own)),
-        false => nearest(&name, all()),
+    let (name, names): (_, Vec<String>) = match &forced.variant {
+        None => (forced.kernel.clone(), kernels().map(|kernel| kernel.name.to_owned()).collect()),
+        // The variants of the kernel that is named, or of all if there is none.
+        Some(variant) => {
+            let named = kernels().find(|kernel| kernel.name == forced.kernel);
+            let names =
+                named.map_or_else(|| kernels().flat_map(of).collect(), |own| of(own).collect());
+            (format!("{}/{variant}", forced.kernel), names)
+        }
     };
-    let nearest = near.join(", ");
+    let nearest = nearest(&name, names.iter().map(String::as_str)).join(", ");
     Error::Misuse(format!(
         "no kernel is named {name:?}; the nearest of {} are {nearest}",
         names.len()

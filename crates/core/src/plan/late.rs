@@ -61,12 +61,15 @@ fn shorter(whole: &Candidate, caps: &Caps) -> Option<(Dimension, Vec<Candidate>)
 /// has more tiles. Products of a list have none.
 fn halves(piece: &Piece, [bm, bn]: [u64; 2]) -> Option<(Dimension, [Piece; 2])> {
     let Problem { m, n, batch, grouping, .. } = piece.problem;
-    let dimension = match grouping.traits() {
-        Traits { listed: true, .. } => return None,
-        Traits { whole_k: true, .. } if batch > 1 => Dimension::Entries,
-        _ if m.div_ceil(bm) < n.div_ceil(bn) => Dimension::N,
+    let Traits { whole_k, pieces, .. } = grouping.traits();
+    let dimension = match [m.div_ceil(bm), n.div_ceil(bn)] {
+        _ if batch > 1 && whole_k => Dimension::Entries,
+        [rows, columns] if rows < columns => Dimension::N,
         _ => Dimension::M,
     };
+    if !pieces.contains(&dimension) {
+        return None;
+    }
     let outermost = nested::outermost(grouping);
     let extent = outermost.unwrap_or(piece.problem.extent(dimension));
     let granule = granule(&piece.problem, dimension);

@@ -9,7 +9,7 @@ use super::candidates::{Candidate, Candidates};
 use super::piece::Piece;
 use crate::caps::Caps;
 use crate::kernel::Library;
-use crate::problem::Problem;
+use crate::problem::{Dimension, Problem, Traits};
 
 /// Rows or columns that make an edge rather than most of a tile.
 const MAX_EDGE: u64 = 8;
@@ -23,7 +23,8 @@ pub(super) fn peel(best: &Candidate, caps: &Caps, library: &Library) -> Option<V
         _ => size,
     };
     let (m, n) = (whole(problem.m, variant.bm), whole(problem.n, variant.bn));
-    if problem.grouping.traits().groups.is_some() {
+    let Traits { groups, pieces: cuts, .. } = problem.grouping.traits();
+    if groups.is_some() || ![Dimension::M, Dimension::N].iter().all(|cut| cuts.contains(cut)) {
         return None;
     }
     // The last wave of tiles may have room for an edge, so each edge is also left with them.

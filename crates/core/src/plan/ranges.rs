@@ -142,12 +142,7 @@ impl Cutter<'_> {
 
     /// Whether the grouping has no pieces along a dimension.
     fn is_whole(&self, dimension: Dimension) -> bool {
-        let cannot = match dimension {
-            Dimension::K => !self.whole.traits().whole_k,
-            Dimension::Entries => self.whole.traits().indexed,
-            Dimension::M | Dimension::N => false,
-        };
-        cannot || self.whole.traits().listed
+        !self.whole.traits().pieces.contains(&dimension)
     }
 
     fn note(&mut self, dimension: Dimension, operand: &'static str, bytes: u64) {

@@ -169,7 +169,7 @@ impl Gemm {
             let beta = self.factors[1].planned();
             if beta != 0.0 {
                 return Err(Error::Misuse(format!(
-                    "beta is {beta} and there is no C: give one with c() or use run_into()"
+                    "beta is {beta} and there is no C: give one by add_to(), or use run_into()"
                 )));
             }
             return Tensor::zeros(self.context(), dtype, &shape);
@@ -388,10 +388,12 @@ impl Gemm {
         length: usize,
     ) -> Result<[u64; 4]> {
         let shape = bias.shape();
-        let wanted = |groups: String| {
-            Error::Shape(format!(
-                "bias has shape {shape:?}, wanted [{length}] or [{groups}{length}]"
-            ))
+        let wanted = |sizes: &[usize]| {
+            // Sizes of 1 in front are those of a product without a batch.
+            let sizes: Vec<_> = sizes.iter().skip_while(|size| **size == 1).collect();
+            let own: String = sizes.iter().map(|size| format!("{size}, ")).collect();
+            let each = if own.is_empty() { own } else { format!(" or [{own}{length}]") };
+            Error::Shape(format!("bias has shape {shape:?}, wanted [{length}]{each}"))
         };
         let fits = (1..=3).contains(&shape.len()) && shape.last() == Some(&length);
         let own = if fits { bias.batch(1) } else { [(1, 0); 2] };
@@ -401,10 +403,10 @@ impl Gemm {
                 ([(1, _), (size, stride)], groups) if fits && size as u64 == groups => {
                     Ok([0, 0, 0, stride as u64])
                 }
-                (_, groups) => Err(wanted(format!("{groups}, "))),
+                (_, groups) => Err(wanted(&[groups as usize])),
             },
             None if fits => batch.each("bias", own),
-            None => Err(wanted(batch.sizes().map(|size| format!("{size}, ")).concat())),
+            None => Err(wanted(&batch.sizes())),
         }
     }
 }

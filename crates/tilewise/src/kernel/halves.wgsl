@@ -1,4 +1,4 @@
-// Words of two 16-bit floats, the first in the lower half, to f32 and back, by integers where a
+// Words of two 16-bit floats, the first in the lower half, to f32 and back, by integers if a
 // device may round or flush as it likes: every device has the same bits.
 fn tilewise_widen_f16(word: u32) -> vec2<f32> {
     let halves = vec2<u32>(word, word >> 16u);

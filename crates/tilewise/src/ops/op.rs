@@ -31,6 +31,17 @@ use tilewise_core::{DType, Error, Result};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// A struct that holds an operation names its kind, as the signature of the function does:
+///
+/// ```
+/// use tilewise::ops::{Op, Softmax, TopK};
+///
+/// struct Sampler {
+///     probabilities: Op<Softmax>,
+///     best: Op<TopK, 2>,
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is computed until it is run or recorded"]
 pub struct Op<K, const N: usize = 1> {

@@ -38,7 +38,11 @@ impl Tensor {
     pub fn transpose(&self, i: usize, j: usize) -> Result<Tensor> {
         let mut axes: Sizes = (0..self.shape.len()).collect();
         if i.max(j) >= axes.len() {
-            return Err(self.no_such("transpose", &[i, j]));
+            return Err(self.refused(
+                "transpose",
+                &[i, j],
+                format_args!("it has {}", self.shape.len()),
+            ));
         }
         axes.swap(i, j);
         self.permute(&axes)
@@ -64,7 +68,11 @@ impl Tensor {
     pub fn permute(&self, axes: &[usize]) -> Result<Tensor> {
         let rank = self.shape.len();
         if axes.len() != rank || !(0..rank).all(|axis| axes.contains(&axis)) {
-            return Err(self.no_such("permute", axes));
+            return Err(self.refused(
+                "permute",
+                axes,
+                format_args!("each of its {rank} is wanted once"),
+            ));
         }
         let mut view = self.view();
         for (to, &from) in axes.iter().enumerate() {
@@ -91,7 +99,11 @@ impl Tensor {
     /// [`Shape`](crate::Error) when `axis` is beyond the number of dimensions.
     pub fn unsqueeze(&self, axis: usize) -> Result<Tensor> {
         if axis > self.shape.len() {
-            return Err(self.no_such("unsqueeze", &[axis]));
+            return Err(self.refused(
+                "unsqueeze",
+                &[axis],
+                format_args!("the last possible is {}", self.shape.len()),
+            ));
         }
         Ok(self.with_axis(axis))
     }
@@ -122,7 +134,7 @@ impl Tensor {
     /// [`Shape`](crate::Error) when there is no such dimension, or its size is not 1.
     pub fn squeeze(&self, axis: usize) -> Result<Tensor> {
         if self.shape.get(axis) != Some(&1) {
-            return Err(self.no_such("squeeze", &[axis]));
+            return Err(self.refused("squeeze", &[axis], format_args!("one of size 1 is wanted")));
         }
         let mut view = self.view();
         view.shape.remove(axis);
@@ -232,16 +244,19 @@ impl Tensor {
     /// [`Shape`](crate::Error) when there are more or fewer ranges than dimensions or one exceeds
     /// its dimension.
     pub fn slice(&self, ranges: &[Range<usize>]) -> Result<Tensor> {
-        let fits = ranges.len() == self.shape.len()
-            && ranges
-                .iter()
-                .zip(&self.shape)
-                .all(|(range, &size)| range.start <= range.end && range.end <= size);
-        if !fits {
-            return Err(Error::Shape(format!(
-                "slice {ranges:?} of a tensor of shape {:?}",
-                self.shape
-            )));
+        let mut both = ranges.iter().zip(&self.shape);
+        let wrong = both.find(|(range, size)| range.start > range.end || range.end > **size);
+        let why = match wrong {
+            Some((range, size)) => format!("{range:?} is not within 0..{size}"),
+            None if ranges.len() != self.shape.len() => {
+                format!("{} ranges for {} dimensions", ranges.len(), self.shape.len())
+            }
+            None => String::new(),
+        };
+        if !why.is_empty() {
+            let shape = &self.shape;
+            let text = format!("slice {ranges:?} of a tensor of shape {shape:?}: {why}");
+            return Err(Error::Shape(text));
         }
         let mut view = self.view();
         for (axis, range) in ranges.iter().enumerate() {
@@ -371,7 +386,8 @@ impl Tensor {
         self.copy.as_deref().filter(|_| !self.turned)
     }
 
-    fn no_such(&self, view: &str, axes: &[usize]) -> Error {
-        Error::Shape(format!("{view} of dimensions {axes:?} of a tensor of shape {:?}", self.shape))
+    fn refused(&self, view: &str, axes: &[usize], why: std::fmt::Arguments<'_>) -> Error {
+        let shape = &self.shape;
+        Error::Shape(format!("{view} of dimensions {axes:?} of a tensor of shape {shape:?}: {why}"))
     }
 }

@@ -8,9 +8,9 @@ fn kernels_by_name() {
         let a = zeros(&context, &[4, 4]);
         let gemm = |name: &str| Gemm::new(&a, &a).kernel(name).run();
         refused(
-            gemm("fast"),
+            gemm("smit"),
             kind!(Misuse),
-            &["no kernel is named ", "\"fast\"; the nearest of ", "gemv/1x4"],
+            &["no kernel is named ", "\"smit\"; the nearest of ", " are simt, "],
         );
         refused(
             gemm("simt/1x1"),

@@ -1,4 +1,4 @@
-//! f16, exhaustively where it has one argument.
+//! f16, exhaustively if a function has one argument.
 
 use std::sync::LazyLock;
 
