@@ -180,7 +180,7 @@ mod tests {
         let mut folders = Folders::default();
         shaders.iter().for_each(|(path, text)| folders.add(path, text));
         assert_eq!(folders.complaints().count(), 1);
-        // What only tests import does not count, wherever it stands.
+        // Imports of tests do not count, wherever it stands.
         let tests = "#[cfg(test)]\nmod tests;\nuse crate::c::C;";
         assert_eq!(circles(&[a, ("b.rs", tests), ("c.rs", "use crate::a::A;")]), "a, b, c");
         for test in ["use crate::{\n    a::A,\n};", "mod tests {\n    use crate::a::A;\n}"] {

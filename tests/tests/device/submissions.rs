@@ -27,7 +27,7 @@ fn submissions(context: &Context, work: impl FnOnce()) -> u64 {
     next() - before - 1
 }
 
-/// What runs or reads at once would do so before all that is recorded, on GPUs alone.
+/// Whatever runs or reads at once would do so before all that is recorded, on GPUs alone.
 #[test]
 fn nothing_runs_at_once_inside_of_submit() {
     type Work = fn(&Tensor) -> Result<()>;

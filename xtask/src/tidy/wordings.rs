@@ -16,7 +16,7 @@ const WHERE: [(&str, &str); 9] = [
     ("where nothing is", "if nothing is"),
 ];
 
-/// What follows "is" or "are" in a condition.
+/// Words behind "is" or "are" in a condition.
 const STATES: [&str; 6] = ["0", "none", "empty", "absent", "true", "false"];
 
 /// Wordings in which *the same* is a whole thing. On the first line of a comment it stands above
