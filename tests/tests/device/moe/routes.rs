@@ -95,7 +95,7 @@ fn errors() -> Result<()> {
         let [weights, experts] = &chosen;
         let by = |weights: &Tensor, experts: &Tensor| layer.forward(&x, [weights, experts]);
         refused(by(experts, experts), "Unsupported", &["weights of tokens are u32"]);
-        refused(by(weights, weights), "Unsupported", &["experts of tokens in f32", "u32"]);
+        refused(by(weights, weights), "Unsupported", &["experts of tokens are f32", "u32"]);
         let fewer = experts.narrow(1, 0, 1)?;
         refused(by(weights, &fewer), "Shape", &["[7, 2]", "[7, 1]"]);
         let short = [&weights.narrow(0, 0, 6)?, &experts.narrow(0, 0, 6)?];
