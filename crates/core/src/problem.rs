@@ -343,7 +343,7 @@ impl Problem {
 
     /// A range of one dimension, as a problem on the same storage. A range of K gives only a share
     /// of each sum. Entries of a nested batch have no ranges; for other forms see
-    /// [`Traits::pieces`].
+    /// `Traits::pieces`.
     pub fn range(&self, dimension: Dimension, range: Range<u64>) -> Problem {
         let mut problem = *self;
         for (_, operand, strides) in problem.operands() {
