@@ -172,7 +172,7 @@ fn copy<'a>(
     planes: impl IntoIterator<Item = (Role, Bound<'a>)>,
     precision: Precision,
 ) -> Result<Option<(Storage, Copied)>> {
-    context.not_submitting()?;
+    context.not_recording()?;
     let [entries, rows, columns] = matrix.map(|extent| extent as u64);
     let [extent, k] = if role == Role::A { [rows, columns] } else { [columns, rows] };
     let sizes = [entries, extent, k];

@@ -173,49 +173,54 @@ impl Context {
         label: &str,
         work: impl FnOnce(&mut Recorder<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.not_submitting()?;
-        let _submitting = Submitting::new(self);
-        match &self.0.backend {
+        self.recording(|| match &self.0.backend {
             Backend::Gpu(gpu) => gpu.submit(label, &self.0.caps, |target| {
                 work(&mut Recorder(To::Device(target, Some(self))))
             }),
             Backend::Cpu => work(&mut Recorder(To::Host(self))),
-        }
+        })
+    }
+
+    /// Calls `work`, in which nothing may run at once on this context.
+    pub(crate) fn recording<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.not_recording()?;
+        let _recording = Recording::new(self);
+        work()
     }
 
     /// For whatever runs at once.
     ///
     /// # Errors
-    /// [`Misuse`](crate::Error) inside the work of [`submit`](Self::submit).
-    pub(crate) fn not_submitting(&self) -> Result<()> {
-        if !SUBMITTING.with_borrow(|contexts| contexts.contains(&Arc::as_ptr(&self.0))) {
+    /// [`Misuse`](crate::Error) inside the work of [`submit`](Self::submit), or work that is timed.
+    pub(crate) fn not_recording(&self) -> Result<()> {
+        if !RECORDING.with_borrow(|contexts| contexts.contains(&Arc::as_ptr(&self.0))) {
             return Ok(());
         }
         Err(Error::Misuse(
-            "inside submit(): this call runs at once, before all that is recorded: record it, or \
-             make the call before or after submit()"
+            "inside submit() or timed work: this call runs at once, before all that is recorded: \
+             record it, or make the call before or after that work"
                 .into(),
         ))
     }
 }
 
 thread_local! {
-    /// The contexts in whose `submit` this thread is.
-    static SUBMITTING: RefCell<Vec<*const Inner>> = const { RefCell::new(Vec::new()) };
+    /// The contexts for which this thread is recording.
+    static RECORDING: RefCell<Vec<*const Inner>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The time in which the work of a `submit` runs, also if it panics.
-struct Submitting;
+/// The time in which the work of a context records, also if it panics.
+struct Recording;
 
-impl Submitting {
+impl Recording {
     fn new(context: &Context) -> Self {
-        SUBMITTING.with_borrow_mut(|contexts| contexts.push(Arc::as_ptr(&context.0)));
-        Submitting
+        RECORDING.with_borrow_mut(|contexts| contexts.push(Arc::as_ptr(&context.0)));
+        Recording
     }
 }
 
-impl Drop for Submitting {
+impl Drop for Recording {
     fn drop(&mut self) {
-        SUBMITTING.with_borrow_mut(|contexts| contexts.pop());
+        RECORDING.with_borrow_mut(|contexts| contexts.pop());
     }
 }

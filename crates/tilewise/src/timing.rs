@@ -85,7 +85,8 @@ impl Gemm {
     }
 }
 
-/// Times a compute pass into which `work` records. On the CPU executor it times the work itself.
+/// Times a compute pass into which `work` records, and does nothing else ([`Context::submit`]). On
+/// the CPU executor it times the work itself.
 ///
 /// # Errors
 /// The errors of `work`.
@@ -102,15 +103,16 @@ pub async fn time(
             return Ok(Timing { seconds, method: Method::WallClock });
         }
     };
+    let mut into =
+        |pass: &mut wgpu::ComputePass<'_>| context.recording(|| work(&mut pass.as_recorder()));
     if device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
-        let seconds = timestamps(device, 1, |pass| work(&mut pass.as_recorder())).await?[0];
+        let seconds = timestamps(device, 1, into).await?[0];
         return Ok(Timing { seconds, method: Method::Timestamps });
     }
-    let one = submission(device, 1, |pass| work(&mut pass.as_recorder())).await?;
+    let one = submission(device, 1, &mut into).await?;
     let mut repetitions = *REPETITIONS.start();
     loop {
-        let many =
-            submission(device, 1 + repetitions, |pass| work(&mut pass.as_recorder())).await?;
+        let many = submission(device, 1 + repetitions, &mut into).await?;
         let difference = (many - one).max(0.0);
         if difference >= DIFFERENCE || repetitions >= *REPETITIONS.end() {
             let seconds = difference / f64::from(repetitions);
@@ -178,7 +180,10 @@ pub async fn series(
         let mut all = Vec::with_capacity(count);
         while all.len() < count {
             let some = (count - all.len()).min(MOST_IN_A_QUERY_SET);
-            all.extend(timestamps(&gpu.device, some, |pass| work(&mut pass.as_recorder())).await?);
+            let into = |pass: &mut wgpu::ComputePass<'_>| {
+                context.recording(|| work(&mut pass.as_recorder()))
+            };
+            all.extend(timestamps(&gpu.device, some, into).await?);
         }
         let timing = |seconds| Timing { seconds, method: Method::Timestamps };
         return Ok(all.into_iter().map(timing).collect());

@@ -1,6 +1,7 @@
 //! Work in several submissions, each of which must be short.
 
 use std::time::Duration;
+use tilewise::timing::time;
 use tilewise::{
     Activation, Context, ContextOptions, DType, Error, Gemm, Prepared, Result, Tensor, ops,
 };
@@ -31,7 +32,7 @@ fn submissions(context: &Context, work: impl FnOnce()) -> u64 {
 #[test]
 fn nothing_runs_at_once_inside_of_submit() {
     type Work = fn(&Tensor) -> Result<()>;
-    let at_once: [Work; 13] = [
+    let at_once: [Work; 14] = [
         |x| ops::add(x, x).run_into(x),
         |x| ops::top_k(x, 1).run().map(drop),
         |x| x.context().matmul(x, x).map(drop),
@@ -43,6 +44,7 @@ fn nothing_runs_at_once_inside_of_submit() {
         |x| x.rows(&Tensor::upload(x.context(), &[0u32], &[1])?).map(drop),
         |x| x.read_blocking::<f32>().map(drop),
         |x| Prepared::right(x).map(drop),
+        |x| pollster::block_on(time(x.context(), |_| Ok(()))).map(drop),
         |x| x.context().submit(|_| Ok(())),
         |x| x.context().submit(|to| ops::add(x, x).record(to, x)),
     ];
@@ -66,10 +68,18 @@ fn nothing_runs_at_once_inside_of_submit() {
             assert_eq!(x.read_blocking::<f32>().unwrap(), [2.0], "{context:?}");
             work(&x).unwrap();
         }
-        // After a panic, too, calls are allowed.
+        // In timed work, too, which may be called more than once.
+        let x = Tensor::zeros(&context, DType::F32, &[1, 1]).unwrap();
+        let timed = pollster::block_on(time(&context, |to| {
+            x.fill(1.0).unwrap_err();
+            ops::add(&x, &x).record(to, &x)
+        }));
+        timed.unwrap();
+        assert_eq!(x.read_blocking::<f32>().unwrap(), [0.0], "{context:?}");
+        // After a panic calls are allowed again.
         let panics = || context.submit(|_| -> Result<()> { panic!("wanted") });
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
-        Tensor::zeros(&context, DType::F32, &[1, 1]).unwrap().fill(1.0).unwrap();
+        x.fill(1.0).unwrap();
     }
 }
 

@@ -54,7 +54,7 @@ impl Tensor {
 
     /// The bytes from the view's first element to its last.
     pub(crate) async fn extent_bytes(&self) -> Result<Vec<u8>> {
-        self.context.not_submitting()?;
+        self.context.not_recording()?;
         match (&self.storage, self.place()) {
             (Storage::Gpu { .. }, Some((buffer, first))) if self.elem_count() > 0 => {
                 self.context.gpu_backend()?.device.read(buffer, first..first + self.extent()?).await

@@ -100,7 +100,7 @@ impl Storage {
 
     /// Reads a range of the bytes. Never blocks.
     pub(crate) async fn read(&self, context: &Context, range: Range<u64>) -> Result<Vec<u8>> {
-        context.not_submitting()?;
+        context.not_recording()?;
         match self {
             _ if range.is_empty() => Ok(Vec::new()),
             Storage::Gpu { buffer, start } => {
