@@ -1,6 +1,6 @@
 //! Foreign layouts against weights that the packages dequantized: `tests/data/make_layouts.py`.
 
-use crate::support::{Tensor, file, open, refusal, tensor, with_config};
+use crate::support::{Tensor, refusal, tensor, with_config};
 use safetensors::tensor::Dtype::{self, F8_E4M3, F8_E5M2, F16, F32, I8, I32, I64, U8};
 use std::collections::BTreeMap;
 use std::path::Path;
