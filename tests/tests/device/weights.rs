@@ -470,7 +470,7 @@ fn dense_tensors_of_files() {
     for (result, kind, text) in [
         (Tensor::from_npy(&context, &npy), "Unsupported", "i.npy: elements are i64"),
         (Tensor::from_npy(&context, &absent), "File", "no.npy"),
-        (Tensor::from_npy(&context, &mlx), "File", "mlx.safetensors: not an .npy file"),
+        (Tensor::from_npy(&context, &mlx), "File", "mlx.safetensors: a safetensors file"),
         (Tensor::from_safetensors(&context, &mlx, "f16"), "Misuse", "name the format"),
         (Tensor::from_safetensors(&context, data().join("gguf/all.gguf"), "x"), "Misuse", "GGUF"),
     ] {
