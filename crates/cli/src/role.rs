@@ -30,6 +30,7 @@ pub(crate) fn kept(name: &str, shape: &[usize]) -> Option<Kept> {
     let leaf = parts.next().unwrap_or_default();
     let layer = parts.next().unwrap_or_default();
     let above: Vec<&str> = parts.collect();
+    let parent = above.first().copied().unwrap_or_default();
     let because = |class, why: &str| Some(Kept { by_name: true, ..Kept::new(class, why) });
     let in_experts = |name: &&str| name.contains("expert");
 
@@ -44,9 +45,9 @@ pub(crate) fn kept(name: &str, shape: &[usize]) -> Option<Kept> {
     }
     // Stacks of experts may be tensors without a layer: experts.gate_up_proj.
     let of_experts = in_experts(&layer) || above.iter().any(in_experts);
-    let is_stack =
-        of_experts && (leaf.ends_with("proj") || ["w1", "w2", "w3", "v1"].contains(&leaf));
-    if !(leaf == "weight" || leaf.ends_with("proj_weight") || is_stack) {
+    let is_of_layer = ["proj", "proj_weight"].iter().any(|end| leaf.ends_with(end));
+    let is_stack = of_experts && (is_of_layer || ["w1", "w2", "w3", "v1"].contains(&leaf));
+    if !(leaf == "weight" || is_stack) {
         let text = "by its name no weight of a linear layer, an embedding or experts";
         return because("others by name", text);
     }
@@ -59,10 +60,17 @@ pub(crate) fn kept(name: &str, shape: &[usize]) -> Option<Kept> {
         return because("convolutions", "a convolution");
     }
     let positions = ["pos", "position", "positions", "positional", "wpe", "rel", "relative"];
-    if is_one_of(&positions) || layer.starts_with("token_type") {
-        return because("positions", "positions or types of tokens");
+    let types = ["token_type", "segment_embed", "class_embedding"];
+    if is_one_of(&positions) || types.iter().any(|start| layer.starts_with(start)) {
+        return because("positions", "positions, or types of tokens");
     }
-    let is_gate = ["gate", "wg", "gating", "shared_expert_gate"].contains(&layer)
+    let is_code = layer.starts_with("embed") && parent.starts_with("quantize");
+    if is_one_of(&["codebook", "codebooks"]) || is_code {
+        return because("codebooks", "a codebook");
+    }
+    // A gate may be a module with a layer in it.
+    let gate = if layer == "linear" { parent } else { layer };
+    let is_gate = ["gate", "wg", "gating", "moe_gate", "shared_expert_gate"].contains(&gate)
         || layer.starts_with("ffn_gate_inp");
     let is_router = layer.contains("router") || above.contains(&"router");
     if shape.len() == 2 && (is_router || is_gate && !above.iter().any(in_experts)) {
@@ -72,12 +80,28 @@ pub(crate) fn kept(name: &str, shape: &[usize]) -> Option<Kept> {
     let of_rwkv = layer.strip_prefix("time_mix_").is_some_and(|rest| {
         rest.len() <= 2 || ["first", "decay", "lerp"].iter().any(|start| rest.starts_with(start))
     });
-    let is_small =
-        ["lora", "altup", "laurel", "per_layer_model_proj"].iter().any(|part| layer.contains(part));
+    let is_small = ["lora", "altup", "laurel", "per_layer_model_proj"]
+        .iter()
+        .any(|part| layer.contains(part) || parent.contains(part));
     if of_rwkv || is_small {
         return because("small matrices", "a small matrix, which llama-quantize keeps, too");
     }
     None
+}
+
+/// Why floats are not quantized whatever their role, if models of this type store them as \[K,N\]
+/// or \[E,K,N\]: the blocks of a format lie along the last dimension, which must be K.
+pub(crate) fn transposed(model_type: &str, name: &str, shape: &[usize]) -> Option<Kept> {
+    let is_of = |types: &[&str]| types.contains(&model_type);
+    let mut parts = name.rsplit('.');
+    let (leaf, layer) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let is_stack = shape.len() == 3 && ["gate_up_proj", "down_proj"].contains(&leaf);
+    let is_conv1d = ["c_attn", "c_fc", "c_proj", "q_attn"].contains(&layer);
+    let stacked = ["gpt_oss", "llama4", "llama4_text", "qwen3_vl_moe", "qwen3_vl_moe_text"];
+    let is_transposed =
+        is_stack && is_of(&stacked) || is_conv1d && is_of(&["gpt2", "imagegpt", "openai-gpt"]);
+    let why = || format!("transposed: {model_type} stores K before N");
+    is_transposed.then(|| Kept { by_name: true, ..Kept::new("transposed", why()) })
 }
 
 /// Whether a tensor may hold the scales of codes, by the two names.
@@ -110,7 +134,7 @@ mod tests {
             ("model.embed_tokens.weight", &[1000, 64]),
             ("lm_head.weight", &[1000, 64]),
             ("transformer.wte.weight", &[1000, 64]),
-            ("encoder.layers.0.self_attn.in_proj_weight", &[192, 64]),
+            ("model.layers.0.mlp.experts.down_proj_weight", &[8, 64, 128]),
             ("backbone.layers.0.mixer.in_proj.weight", &[64, 64]),
             ("backbone.layers.0.mixer.x_proj.weight", &[64, 64]),
             ("model.layers.0.conv.in_proj.weight", &[64, 64]),
@@ -160,6 +184,17 @@ mod tests {
             ("blk.0.time_mix_w1.weight", &[64, 64], "small matrices"),
             ("blk.0.laurel_l.weight", &[64, 64], "small matrices"),
             ("base.q_proj.lora_A.weight", &[64, 64], "small matrices"),
+            ("base.q_proj.lora_A.default.weight", &[64, 64], "small matrices"),
+            ("layers.0.altup.correction_coefs.weight", &[4, 64], "small matrices"),
+            ("layers.0.laurel.linear_left.weight", &[64, 64], "small matrices"),
+            ("layers.0.mlp.gate.linear.weight", &[8, 64], "routers"),
+            ("layers.0.moe_gate.weight", &[8, 64], "routers"),
+            ("bert.embeddings.segment_embeddings.weight", &[2, 64], "positions"),
+            ("visual.class_embedding.weight", &[2, 64], "positions"),
+            ("quantizer.codebook.weight", &[512, 64], "codebooks"),
+            ("vqvae.quantize.embedding.weight", &[512, 64], "codebooks"),
+            ("encoder.layers.0.self_attn.in_proj_weight", &[192, 64], "others by name"),
+            ("visual.blocks.0.attn.qkv_weight", &[192, 64], "others by name"),
         ] {
             let found = kept(name, shape).unwrap_or_else(|| panic!("{name}"));
             assert_eq!(found.class, class, "{name}");

@@ -44,6 +44,14 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
+    /// The `model_type` of `config.json` beside the model; empty without one.
+    pub(crate) fn model_type(&self) -> String {
+        let folder = if self.path.is_dir() { &*self.path } else { folder(&self.path) };
+        let config = std::fs::read(folder.join("config.json")).unwrap_or_default();
+        let config: serde_json::Value = serde_json::from_slice(&config).unwrap_or_default();
+        config["model_type"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// Whether an existing file, given by its canonical path, is this file, or one of the files of
     /// this model.
     pub(super) fn holds(&self, file: &Path) -> bool {

@@ -6,7 +6,7 @@ use crate::array::shape_text;
 use crate::failure::{Failure, Result, warn};
 use crate::matrix::{Deviation, Matrix, meant, prefix, weight_name};
 use crate::progress;
-use crate::role::{Kept, is_scale_of};
+use crate::role::{Kept, is_scale_of, transposed};
 use crate::table::{NUMBER, TEXT, table};
 use crate::target::{Target, is_of_weights};
 use std::cell::Cell;
@@ -42,15 +42,14 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
             return Err(Failure::Usage(format!("--{option} {text}: no tensor's name contains it")));
         }
     }
-    let steps = steps(&model, args)?;
-    refuse_to_mix(&steps, args)?;
+    let model_type = args.model.model_type();
+    let steps = steps(&model, args, &model_type)?;
+    refuse_to_mix(&model, &steps, args)?;
     // A model that is already in the format is copied, unless the options leave out tensors that
     // could be converted.
     let is_in_it = |step: &Step<'_>| args.format.is(step.tensor.kind());
     let copied = steps.iter().any(is_in_it)
-        && !model
-            .tensors()
-            .any(|tensor| args.format.refusal(&tensor, is_overruled(&tensor, args)).is_none());
+        && !model.tensors().any(|tensor| refusal(&tensor, args, &model_type).is_none());
     if !copied && steps.iter().all(|step| step.kept.is_some()) {
         return Err(Failure::Other(nothing(args, &steps)));
     }
@@ -111,11 +110,27 @@ fn is_overruled(tensor: &TensorView<'_>, args: &ConvertArgs) -> bool {
     args.only.iter().any(ends)
 }
 
-/// Fails if codes of another quantization would be kept for their type beside new codes.
-fn refuse_to_mix(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
+/// The reason to copy a tensor of a model of this type; `None` if it is converted.
+fn refusal(tensor: &TensorView<'_>, args: &ConvertArgs, model_type: &str) -> Option<Kept> {
+    let named = is_overruled(tensor, args);
+    let is_blocked = matches!(args.format, Target::Quantized(_)) && !named;
+    args.format.refusal(tensor, named).or_else(|| match tensor.kind() {
+        TensorKind::Dense(_) if is_blocked => {
+            transposed(model_type, tensor.stored_name(), tensor.shape())
+        }
+        _ => None,
+    })
+}
+
+/// Fails if codes of another quantization would be kept beside new codes: codes that their names
+/// and types tell, or those of the method that `config.json` names.
+fn refuse_to_mix(model: &Model, steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
     if matches!(args.format, Target::Dense(_)) {
         return Ok(());
     }
+    let path = args.model.path().display();
+    let mixed = "the file would mix two quantizations. Write the weights as f16 or bf16 first, by \
+                 the program that quantized them";
     let is_coded = |step: &&Step<'_>| match step.tensor.kind() {
         TensorKind::Other(_) => step.selected,
         TensorKind::Dense(dtype) => step.selected && !dtype.is_float(),
@@ -125,19 +140,24 @@ fn refuse_to_mix(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
         let codes = step.tensor.stored_name();
         let of_them = |other: &&Step<'_>| is_scale_of(other.tensor.stored_name(), codes);
         let Some(scales) = steps.iter().find(of_them) else { continue };
-        let (path, kind) = (args.model.path().display(), step.tensor.kind());
-        let (name, scales) = (step.tensor.name(), scales.tensor.name());
+        let (name, kind, scales) = (step.tensor.name(), step.tensor.kind(), scales.tensor.name());
         return Err(Failure::Other(format!(
-            "{path}: {name} holds {kind}, which is not read, and {scales} its scales: the file \
-             would mix two quantizations. Write the weights as f16 or bf16 first, by the program \
-             that quantized them; or keep them knowingly: --except {name}"
+            "{path}: {name} holds {kind}, which is not read, and {scales} its scales: {mixed}; or \
+             keep them knowingly: --except {name}"
         )));
     }
-    Ok(())
+    let quantized = steps.iter().find(|step| step.kept.is_none() && args.only.is_empty());
+    match (model.unread_quantization(), quantized) {
+        (Some(method), Some(step)) => Err(Failure::Other(format!(
+            "{path}: {method}, which is not read: {mixed}; or quantize others knowingly: --only {}",
+            step.tensor.name()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A step for each tensor that is not left out.
-fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
+fn steps<'m>(model: &'m Model, args: &ConvertArgs, model_type: &str) -> Result<Vec<Step<'m>>> {
     let expected = meant(model, args.known.expected(None), &args.model)?;
     let named =
         |tensor: &TensorView<'m>, texts: &[String]| texts.iter().any(|text| is_named(tensor, text));
@@ -152,29 +172,30 @@ fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
         };
         let kept = match left_out_by {
             Some(option) => Some(Kept::new("not selected", format!("not selected ({option})"))),
-            None => args.format.refusal(&tensor, is_overruled(&tensor, args)),
+            None => refusal(&tensor, args, model_type),
         };
         Ok(Step { tensor, selected: left_out_by.is_none(), kept, deviation: Cell::default() })
     };
     model.tensors().filter(|tensor| !named(tensor, &args.skip)).map(step).collect()
 }
 
-/// The tensor, in the expected format if the file leaves its format open.
+/// The tensor, in the expected format if the file leaves its format open. It is an error if the
+/// tensor stays unclear, whether it is selected or not: no tensor can be copied without its format.
 fn known<'m>(
     model: &'m Model,
     tensor: TensorView<'m>,
     expected: &Expected,
 ) -> Result<TensorView<'m>> {
-    match tensor.kind() {
-        TensorKind::Unclear(error) if expected.is_empty() => match error {
-            Error::Misuse(_) => {
-                Err(Failure::Other(format!("{error}; --bits and --group say what the model has")))
-            }
-            _ => Err(error.clone().into()),
-        },
-        TensorKind::Unclear(_) => Ok(model.get_as(tensor.name(), expected)?),
-        _ => Ok(tensor),
-    }
+    let TensorKind::Unclear(error) = tensor.kind() else { return Ok(tensor) };
+    let error = match model.get_as(tensor.name(), expected) {
+        Ok(known) if !expected.is_empty() => return Ok(known),
+        Ok(_) => error.clone(),
+        Err(error) => error,
+    };
+    let is_open = expected.is_empty() && matches!(error, Error::Misuse(_));
+    let hint = if is_open { "; --bits and --group say what the model has" } else { "" };
+    let name = tensor.name();
+    Err(Failure::Other(format!("{error}{hint}; or leave it out: --skip {name}")))
 }
 
 /// The error if no tensor can be converted.
@@ -272,10 +293,7 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
              them"
         ));
     }
-    let mut private = 0;
-    for step in steps.iter().filter(|step| step.kept.is_some()) {
-        private += usize::from(step.tensor.order()?.is_some() || step.tensor.factor().is_some());
-    }
+    let private = private(steps)?;
     if private > 0 {
         warn(&format!(
             "{private} tensors have an order of columns or a factor. These are written, too, and \
@@ -283,6 +301,15 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The number of kept tensors with an order of columns or a factor, which only this library reads.
+fn private(steps: &[Step<'_>]) -> Result<usize> {
+    let mut private = 0;
+    for step in steps.iter().filter(|step| step.kept.is_some()) {
+        private += usize::from(step.tensor.order()?.is_some() || step.tensor.factor().is_some());
+    }
+    Ok(private)
 }
 
 /// Writes the report; `count` is the number of tensors in the model.
@@ -364,10 +391,14 @@ fn report(
         let entry = format!(
             r#""quantization": {{"group_size": {group}, "bits": {bits}, "mode": "{mode}"}}"#
         );
-        writeln!(
-            out,
-            "config   MLX expects {entry} in a config.json beside it, which is not written"
-        )?;
+        let line = match private(steps)? {
+            0 => format!("MLX expects {entry} in a config.json beside it, which is not written"),
+            some => format!(
+                "none for MLX: it would read wrong weights of {some} tensors, without their order \
+                 of columns or their factor; convert to f32 first, which has neither"
+            ),
+        };
+        writeln!(out, "config   {line}")?;
     }
     Ok(())
 }

@@ -427,6 +427,13 @@ fn a_factor_of_the_matrix_counts() {
     let outputs = vec![Output::quantized("a", &quantized)];
     tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {})
         .unwrap();
+    // MLX reads no factor. A format that holds the weights without one has an entry for MLX.
+    for (format, line) in [("nvfp4", "none for MLX"), ("mxfp8", "MLX expects")] {
+        let report =
+            bench.succeed(&format!("convert q.safetensors o.safetensors --format {format}"));
+        assert!(report.contains(&format!("\nconfig   {line}")), "{report}");
+        assert_eq!(report.contains("MLX expects"), line == "MLX expects", "{report}");
+    }
     converts(&bench, "q.safetensors", "f32");
     let expected: Vec<f64> = dequantize(&quantized).into_iter().map(f64::from).collect();
     assert_eq!(bench.tensors("out.safetensors")["a.weight"], expected);

@@ -2,6 +2,7 @@
 
 use super::model;
 use crate::bench::{Bench, numbers};
+use safetensors::tensor::{Dtype, TensorView};
 
 #[test]
 fn parts_of_a_model() {
@@ -143,7 +144,7 @@ fn what_cannot_be_converted_is_not_written() {
         ("model.safetensors old.safetensors --format q4_k", &["q4_k", "not quantized to q4_k"]),
         (
             "mlx.safetensors old.safetensors --format f16",
-            &["mlx.safetensors", "bf16", "name the format", "--bits"],
+            &["mlx.safetensors", "bf16", "name the format", "--bits", "; or leave it out: --skip "],
         ),
         ("mlx.safetensors old.safetensors --format f16 --bits 3", &["bf16", "3 bits"]),
     ] {
@@ -151,6 +152,23 @@ fn what_cannot_be_converted_is_not_written() {
         assert_eq!(std::fs::read(bench.path("old.safetensors")).unwrap(), b"old", "{line}");
     }
     assert!(!bench.path("mlx/out.safetensors").exists());
+    // An unclear tensor cannot be copied, either.
+    let (codes, dense) = ([0; 4 * 40], [0; 4 * 64 * 4]);
+    let fp8 = [
+        ("vision.up.weight", TensorView::new(Dtype::F8_E4M3, vec![4, 40], &codes).unwrap()),
+        ("vision.up.weight_scale", TensorView::new(Dtype::F32, vec![1], &dense[..4]).unwrap()),
+        ("lm_head.weight", TensorView::new(Dtype::F32, vec![4, 64], &dense).unwrap()),
+    ];
+    let bytes = safetensors::serialize(fp8, None).unwrap();
+    std::fs::write(bench.path("fp8.safetensors"), bytes).unwrap();
+    let line = "convert fp8.safetensors new.safetensors --format mxfp4";
+    for options in ["", "--except vision", "--only lm_head"] {
+        let hint = "; or leave it out: --skip vision.up\n";
+        bench.refuses(&format!("{line} {options}"), &["fp8.safetensors: \"vision.up\"", hint]);
+    }
+    let report = bench.succeed(&format!("{line} --skip vision.up"));
+    assert!(report.contains("tensors  1 of 2 converted, 1 left out\n"), "{report}");
+    std::fs::remove_file(bench.path("new.safetensors")).unwrap();
     // Integers are kept, whatever they are.
     assert!(
         bench

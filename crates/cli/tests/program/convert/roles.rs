@@ -118,6 +118,60 @@ fn two_quantizations_are_not_mixed() {
     put(["l.position_ids", "l.up.scale"]);
     let report = bench.succeed("convert m.safetensors o.safetensors --format mxfp4");
     assert!(report.contains("kept     other types 1, scales 1\n"), "{report}");
+    // By their names these are no pair, but config.json names the method.
+    for (method, names) in [
+        ("quanto", ["l.up.weight._data", "l.up.weight._scale"]),
+        ("aqlm", ["l.up.codes", "l.up.codebooks"]),
+        ("exl3", ["l.up.trellis", "l.up.suh"]),
+        ("vptq", ["l.up.indices", "l.up.centroids.weight"]),
+    ] {
+        put(names);
+        let config = format!(r#"{{"quantization_config":{{"quant_method":"{method}"}}}}"#);
+        std::fs::write(bench.path("config.json"), config).unwrap();
+        let said = format!("config.json says quant_method \"{method}\", which is not read");
+        let line = "convert m.safetensors o.safetensors --format mxfp4";
+        bench.refuses(line, &[&said, "mix two quantizations", "--only l.down.weight\n"]);
+        let report = bench.succeed(&format!("{line} --only l.down.weight"));
+        assert!(report.contains("1 of 3 converted"), "{method}: {report}");
+        bench.succeed("convert m.safetensors o.safetensors --format f16");
+    }
+}
+
+/// Models of some types store matrices with K before N, which have no blocks along K.
+#[test]
+fn transposed_matrices_are_kept() {
+    let bench = Bench::new();
+    let values = numbers(2 * 64 * 128, 1);
+    let [experts, c_attn] = ["model.layers.0.mlp.experts.down_proj", "h.0.attn.c_attn.weight"];
+    let tensors: [(&str, &[usize], &[f32]); 3] = [
+        (experts, &[2, 64, 128], &values),
+        (c_attn, &[64, 128], &values[..64 * 128]),
+        ("wte.weight", &[64, 128], &values[..64 * 128]),
+    ];
+    bench.safetensors("m.safetensors", &tensors);
+    for (model_type, kept) in [
+        ("gpt_oss", Some(experts)),
+        ("llama4", Some(experts)),
+        ("qwen3_vl_moe", Some(experts)),
+        ("gpt2", Some(c_attn)),
+        ("qwen3_moe", None),
+    ] {
+        let config = format!(r#"{{"model_type":"{model_type}"}}"#);
+        std::fs::write(bench.path("config.json"), config).unwrap();
+        let line = |options| format!("convert m.safetensors o.safetensors --format {options}");
+        let report = bench.succeed(&line("mxfp4"));
+        let why = format!("transposed: {model_type} stores K before N");
+        let rows: Vec<&str> = report.lines().filter(|line| line.contains(&why)).collect();
+        let names = rows.iter().map(|row| row.split(' ').next().unwrap());
+        assert!(names.eq(kept), "{report}");
+        assert_eq!(report.contains("kept     transposed 1\n"), kept.is_some(), "{report}");
+        // Numbers of another type may lie as they are.
+        assert!(bench.succeed(&line("f16")).contains("3 of 3 converted"));
+        if let Some(name) = kept {
+            let report = bench.succeed(&line(&format!("mxfp4 --only {name}")));
+            assert!(report.contains("1 of 3 converted"), "{report}");
+        }
+    }
 }
 
 /// GGUF's metadata is kept, with a tokenizer's arrays, and can be read back.
