@@ -64,9 +64,10 @@ pub(crate) enum Command {
                       all quantized weights. Biases, norms, convolutions, positions, routers, \
                       single rows and other tensors are copied; a table says why. --only with the \
                       end of a tensor's name, such as A_log, overrules its name. Stacks [E,K,N] \
-                      look like [E,N,K]: name them by --except. GGUF's metadata goes into that of \
-                      OUT as text, arrays as JSON. OUT is written whole or not at all; a killed \
-                      process may leave a file .tilewise-... beside it.\n\n\
+                      are copied if config.json names a type of model that has them, such as \
+                      gpt_oss; name others by --except. GGUF's metadata goes into that of OUT as \
+                      text, arrays as JSON. OUT is written whole or not at all; a killed process \
+                      may leave a file .tilewise-... beside it.\n\n\
                       Example: tilewise convert model.gguf model.safetensors --format mxfp8"
     )]
     Convert(ConvertArgs),
