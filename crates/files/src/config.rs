@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use tilewise_core::{Error, Result};
 
-pub(crate) use compressed::Compressed;
+pub(crate) use compressed::{Compressed, Stored};
 pub(crate) use packed::Packed;
 
 /// The entries on quantization.
@@ -185,6 +185,8 @@ impl Said {
             let tells = ["packing_format", "checkpoint_format", "format", "version"];
             if let Some(key) = tells.into_iter().find(|key| map.contains_key(*key)) {
                 method = format!("{method} and {key} {}", map[key]);
+            } else if method.contains("auto-round") {
+                method = format!("{method} and no packing_format");
             }
         }
         Ok(Said { file: file.to_owned(), method, says })
@@ -215,7 +217,7 @@ impl Entries<'_> {
     fn count(&self, keys: [&str; 2], all: Option<u64>) -> Result<Option<u64>> {
         let said = |key| Some((key, self.map.get(key).filter(|value| !value.is_null())?));
         let Some((key, value)) = keys.into_iter().find_map(said) else { return Ok(None) };
-        match value.as_i64() {
+        match value.as_i64().or_else(|| value.as_str()?.parse().ok()) {
             Some(-1) if all.is_some() => Ok(all),
             Some(value @ 1..) => Ok(Some(value as u64)),
             _ => {

@@ -85,6 +85,15 @@ pub(crate) fn group(opened: &Opened) -> Vec<Group> {
             groups.push(group);
         }
     }
+    let free = raws.iter().enumerate().filter(|(i, _)| !taken.contains(i));
+    let free: BTreeMap<&str, usize> = free.map(|(i, raw)| (&*raw.name, i)).collect();
+    for group in &mut groups {
+        let Members::Foreign(foreign) = &mut group.members else { continue };
+        let base = foreign.base();
+        let near = free.range(base..).take_while(|(name, _)| name.starts_with(base));
+        let strange = near.map(|(_, i)| *i).find(|i| foreign.is_scaled_by(&raws[*i].name));
+        foreign.strange = strange;
+    }
     let mut prefixes: BTreeMap<&str, Leaves<'_>> = BTreeMap::new();
     for (i, raw) in raws.iter().enumerate().filter(|(i, _)| !taken.contains(i)) {
         let (prefix, leaf) = raw.name.rsplit_once('.').unwrap_or(("", &raw.name));
@@ -153,6 +162,9 @@ fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members>
 /// Text for errors: which tensors there are under a prefix, and which ones a matrix needs. Empty if
 /// there are none.
 pub(crate) fn lacking(raws: &[Raw], prefix: &str) -> String {
+    if let Some((name, method)) = layouts::unread(raws, prefix) {
+        return format!("; {name} belongs to {method}, whose layout is not read");
+    }
     let of = |leaf: &str| {
         let name = layouts::name(prefix, leaf);
         raws.iter().find(|raw| raw.name == name).map(|raw| &raw.element)

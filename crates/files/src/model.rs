@@ -211,7 +211,7 @@ impl Model {
                 "{}: {}{}{}",
                 self.file(0),
                 names::unknown(name, names),
-                lacking(&self.opened.raws, name),
+                if self.is_gguf() { String::new() } else { lacking(&self.opened.raws, name) },
                 self.others()
             ))
         })
@@ -285,6 +285,10 @@ impl Model {
                     return Err(fault.clone());
                 }
                 let parts = foreign.parts(&self.opened);
+                if let Some(strange) = foreign.strange {
+                    let text = format!("{} scales it, and is not read", self.raw(strange));
+                    return Err(parts.unread(text));
+                }
                 let said = config.said.as_ref();
                 let prefix = &foreign.prefix;
                 let read = (foreign.layout.read)(&Asked { prefix, parts, said, expected })?;

@@ -39,6 +39,7 @@ pub(crate) const OLD: &str =
 #[rustfmt::skip]
 const SIGNATURES: &[(&[u8], &str, &str)] = &[
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "git lfs pull"),
+    (b"# xet version ", "a pointer of Xet, not the file itself", "hf download"),
     (b"/annex/objects/", "a pointer of git-annex, not the file itself", "git annex get"),
     (b"../.git/annex/", "a pointer of git-annex, not the file itself", "git annex get"),
     (NUMPY, "a NumPy array, not a model", ""),
@@ -80,8 +81,9 @@ pub(crate) fn foreign(bytes: &[u8], expected: Kind) -> Option<String> {
     if bytes.starts_with(b"PK\x03\x04") {
         return Some(zip(bytes));
     }
+    let unmarked = bytes.strip_prefix(MARK).unwrap_or(bytes);
     if let Some((_, what, remedy)) =
-        SIGNATURES.iter().find(|(start, ..)| *start != own && bytes.starts_with(start))
+        SIGNATURES.iter().find(|(start, ..)| *start != own && unmarked.starts_with(start))
     {
         return Some(match *remedy {
             "" => (*what).to_owned(),

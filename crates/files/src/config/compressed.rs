@@ -27,8 +27,27 @@ struct Scheme {
     /// Rows and columns of `block`.
     block: Option<[usize; 2]>,
     is_symmetric: bool,
+    /// Whether columns have an order.
+    is_ordered: bool,
+    /// `int` or `float`, if it is said.
+    kind: String,
+    /// The format of the file, if it is said.
+    format: String,
     /// The part of it that is not read.
     unread: Option<String>,
+}
+
+/// How a matrix is stored.
+pub(crate) struct Stored {
+    pub(crate) bits: u32,
+    /// Columns that share a scale.
+    pub(crate) columns: usize,
+    pub(crate) k: usize,
+    pub(crate) has_zeros: bool,
+    pub(crate) has_order: bool,
+    /// Whether an element of the tensor holds several codes.
+    pub(crate) is_packed: bool,
+    pub(crate) is_float: bool,
 }
 
 /// Formats of files whose tensors are read.
@@ -51,6 +70,12 @@ pub(super) fn compressed(entries: &Entries<'_>) -> Result<Says> {
     let format = entries.text("format");
     let sparsity = entries.object("sparsity_config")?;
     let sparsity = sparsity.map(|inner| entries.of(inner).text("format")).unwrap_or_default();
+    // Other transforms are part of the weights.
+    let transforms = entries.object("transform_config")?;
+    let transforms = transforms.is_some_and(|all| {
+        let text = Value::Object(all.clone()).to_string();
+        [r#""location":"input""#, r#""location":"output""#].iter().any(|part| text.contains(part))
+    });
     let mut schemes = Vec::new();
     for (name, group) in entries.object("config_groups")?.into_iter().flatten() {
         let mut scheme = match group {
@@ -68,6 +93,12 @@ pub(super) fn compressed(entries: &Entries<'_>) -> Result<Says> {
                 return Err(bad(entries.file, text));
             }
         };
+        if scheme.format.is_empty() {
+            scheme.format.clone_from(&format);
+        }
+        if transforms {
+            scheme.unread = Some("transform_config".to_owned());
+        }
         for format in [&format, &sparsity].into_iter().filter(|name| !FORMATS.contains(&&***name)) {
             scheme.unread = Some(format!("format {format:?}"));
         }
@@ -91,6 +122,9 @@ impl Default for Scheme {
             group: None,
             block: None,
             is_symmetric: true,
+            is_ordered: false,
+            kind: String::new(),
+            format: String::new(),
             unread: None,
         }
     }
@@ -125,6 +159,10 @@ impl Scheme {
             group,
             block: weights.block("block_structure")?,
             is_symmetric: weights.map.get("symmetric").and_then(Value::as_bool) != Some(false),
+            is_ordered: weights.flag("actorder")
+                || matches!(&*weights.text("actorder"), "group" | "dynamic"),
+            kind: weights.text("type"),
+            format,
             unread,
         }))
     }
@@ -134,7 +172,9 @@ impl Scheme {
     }
 
     /// Whether weights could be stored so.
-    fn fits(&self, bits: u32, columns: usize, k: usize, has_zeros: bool) -> bool {
+    fn fits(&self, stored: &Stored) -> bool {
+        let Stored { bits, columns, k, has_zeros, has_order, is_packed, is_float } = *stored;
+        let is_any = matches!(&*self.format, "" | "dense" | "mixed-precision");
         let group = match (&*self.strategy, self.block) {
             ("block", Some([_, columns])) => columns,
             ("group" | "tensor_group", _) => {
@@ -145,12 +185,16 @@ impl Scheme {
         self.bits == Some(u64::from(bits))
             && group.min(k) == columns.min(k)
             && (self.is_symmetric || has_zeros)
+            && (!self.is_ordered || has_order || columns >= k)
+            && (is_any || self.format.contains("pack") == is_packed)
+            && (self.kind.is_empty() || (self.kind == "float") == is_float)
     }
 }
 
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scheme { bits, strategy, group, block, is_symmetric, .. } = self;
+        let Scheme { bits, strategy, group, block, is_symmetric, is_ordered, kind, format, .. } =
+            self;
         write!(f, "{} bits, strategy {strategy}", bits.unwrap_or_default())?;
         if let Some(group) = group.filter(|group| *group != u64::MAX) {
             write!(f, ", groups of {group}")?;
@@ -158,7 +202,12 @@ impl fmt::Display for Scheme {
         if let Some([rows, columns]) = block {
             write!(f, ", blocks of {rows} by {columns}")?;
         }
-        f.write_str(if *is_symmetric { "" } else { ", with zeros" })
+        f.write_str(if *is_symmetric { "" } else { ", with zeros" })?;
+        f.write_str(if *is_ordered { ", with weight_g_idx" } else { "" })?;
+        for said in [kind, format].into_iter().filter(|said| !said.is_empty()) {
+            write!(f, ", {said}")?;
+        }
+        Ok(())
     }
 }
 
@@ -206,28 +255,27 @@ impl Said {
     }
 
     /// Fails, with what is said instead, if a module has no such weights.
-    pub(crate) fn agrees(
-        &self,
-        module: &str,
-        bits: u32,
-        columns: usize,
-        k: usize,
-        has_zeros: bool,
-    ) -> std::result::Result<(), String> {
+    pub(crate) fn agrees(&self, module: &str, stored: &Stored) -> std::result::Result<(), String> {
         if let Says::Compressed(Compressed { ignored, .. }) = &self.says
             && ignored.iter().any(|name| name == module)
         {
             return Err("that it is not quantized".to_owned());
         }
         let schemes = self.schemes(module);
-        let fits =
-            |scheme: &&Scheme| scheme.unread.is_none() && scheme.fits(bits, columns, k, has_zeros);
+        let fits = |scheme: &&Scheme| scheme.unread.is_none() && scheme.fits(stored);
         if schemes.is_empty() || schemes.iter().any(fits) {
             return Ok(());
         }
         let said: Vec<String> = schemes.iter().map(ToString::to_string).collect();
-        let zeros = if has_zeros { " and zeros" } else { "" };
-        let found = format!("{bits} bits, groups of {columns}{zeros}");
+        let Stored { bits, columns, has_zeros, has_order, is_packed, is_float, .. } = stored;
+        let parts = [
+            (*has_zeros, ", zeros"),
+            (*has_order, ", weight_g_idx"),
+            (*is_float, ", floats"),
+            (*is_packed, ", packed"),
+        ];
+        let parts: String = parts.iter().filter(|(is, _)| *is).map(|(_, part)| *part).collect();
+        let found = format!("{bits} bits, groups of {columns}{parts}");
         Err(format!("{}, but the tensors have {found}", said.join("; or ")))
     }
 }

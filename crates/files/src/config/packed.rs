@@ -13,14 +13,16 @@ pub(crate) struct Packed {
     pub(crate) group: Option<u64>,
     /// Whether it is the second version of GPTQ, which stores zeros without taking 1 off.
     pub(crate) second_version: bool,
+    /// Whether columns have an order, which `g_idx` tells.
+    pub(crate) is_ordered: bool,
     /// Whether every zero is the middle of the codes, 2^(bits - 1).
     pub(crate) is_symmetric: bool,
 }
 
 pub(super) fn gptq(entries: &Entries<'_>) -> Result<Says> {
     match &*said(entries, &["checkpoint_format", "format"]) {
-        "" | "gptq" => packed(entries, "gptq", false),
-        "gptq_v2" => packed(entries, "gptq", true),
+        "" | "gptq" | "1" => packed(entries, "gptq", false),
+        "gptq_v2" | "2" => packed(entries, "gptq", true),
         _ => Ok(Says::Unread),
     }
 }
@@ -35,24 +37,26 @@ pub(super) fn awq(entries: &Entries<'_>) -> Result<Says> {
 }
 
 pub(super) fn auto_round(entries: &Entries<'_>) -> Result<Says> {
-    match &*entries.text("packing_format") {
-        "auto_round:auto_gptq" => packed(entries, "gptq", false),
-        "auto_round" | "auto_round:gptqmodel" => packed(entries, "gptq", true),
-        "auto_round:auto_awq" => packed(entries, "awq", false),
+    let packing = entries.text("packing_format");
+    match packing.strip_prefix("auto_round:").unwrap_or(&packing) {
+        "auto_gptq" => packed(entries, "gptq", false),
+        "auto_round" | "gptqmodel" => packed(entries, "gptq", true),
+        "auto_awq" => packed(entries, "awq", false),
         _ => Ok(Says::Unread),
     }
 }
 
-/// The entry under the first of these keys that is there. GPTQModel writes all, older programs one
-/// or none.
+/// The entry under the first of these keys that is there: a text in lower case, or JSON. GPTQModel
+/// writes all, older programs one or none.
 fn said(entries: &Entries<'_>, keys: &[&str]) -> String {
-    let mut all = keys.iter().map(|key| entries.text(key));
-    all.find(|text| !text.is_empty()).unwrap_or_default()
+    let Some(key) = keys.iter().find(|key| entries.is_there(key)) else { return String::new() };
+    let other = entries.map.get(*key).filter(|value| !value.is_string());
+    other.map_or_else(|| entries.text(key), ToString::to_string)
 }
 
 fn packed(entries: &Entries<'_>, layout: &'static str, second_version: bool) -> Result<Says> {
-    let is_symmetric = entries.flag("sym");
-    let says = Packed { layout, bits: None, group: None, second_version, is_symmetric };
+    let (is_ordered, is_symmetric) = (entries.flag("desc_act"), entries.flag("sym"));
+    let says = Packed { layout, bits: None, group: None, second_version, is_ordered, is_symmetric };
     // GPTQModel and AutoRound make exceptions by name or regular expression. Then only the shapes
     // tell.
     if ["dynamic", "extra_config"].into_iter().any(|key| entries.is_there(key)) {

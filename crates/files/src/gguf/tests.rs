@@ -293,6 +293,23 @@ fn scales_beside_nvfp4_are_factors() {
     }
 }
 
+#[test]
+fn two_scales_beside_nvfp4_are_refused() {
+    let scales = [("w.scale", &[1u64][..], 0, 288), ("w.weight.scale", &[1], 0, 320)];
+    let bytes = file(&[], &[("w.weight", &[64, 1], 40, 0), scales[0], scales[1]], 384);
+    let model = crate::Model::from_bytes("f.gguf", bytes).unwrap();
+    let error = model.get("w").unwrap().quantized().unwrap_err().to_string();
+    assert!(error.contains("two scales of one matrix"), "{error}");
+}
+
+#[test]
+fn types_that_are_not_read_have_their_whole_names() {
+    let bytes = file(&[], &[("w.weight", &[256], 15, 0)], 320);
+    let model = crate::Model::from_bytes("f.gguf", bytes).unwrap();
+    let error = model.get("w").unwrap_err().to_string();
+    assert!(error.ends_with("the nearest of 1 is \"w.weight\""), "{error}");
+}
+
 /// The scale may lie in another part of the model than the weights.
 #[test]
 fn scales_beside_nvfp4_lie_in_any_part() {

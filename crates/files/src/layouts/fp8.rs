@@ -1,13 +1,14 @@
 //! Weights of 8-bit floats: e4m3 or e5m2, `weight` `[N, K]`, times scales. The scales of all
 //! programs multiply, whatever they are called: `weight_scale_inv` is DeepSeek's, `weight_scale` is
 //! that of compressed-tensors, ModelOpt and FBGEMM, `scale_weight` is ComfyUI's, `qscale_weight`
-//! Mistral's. Weights without any are read under a scale of 1.
+//! Mistral's. Weights without any are read under a scale of 1, if no config says that they are
+//! quantized.
 //!
 //! Scales of e8m0 by 32 columns make mxfp8.
 
 use super::grid::Grid;
 use super::rows::in_chunks;
-use super::{Asked, COMFY, Decoder, Layout, Part, Parts, Read, is_plain};
+use super::{Asked, COMFY, Decoder, Layout, Part, Parts, Read, is_plain, is_scale};
 use crate::stream::{Sink, plain};
 use std::ops::Range;
 use tilewise_core::{QuantFormat, Result};
@@ -39,7 +40,8 @@ struct Fp8 {
 fn is(parts: &Parts<'_>) -> bool {
     let Some((_, codes)) = parts.iter().next() else { return false };
     let is_block = codes.shape().last().is_some_and(|k| k.is_multiple_of(32));
-    let is_matrix = codes.shape().len() > 1;
+    let leaf = codes.raw.name.rsplit('.').next().unwrap_or_default();
+    let is_matrix = codes.shape().len() > 1 && !is_scale(leaf);
     is_matrix && number(codes.kind()).is_some() && (is_block || parts.iter().len() > 1)
 }
 
@@ -74,6 +76,9 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
         Ok((leaf, grid, scales))
     });
     let grid = grid.transpose()?;
+    if let (None, Some(said)) = (&grid, asked.said) {
+        return Err(parts.contradiction(format!("{said}, but no scales are there")));
+    }
     let group = grid.as_ref().map_or(k, |(_, grid, _)| grid.columns);
     asked.agrees(8, group, k, false)?;
     let mut formats = Vec::new();

@@ -36,10 +36,12 @@ pub(crate) fn find(
     let prefix = raw.name.strip_suffix(".weight").unwrap_or(&raw.name);
     let mut tensors = vec![("weight", number)];
     // Some programs add to the whole name.
-    let scale =
-        || find(&format!("{prefix}.scale")).or_else(|| find(&format!("{}.scale", raw.name)));
-    tensors.extend(scale().filter(|_| recoding.is_scaled()).map(|scale| ("scale", scale)));
-    Some(Foreign { layout: &LAYOUT, prefix: prefix.to_owned(), tensors })
+    let scales = [("scale", prefix), ("weight.scale", &raw.name)].into_iter();
+    let scales = scales.filter_map(|(leaf, own)| Some((leaf, find(&format!("{own}.scale"))?)));
+    tensors.extend(scales.filter(|_| recoding.is_scaled()));
+    // A bare name has one scale.
+    tensors.dedup_by_key(|(_, number)| *number);
+    Some(Foreign { layout: &LAYOUT, prefix: prefix.to_owned(), tensors, strange: None })
 }
 
 /// Blocks in the rows of a stack of matrices.
@@ -66,9 +68,10 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
     let shape = weight.shape().to_vec();
     let (n, k) = matrix(&shape)?;
     let stack = shape.len().checked_sub(2).and_then(|dimensions| elements(&shape[..dimensions]));
-    let mut factors = match asked.parts.get("scale") {
-        Some(scale) => factors(&scale, stack.unwrap_or(1))?,
-        None => Vec::new(),
+    let mut factors = match (asked.parts.get("scale"), asked.parts.get("weight.scale")) {
+        (Some(_), Some(_)) => return Err(asked.parts.refuse("these are two scales of one matrix")),
+        (Some(scale), None) | (None, Some(scale)) => factors(&scale, stack.unwrap_or(1))?,
+        (None, None) => Vec::new(),
     };
     let mut format = recoding.format;
     let factor = factors.first().copied();

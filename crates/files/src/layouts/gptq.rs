@@ -35,6 +35,8 @@ struct Gptq {
     n: usize,
     /// Added to each stored zero: 1 in the first version, else 0.
     short: u32,
+    /// Every stored zero, and why, if that is said.
+    same: Option<(u32, String)>,
 }
 
 fn read(asked: &Asked<'_>) -> Result<Read> {
@@ -49,9 +51,16 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
         return Err(parts.refuse(format!("g_idx of [{k}] is expected")));
     }
     let affine = affine(asked, said, &shapes, (bits, k))?;
-    let short = u32::from(!second_version(asked, said, bits)?);
+    if said.is_some_and(|said| said.is_ordered) && shapes.groups > 1 {
+        let file = asked.said.map_or("", |said| &said.file);
+        let missing = || parts.refuse(format!("{file} says desc_act, but g_idx is missing"));
+        parts.get("g_idx").ok_or_else(missing)?;
+    }
+    let (is_second, same) = second_version(asked, said, bits)?;
     let (format, n) = (affine.format, shapes.n);
-    let decoder = Box::new(Gptq { affine, n, short });
+    let decoder = Box::new(Gptq { affine, n, short: u32::from(!is_second), same });
+    // The first ones lie together; all are compared when they are read.
+    decoder.compare(parts, 0..n.min(64), 1)?;
     Ok(Read { format, shape: vec![n, k], factor: None, decoder })
 }
 
@@ -80,13 +89,18 @@ fn columns(rows: usize, bits: u32) -> Option<usize> {
     u32::try_from(k).ok().map(|k| k as usize)
 }
 
-/// Whether zeros are stored as the second version stores them. The shapes are the same.
-fn second_version(asked: &Asked<'_>, said: Option<&config::Packed>, bits: u32) -> Result<bool> {
+/// Whether zeros are stored as the second version stores them, whose shapes are those of the first;
+/// and the stored zero, if all are said to be the same.
+fn second_version(
+    asked: &Asked<'_>,
+    said: Option<&config::Packed>,
+    bits: u32,
+) -> Result<(bool, Option<(u32, String)>)> {
     let mode = asked.expected.mode.as_deref().unwrap_or_default().to_ascii_lowercase();
     let Some(said) = said.filter(|_| !mode.starts_with("gptq")) else {
         return match &*mode {
-            "gptq" => Ok(false),
-            "gptq_v2" => Ok(true),
+            "gptq" => Ok((false, None)),
+            "gptq_v2" => Ok((true, None)),
             _ => Err(Error::Misuse(
                 "it may be GPTQ's first version, whose zeros are stored less 1, or the second, \
                  and no config.json tells: name the mode, gptq or gptq_v2"
@@ -94,25 +108,39 @@ fn second_version(asked: &Asked<'_>, said: Option<&config::Packed>, bits: u32) -
             )),
         };
     };
-    if said.is_symmetric {
+    let same = said.is_symmetric.then(|| {
         let middle = 1 << (bits - 1);
-        let stored = if said.second_version { middle } else { middle - 1 };
-        let zeros = asked.parts.need("qzeros")?;
-        let first = zero(&zeros, 0, bits);
-        if first != stored {
-            let file = asked.said.map_or("", |said| &said.file);
-            let says = if said.second_version { "gptq_v2" } else { "gptq" };
-            return Err(asked.parts.contradiction(format!(
-                "{file} says sym and {says}, so zeros are {middle} and stored as {stored}, but \
-                 the first is stored as {first}: name the mode, gptq (stored less 1) or gptq_v2 \
-                 (stored as they are), or change checkpoint_format in {file}"
-            )));
-        }
-    }
-    Ok(said.second_version)
+        let (stored, says) =
+            if said.second_version { (middle, "gptq_v2") } else { (middle - 1, "gptq") };
+        let file = asked.said.map_or("", |said| &said.file);
+        let text = format!(
+            "{file} says sym and {says}, so zeros are {middle} and stored as {stored}: name the \
+             mode, gptq (stored less 1) or gptq_v2 (stored as they are), or change \
+             checkpoint_format in {file}"
+        );
+        (stored, text)
+    });
+    Ok((said.second_version, same))
 }
 
 impl Gptq {
+    /// Fails if zeros of these rows and the first groups are not as they are said to be.
+    fn compare(&self, parts: &Parts<'_>, rows: Range<usize>, groups: usize) -> Result<()> {
+        let (Some((stored, why)), zeros) = (&self.same, parts.need("qzeros")?) else {
+            return Ok(());
+        };
+        let mut all = (0..groups).flat_map(|group| rows.clone().map(move |row| (row, group)));
+        let of = |(row, group)| zero(&zeros, group * self.n + row, self.affine.bits);
+        match all.find(|at| of(*at) != *stored) {
+            None => Ok(()),
+            Some((row, group)) => {
+                let found = of((row, group));
+                let text = format!("that of row {row} and group {group} is stored as {found}");
+                Err(parts.contradiction(format!("{text}, but {why}")))
+            }
+        }
+    }
+
     fn order(&self, g_idx: Part<'_>) -> Result<Option<Vec<u32>>> {
         let Affine { k, group, .. } = self.affine;
         order(g_idx.bytes, k, group, k.div_ceil(group)).map_err(|why| g_idx.bad(0, why))
@@ -126,6 +154,8 @@ impl Decoder for Gptq {
 
     fn stream(&self, parts: &Parts<'_>, rows: Range<usize>, sink: &mut Sink<'_>) -> Result<()> {
         let (codes, zeros) = (parts.need("qweight")?.bytes, parts.need("qzeros")?);
+        let groups = self.affine.k.div_ceil(self.affine.group);
+        self.compare(parts, rows.clone(), groups)?;
         let (order, n, bits) = (Decoder::order(self, parts)?, self.n, self.affine.bits);
         let own = |rows: Range<usize>, out: &mut [u8]| match &order {
             None => transpose(codes, n, rows, out),

@@ -18,17 +18,19 @@ pub(super) struct Grid {
 impl Grid {
     /// The grid of scales of this shape: one for all, one for each matrix or row, or one for each
     /// block. Blocks are `said`; or parts of a row, all of one length; or 128 by 128, as DeepSeek
-    /// has them.
+    /// has them. One scale in two dimensions is no scale of several blocks that are said.
     pub(super) fn of(w: &[usize], scales: &[usize], said: Option<[usize; 2]>) -> Option<Self> {
         let [stack @ .., n, k] = w else { return None };
         let (n, k) = (*n, *k);
         // Without columns, a block has one all the same: counts are divided by it.
         let whole = |next| Grid { n, rows: n, columns: k.max(1), down: 0, next };
+        let is_cut = said.is_some_and(|[rows, columns]| n > rows || k > columns);
         if scales.iter().all(|&extent| extent == 1) {
-            return Some(whole(0));
+            return (scales.len() < 2 || !is_cut).then(|| whole(0));
         }
         let own = scales.strip_prefix(stack)?;
         let (down, across) = match *own {
+            [1, 1] if is_cut => return None,
             [] | [1] | [1, 1] => return Some(whole(1)),
             [down] => (down, 1),
             [down, across] => (down, across),
@@ -81,6 +83,8 @@ mod tests {
             (&[5, 64], &[5, 3], None),
             (&[5, 64], &[5, 0], None),
             (&[5, 64], &[5, 2, 2], None),
+            (&[300, 320], &[1, 1], Some([128, 128])),
+            (&[2, 300, 320], &[2, 1, 1], Some([128, 128])),
             (&[300, 320], &[3, 2], None),
             (&[300, 320], &[5, 10], Some([64, 0])),
             (&[2, 5, 64], &[3, 5], None),

@@ -2,7 +2,7 @@
 //! `naive-quantized`) and others. `weight_zero_point` is subtracted from codes.
 
 use super::affine::{Affine, Numbers};
-use super::compressed::{self, Zeros};
+use super::compressed::{self, Words, Zeros};
 use super::grid::Grid;
 use super::{Asked, COMFY, Decoder, Layout, Parts, Read, is_plain};
 use crate::stream::Sink;
@@ -34,7 +34,7 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
     is_plain(&asked.parts)?;
     let shape = asked.parts.need("weight")?.shape().to_vec();
     let (grid, scales) = compressed::scales(asked, &shape)?;
-    let zeros = Zeros::of(asked, &shape, &grid, 8)?;
+    let zeros = Zeros::of(asked, &shape, &grid, Words { bits: 8, is_whole: false })?;
     let k = shape.last().copied().unwrap_or(0);
     let numbers = Numbers { scales, has_zeros: zeros.is_some() };
     asked.agrees(8, grid.columns, k, zeros.is_some())?;

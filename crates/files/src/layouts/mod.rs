@@ -25,10 +25,10 @@ mod rows;
 mod unread;
 
 pub(crate) use parts::{Part, Parts};
-pub(crate) use unread::codes;
+pub(crate) use unread::{codes, unread};
 
 use crate::claims::{Expected, contradiction};
-use crate::config::Said;
+use crate::config::{self, Said};
 use crate::identify::joined;
 use crate::opening::Opened;
 use crate::raw::{Element, Raw};
@@ -128,13 +128,27 @@ impl Asked<'_> {
 
     /// Fails if the config says that the matrix is stored in another way.
     fn agrees(&self, bits: u32, columns: usize, k: usize, has_zeros: bool) -> Result<()> {
+        self.is_read()?;
         let Some(said) = self.said else { return Ok(()) };
-        if let Some(what) = said.unread(self.prefix) {
-            let text = format!("{} says {what}, which is not read", said.file);
-            return Err(self.parts.unread(text));
-        }
-        said.agrees(self.prefix, bits, columns, k, has_zeros)
+        let (leaf, codes) = self.parts.iter().next().unzip();
+        let stored = config::Stored {
+            bits,
+            columns,
+            k,
+            has_zeros,
+            has_order: self.parts.get("weight_g_idx").is_some(),
+            is_packed: leaf == Some("weight_packed"),
+            is_float: !codes.is_some_and(|codes| matches!(codes.kind(), "I8" | "I32")),
+        };
+        said.agrees(self.prefix, &stored)
             .map_err(|why| self.parts.contradiction(format!("{} says {why}", said.file)))
+    }
+
+    /// Fails if the config says that the matrix is stored in a way that is not read.
+    fn is_read(&self) -> Result<()> {
+        let Some(said) = self.said else { return Ok(()) };
+        let Some(what) = said.unread(self.prefix) else { return Ok(()) };
+        Err(self.parts.unread(format!("{} says {what}, which is not read", said.file)))
     }
 
     /// Rows and columns that share a scale, if that is said.
@@ -193,6 +207,8 @@ pub(crate) struct Foreign {
     pub(crate) prefix: String,
     /// Numbers of tensors, by what follows the prefix.
     pub(crate) tensors: Vec<(&'static str, usize)>,
+    /// A tensor that scales the weights or X by its name, and is none of the layout's.
+    pub(crate) strange: Option<usize>,
 }
 
 impl Foreign {
@@ -208,8 +224,37 @@ impl Foreign {
         let of = |leaf: &&'static str| Some((*leaf, find(&name(prefix, leaf))?));
         let mut tensors = layout.needs.iter().map(of).collect::<Option<Vec<_>>>()?;
         tensors.extend(layout.may.iter().copied().flatten().chain(layout.notes).filter_map(of));
-        let found = Foreign { layout, prefix: prefix.to_owned(), tensors };
+        let found = Foreign { layout, prefix: prefix.to_owned(), tensors, strange: None };
         (layout.is)(&found.parts(opened)).then_some(found)
+    }
+
+    /// Whether a tensor of this name scales the weights or X, if it is no part of the layout.
+    pub(crate) fn is_scaled_by(&self, name: &str) -> bool {
+        let base = self.base();
+        let Some(leaf) = name.strip_prefix(base) else { return false };
+        // Names of experts go on after an underscore.
+        let joins = [".", "_"].into_iter().filter(|join| *join == "." || self.is_expert());
+        let leaf = if base.is_empty() {
+            Some(leaf)
+        } else {
+            joins.into_iter().find_map(|join| leaf.strip_prefix(join))
+        };
+        leaf.is_some_and(|leaf| {
+            // Other modules may lie within this one.
+            let first = leaf.split_once('.').map_or("weight", |(first, _)| first);
+            (first.starts_with("weight") || first.ends_with("quantizer")) && is_scale(leaf)
+        })
+    }
+
+    /// What the names of its scales begin with.
+    pub(crate) fn base(&self) -> &str {
+        let of_expert = self.prefix.strip_suffix("_weight").filter(|_| self.is_expert());
+        of_expert.unwrap_or(&self.prefix)
+    }
+
+    fn is_expert(&self) -> bool {
+        let first = self.layout.needs[0];
+        first.is_empty() || first.starts_with('_')
     }
 
     /// Its tensors.
@@ -253,6 +298,16 @@ pub(crate) fn name(prefix: &str, leaf: &str) -> String {
     } else {
         joined(prefix, leaf)
     }
+}
+
+/// Whether a tensor scales weights or X, by the end of its name. Scales that serve to quantize X,
+/// results, and the cache of keys and values do not.
+pub(crate) fn is_scale(name: &str) -> bool {
+    const OF_OTHERS: [&str; 6] = ["input", "output", "activation", "act_", "_act", "cache"];
+    let is = |part: &&str| name.contains(part);
+    let is_cached = matches!(name, "q_scale" | "k_scale" | "v_scale");
+    ["pre_quant", "smooth"].iter().any(is)
+        || ["scal", "amax"].iter().any(is) && !OF_OTHERS.iter().any(is) && !is_cached
 }
 
 /// The names of tensors of all layouts, by what follows the prefix.

@@ -1,7 +1,7 @@
 //! Scales and zeros as GPTQ and AWQ store them, `scales` `[G, N]`, and what is said of them.
 
 use super::affine::{Affine, Numbers};
-use super::{Asked, Layout, Part, Parts, of_mode};
+use super::{Asked, Layout, Part, Parts, modes, of_mode};
 use crate::claims::Expected;
 use crate::config::{Packed as Said, Says};
 use crate::raw::Element;
@@ -70,8 +70,9 @@ pub(super) fn said<'a>(asked: &Asked<'a>, layout: &Layout) -> Result<Option<&'a 
             // The arguments overrule a method that is not known.
             _ if named.is_some() => None,
             _ => {
-                let text = format!("{said}, which is not read; gptq and awq are");
-                return Err(asked.parts.unread(text));
+                let text = "which is not read; if its layout is one of these, name the mode";
+                let modes = modes().collect::<Vec<_>>().join(", ");
+                return Err(asked.parts.unread(format!("{said}, {text}: {modes}")));
             }
         },
     };

@@ -24,7 +24,11 @@ pub(super) fn number(bytes: &[u8], at: usize, dtype: DType) -> f32 {
 
 /// A code of some bits, at most 8, in a stream of bytes that begins with the lowest bits.
 pub(super) fn code(byte: impl Fn(usize) -> u8, at: usize, bits: u32) -> u32 {
-    let first = at * bits as usize;
+    code_from(byte, at * bits as usize, bits)
+}
+
+/// A code whose first bit this is.
+pub(super) fn code_from(byte: impl Fn(usize) -> u8, first: usize, bits: u32) -> u32 {
     let shift = first % 8;
     let low = u32::from(byte(first / 8)) >> shift;
     let is_whole = shift + bits as usize <= 8;

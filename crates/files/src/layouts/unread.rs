@@ -7,7 +7,24 @@ use crate::opening::Opened;
 use crate::raw::{Element, Raw};
 
 /// Codes of programs whose layouts are not read, by what follows the prefix.
-const UNREAD: [(&str, &str); 3] = [("q_weight", "EXL2"), ("trellis", "EXL3"), ("B", "Marlin")];
+const UNREAD: [(&str, &str); 6] = [
+    ("q_weight", "EXL2"),
+    ("trellis", "EXL3"),
+    ("B", "Marlin"),
+    ("codebooks", "AQLM"),
+    ("centroids.weight", "VPTQ"),
+    ("weight._data", "quanto"),
+];
+
+/// The tensor of a matrix whose codes are not read, and their program.
+pub(crate) fn unread(raws: &[Raw], prefix: &str) -> Option<(String, &'static str)> {
+    // Others of this name may be dense.
+    let mut all = UNREAD.into_iter().filter(|(leaf, _)| *leaf != "B");
+    all.find_map(|(leaf, method)| {
+        let own = name(prefix, leaf);
+        raws.iter().any(|raw| raw.name == own).then_some((own, method))
+    })
+}
 
 /// Why a tensor holds no numbers but codes, if its name and type or `config.json` tell so.
 pub(crate) fn codes(raw: &Raw, opened: &Opened) -> Option<String> {

@@ -26,6 +26,8 @@ fn files() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     gzip.resize(50, 9);
     vec![
         (POINTER.to_vec(), "a pointer of Git LFS", "git lfs pull"),
+        ([b"\xef\xbb\xbf", POINTER].concat(), "a pointer of Git LFS", "git lfs pull"),
+        (b"# xet version 0\nfilesize = 4976698672\n".to_vec(), "a pointer of Xet", "hf download"),
         (b"/annex/objects/SHA256E-s1--00.safetensors\n".to_vec(), "git-annex", "git annex get"),
         (Vec::new(), "an empty file", "download"),
         (vec![0; 4096], "begins with zeros", "download"),

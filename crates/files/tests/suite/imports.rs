@@ -268,7 +268,7 @@ fn awq_of_all_groups() {
 #[test]
 fn contradictions_are_told_with_their_numbers() {
     let matrix = Matrix::new(16, ascending(128, 64), 4, 1..16);
-    let (gptq, awq) = (matrix.gptq(1, true), matrix.awq());
+    let (gptq, awq, unordered) = (matrix.gptq(1, true), matrix.awq(), matrix.gptq(1, false));
     for (tensors, config, expected) in [
         (&gptq, r#"{"bits":8,"group_size":64}"#, "config.json says 8 bits, but the shapes have 4"),
         (
@@ -276,6 +276,7 @@ fn contradictions_are_told_with_their_numbers() {
             r#"{"bits":4,"group_size":32}"#,
             "says groups of 32: K = 128 has 4 of them, but the file has 2",
         ),
+        (&unordered, r#"{"bits":4,"desc_act":true}"#, "says desc_act, but g_idx is missing"),
         (
             &awq,
             r#"{"bits":4,"group_size":64}"#,

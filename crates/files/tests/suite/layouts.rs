@@ -121,8 +121,6 @@ fn fp8() {
             ("comfy", "fp8-e4m3-g32"),
             ("mistral", "fp8-e4m3-g32"),
             ("e5m2", "fp8-e5m2-g32"),
-            ("e5m2.none", "fp8-e5m2-g128"),
-            ("none", "fp8-e4m3-g32"),
             ("mxfp8", "mxfp8"),
             ("powers", "fp8-e4m3-g128"),
             ("stack", "fp8-e4m3-g32"),
@@ -190,6 +188,26 @@ fn broken_fp8() {
             r#"{"quant_method":"fp8","weight_block_size":[128,128]}"#,
             &["no blocks of [300, 64] have scales [2, 1]"],
         ),
+        (
+            &[(codes, F8_E4M3, &[192, 256]), (inverse, F32, &[1, 1])],
+            r#"{"quant_method":"fp8","weight_block_size":[128,128]}"#,
+            &["no blocks of [192, 256] have scales [1, 1]"],
+        ),
+        (
+            &[(codes, F8_E4M3, &[4, 64])],
+            r#"{"quant_method":"fp8","weight_block_size":[128,128]}"#,
+            &["contradiction: config.json says quant_method \"fp8\", but no scales are there"],
+        ),
+        (
+            &[
+                (codes, U8, &[4, 32]),
+                (scale, F8_E4M3, &[4, 4]),
+                (".weight_scale_2", F32, &[1]),
+                (".pre_quant_scale", F32, &[64]),
+            ],
+            "{}",
+            &["unsupported", "w.pre_quant_scale F32 [64]", "scales it, and is not read"],
+        ),
     ]);
     // One power of two for rows of one block is no scale of each row.
     let model = one(&[(codes, F8_E4M3, &[3, 1, 32]), (scale, U8, &[1])], "{}");
@@ -213,6 +231,55 @@ fn broken_fp8() {
         let part = format!("weight_block_size is {part}, [rows, columns] is expected");
         assert!(error.contains(&part), "{error}");
     }
+}
+
+/// A scale that no program is known to write, or that belongs to X, is not passed over.
+#[test]
+fn scales_of_any_name() {
+    for (codes, scales) in [
+        (
+            "w.weight",
+            &[
+                "w.weight_scales",
+                "w.scales",
+                "w.weight.scale",
+                "w.scale_inv",
+                "w.weight_scale_2",
+                "w.weights_scaling_factor",
+                "w.dequant_scale",
+                "w.w_scale",
+                "w.weight_block_scale",
+                "w.weight_quantizer._scale",
+                "w.weight_quantizer._amax",
+                "w.input_quantizer._pre_quant_scale",
+                "w.smooth_scale",
+            ][..],
+        ),
+        ("w", &["w_weight_scale", "w.weight_scale", "w_scales"]),
+        ("w_weight", &["w_scale", "w_weight_scales"]),
+    ] {
+        for scale in scales {
+            let shape = &[2, 4, 64][usize::from(codes == "w.weight")..];
+            let model =
+                with_config(&[tensor(codes, F8_E4M3, shape), tensor(scale, F32, &[1])], "{}");
+            let text = refusal(&model, codes);
+            let words = ["unsupported: ", scale, " scales it, and is not read"];
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        }
+    }
+    // Scales of other things, and of other matrices; and e5m2 is f16 without its last byte.
+    let mut tensors = of(&[
+        (".weight", F8_E5M2, &[4, 128]),
+        (".input_scale", F32, &[1]),
+        (".k_scale", F32, &[1]),
+        (".input_amax", F32, &[1]),
+        (".inner.scale", F32, &[1]),
+        ("2.weight_scales", F32, &[1]),
+    ]);
+    tensors[0].3[..4].copy_from_slice(&[0x3c, 0xbc, 0x40, 0]);
+    let model = with_config(&tensors, "{}");
+    let weights = dequantize(&model.get("w").unwrap().quantized().unwrap());
+    assert_eq!(weights[..4], [1.0, -1.0, 2.0, 0.0]);
 }
 
 /// The error of a config, which closes a matrix of another program, but nothing else.
@@ -251,9 +318,38 @@ fn broken_compressed_tensors() {
         (
             &[four, (scale, F16, &[32, 2])],
             group,
-            &["config.json says 4 bits, strategy group, groups of 32, but", "4 bits, groups of 64"],
+            &["config.json says 4 bits, strategy group, groups of 32, ", "4 bits, groups of 64"],
         ),
-        (&[four, (scale, F16, &[32, 4])], asymmetric, &["with zeros, but the tensors have 4 bits"]),
+        (&[four, (scale, F16, &[32, 4])], asymmetric, &["with zeros, ", "the tensors have 4 bits"]),
+        (
+            &[four, (scale, F16, &[32, 4])],
+            &scheme(r#"{"num_bits":4,"group_size":32,"actorder":"group"}"#),
+            &["groups of 32, with weight_g_idx, pack-quantized, but the tensors have 4 bits"],
+        ),
+        (
+            &[four, (scale, F16, &[32, 4])],
+            &group.replace("pack-quantized", "int-quantized"),
+            &["int-quantized, but the tensors have 4 bits, groups of 32, packed"],
+        ),
+        (
+            &[four, (scale, F16, &[32, 4])],
+            &scheme(r#"{"num_bits":"4","group_size":32,"type":"float"}"#),
+            &["contradiction: config.json says 4 bits", ", float, "],
+        ),
+        (
+            &[four, (scale, F16, &[32, 4])],
+            &group.replace(
+                r#""config_groups""#,
+                r#""transform_config":{"config_groups":{"a":{"apply":[{"location":"input"}]}}},
+                "config_groups""#,
+            ),
+            &["unsupported", "config.json says transform_config, which is not read"],
+        ),
+        (
+            &[(codes, U8, &[4, 24]), (scale, U8, &[4, 1])],
+            &group.replace("pack-quantized", "mxfp6-pack-quantized"),
+            &["unsupported", "format \"mxfp6-pack-quantized\", which is not read"],
+        ),
         (
             &[four, (scale, F16, &[32, 4]), (zeros, I32, &[3, 4])],
             asymmetric,
@@ -340,6 +436,69 @@ fn broken_compressed_tensors() {
     assert!(text.contains("a of config_groups is a number"), "{text}");
 }
 
+/// Before version 0.20 of compressed-tensors, no code lay in two words.
+#[test]
+fn codes_in_whole_words() {
+    let (n, k) = (20usize, 96usize);
+    for bits in [3u32, 5, 6, 7] {
+        let most = (1 << bits) - 1;
+        let code = |row: usize, column: usize| (row * 37 + column * 11 + 5) as u32 & most;
+        // Words of some lines of codes.
+        let words = |is_whole: bool, lines: &[Vec<u32>]| {
+            let mut packed = Vec::new();
+            for line in lines {
+                let per = if is_whole { 32 / bits as usize } else { 32 };
+                for codes in line.chunks(per) {
+                    let bytes = codes.iter().enumerate();
+                    let all = bytes.fold([0u64; 4], |mut all, (i, &code)| {
+                        let first = i * bits as usize;
+                        all[first / 64] |= u64::from(code) << (first % 64);
+                        if first % 64 + bits as usize > 64 {
+                            all[first / 64 + 1] |= u64::from(code) >> (64 - first % 64);
+                        }
+                        all
+                    });
+                    let length = (codes.len() * bits as usize).div_ceil(32);
+                    let all = all.iter().flat_map(|two| two.to_le_bytes());
+                    packed.extend(all.take(4 * length));
+                }
+            }
+            packed
+        };
+        let rows: Vec<Vec<u32>> = (0..n).map(|n| (0..k).map(|k| code(n, k)).collect()).collect();
+        let zeros: Vec<Vec<u32>> = (0..3).map(|g| (0..n).map(|n| code(n, g)).collect()).collect();
+        let model = |is_whole: bool, quantization: &str| {
+            let packed = words(is_whole, &rows);
+            // Words of zeros go down, groups across.
+            let own = words(is_whole, &zeros);
+            let down = own.len() / 12;
+            let turned =
+                (0..3 * down).flat_map(|at| own[4 * (at % 3 * down + at / 3)..][..4].to_vec());
+            let shape = [n as u64, k as u64].iter().flat_map(|e| e.to_le_bytes()).collect();
+            let tensors = [
+                ("w.weight_packed".into(), I32, vec![n, packed.len() / 4 / n], packed),
+                tensor("w.weight_scale", F16, &[n, 3]),
+                ("w.weight_zero_point".into(), I32, vec![down, 3], turned.collect()),
+                ("w.weight_shape".into(), I64, vec![2], shape),
+            ];
+            with_config(&tensors, &format!(r#"{{"quantization_config":{quantization}}}"#))
+        };
+        let said = scheme(&format!(r#"{{"num_bits":{bits},"group_size":32,"symmetric":false}}"#));
+        let read = |is_whole| model(is_whole, &said).get("w").unwrap().quantized().unwrap();
+        assert_eq!(read(true), read(false), "{bits}");
+        let scale = tensor("w.weight_scale", F16, &[1]).3;
+        let scale = half::f16::from_le_bytes([scale[0], scale[1]]).to_f32();
+        let second = scale * (code(0, 1) as f32 - code(0, 0) as f32);
+        assert_eq!(dequantize(&read(true))[1], second, "{bits}");
+        if bits == 7 {
+            // Codes of 8 bits have these shapes.
+            assert!(
+                refusal(&model(true, "{}"), "w").contains("tells the bits of codes: name them")
+            );
+        }
+    }
+}
+
 /// Every way of AutoRound, and all that is said by both keys of GPTQ.
 #[test]
 fn names_of_methods() {
@@ -361,7 +520,10 @@ fn names_of_methods() {
         (1, r#"{"quant_method":"gptq","checkpoint_format":"gptq_v2"}"#),
         (1, r#"{"quant_method":"gptq","format":"gptq_v2"}"#),
         (1, r#"{"quant_method":"gptq","checkpoint_format":"GPTQ_V2","format":"gptq_v2"}"#),
+        (0, r#"{"quant_method":"gptq","checkpoint_format":1,"bits":"4"}"#),
+        (1, r#"{"quant_method":"gptq","checkpoint_format":2}"#),
         (0, r#"{"quant_method":"auto-round","packing_format":"auto_round:auto_gptq"}"#),
+        (0, r#"{"quant_method":"auto-round","packing_format":"auto_gptq"}"#),
         (1, r#"{"quant_method":"auto-round","packing_format":"auto_round:gptqmodel"}"#),
         (1, r#"{"quant_method":"intel/auto-round","packing_format":"auto_round"}"#),
     ] {
@@ -374,7 +536,21 @@ fn names_of_methods() {
     let fp8 = r#"{"quant_method":"auto-round","packing_format":"auto_round:fp8"}"#;
     refuse(&[
         (tensors, fp8, &["unsupported", "\"auto-round\" and packing_format \"auto_round:fp8\""]),
-        (tensors, r#"{"quant_method":"exl2"}"#, &["unsupported", "quant_method \"exl2\""]),
+        (
+            tensors,
+            r#"{"quant_method":"auto-round"}"#,
+            &["unsupported", "\"auto-round\" and no packing_format, which is not read"],
+        ),
+        (
+            tensors,
+            r#"{"quant_method":"exl2"}"#,
+            &["unsupported", "quant_method \"exl2\"", "name the mode: gptq, gptq_v2, awq"],
+        ),
+        (
+            tensors,
+            r#"{"quant_method":"gptq","checkpoint_format":3}"#,
+            &["unsupported", "\"gptq\" and checkpoint_format 3"],
+        ),
         (
             tensors,
             r#"{"quant_method":"gptq","checkpoint_format":"marlin"}"#,
@@ -421,6 +597,18 @@ fn symmetric_zeros_tell_the_version() {
             assert!(model.get_as("w", &Expected::default().mode(mode)).is_ok(), "{mode}");
         }
         assert!(with_config(&tensors, &config(wrong, false)).get("w").unwrap().sizes().is_ok());
+        // Every zero is compared, when it is read.
+        let mut tensors = of(&[
+            (".qweight", I32, &[16, 16]),
+            (".qzeros", I32, &[2, 2]),
+            (".scales", F16, &[2, 16]),
+        ]);
+        tensors[1].3.fill(stored);
+        tensors[1].3[15] ^= 0x10;
+        let model = with_config(&tensors, &config(right, true));
+        let error = model.get("w").unwrap().quantized().unwrap_err().to_string();
+        assert!(error.contains("that of row 15 and group 1 is stored as "), "{error}");
+        assert!(model.get("w").unwrap().rows(0..15).is_ok());
     }
 }
 
@@ -464,4 +652,8 @@ fn codes_that_are_not_read_name_their_method() {
             model.unread_quantization()
         );
     }
+    // Names of codes may tell more than the formats that have one.
+    let model = one(&[(".codes", I32, &[4, 16]), (".codebooks", F16, &[1, 256])], "{}");
+    let error = model.get("w").unwrap_err().to_string();
+    assert!(error.contains("w.codebooks belongs to AQLM, whose layout is not read"), "{error}");
 }
