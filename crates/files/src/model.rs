@@ -219,10 +219,7 @@ impl Model {
 
     /// Where else a tensor may be, for errors: the text goes at their end.
     pub(crate) fn others(&self) -> String {
-        let shard = self.opened.shard.as_ref();
-        shard.map_or_else(String::new, |shard| {
-            format!("; this file is {shard}: open the index, or the folder")
-        })
+        self.opened.others()
     }
 
     pub(crate) fn file(&self, file: usize) -> &str {

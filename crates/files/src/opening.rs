@@ -122,6 +122,13 @@ pub(crate) fn entry(files: &Store) -> Result<String> {
 }
 
 impl Opened {
+    /// Where else a tensor may be, for errors: the text goes at their end.
+    pub(crate) fn others(&self) -> String {
+        self.shard.as_ref().map_or_else(String::new, |shard| {
+            format!("; this file is {shard}: open the index, or the folder")
+        })
+    }
+
     fn add_safetensors(&mut self, source: Source) -> Result<()> {
         let header = header::read(self.sources.len(), &source.name, &source.bytes)?;
         self.raws.extend(header.tensors);

@@ -75,7 +75,7 @@ fn foreign_layouts() {
     let bench = Bench::new();
     for (folder, count) in [
         ("compressed-tensors", 24),
-        ("fp8", 16),
+        ("fp8", 14),
         ("gptq", 11),
         ("gptq-v2", 11),
         ("awq-gemv", 2),

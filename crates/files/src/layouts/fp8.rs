@@ -77,7 +77,8 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
     });
     let grid = grid.transpose()?;
     if let (None, Some(said)) = (&grid, asked.said) {
-        return Err(parts.contradiction(format!("{said}, but no scales are there")));
+        let others = parts.opened.others();
+        return Err(parts.contradiction(format!("{said}, but no scales are there{others}")));
     }
     let group = grid.as_ref().map_or(k, |(_, grid, _)| grid.columns);
     asked.agrees(8, group, k, false)?;

@@ -1,6 +1,6 @@
 //! Foreign layouts against weights that the packages dequantized: `tests/data/make_layouts.py`.
 
-use crate::support::{Tensor, refusal, tensor, with_config};
+use crate::support::{Tensor, file, open, refusal, tensor, with_config};
 use safetensors::tensor::Dtype::{self, F8_E4M3, F8_E5M2, F16, F32, I8, I32, I64, U8};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -267,6 +267,11 @@ fn scales_of_any_name() {
             assert!(words.iter().all(|word| text.contains(word)), "{text}");
         }
     }
+    let shard = file(&[tensor("w.weight", F8_E4M3, &[4, 64])], &[]);
+    let config = r#"{"quantization_config":{"quant_method":"fp8"}}"#;
+    let shard = ("model-00001-of-00002.safetensors", shard);
+    let text = refusal(&open(&[shard, ("config.json", config.into())]).unwrap(), "w");
+    assert!(text.contains("no scales are there; this file is shard 1 of 2: open the"), "{text}");
     // Scales of other things, and of other matrices; and e5m2 is f16 without its last byte.
     let mut tensors = of(&[
         (".weight", F8_E5M2, &[4, 128]),
