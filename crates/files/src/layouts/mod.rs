@@ -246,7 +246,7 @@ impl Foreign {
         })
     }
 
-    /// What the names of its scales begin with.
+    /// The start of the names of its scales.
     pub(crate) fn base(&self) -> &str {
         let of_expert = self.prefix.strip_suffix("_weight").filter(|_| self.is_expert());
         of_expert.unwrap_or(&self.prefix)

@@ -1,5 +1,6 @@
 //! The crate from outside.
 
+mod compressed;
 mod files;
 mod foreign;
 mod formats;
