@@ -304,6 +304,7 @@ pub(crate) fn name(prefix: &str, leaf: &str) -> String {
 /// results, and the cache of keys and values do not.
 pub(crate) fn is_scale(name: &str) -> bool {
     const OF_OTHERS: [&str; 6] = ["input", "output", "activation", "act_", "_act", "cache"];
+    let name = &*name.to_ascii_lowercase();
     let is = |part: &&str| name.contains(part);
     let is_cached = matches!(name, "q_scale" | "k_scale" | "v_scale");
     ["pre_quant", "smooth"].iter().any(is)

@@ -246,7 +246,7 @@ fn scales_of_any_name() {
                 "w.scale_inv",
                 "w.weight_scale_2",
                 "w.weights_scaling_factor",
-                "w.dequant_scale",
+                "w.Dequant_Scale",
                 "w.w_scale",
                 "w.weight_block_scale",
                 "w.weight_quantizer._scale",
