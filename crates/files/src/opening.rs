@@ -46,7 +46,7 @@ pub(crate) fn open(mut files: Store, entry: &str) -> Result<Opened> {
 }
 
 /// The entries on quantization of a file beside the tensors; none, if no file has any. A file that
-/// cannot be read closes no tensors by itself: the error is kept for those that need it.
+/// cannot be read closes no tensors by itself: the error is kept for tensors that need it.
 pub(crate) fn config(files: &mut Store) -> Config {
     let (mut config, mut fault) = (Config::default(), None);
     for name in ["config.json", "quantize_config.json"] {

@@ -212,7 +212,7 @@ impl fmt::Display for Scheme {
 }
 
 impl Compressed {
-    /// The schemes that a module may have: those that name it, or else all that have a class or a
+    /// The schemes that a module may have: if some name it, these; or else all that have a class or a
     /// regular expression for a target. The tensors tell these apart.
     fn schemes(&self, module: &str) -> Vec<&Scheme> {
         let named: Vec<&Scheme> =

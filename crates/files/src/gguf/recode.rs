@@ -1,4 +1,4 @@
-//! Types of GGUF that have no format of their own: their blocks are decoded into a format that has
+//! Types of GGUF that have no own format: their blocks are decoded into a format that has
 //! the same numbers.
 //!
 //! A weight is code · scale, or code · scale + bias. A block's number in f16 has 11 bits, a group's

@@ -149,7 +149,7 @@ impl<'a> State<'a> {
 }
 
 impl Scales {
-    /// Checks the scales of so many blocks.
+    /// Checks the scales of this number of blocks.
     fn of(parts: &Parts<'_>, state: &State<'_>, block: usize, blocks: usize) -> Result<Self> {
         let holds = |leaf: &str, kind: &str, count: usize| {
             let part = parts.need(leaf)?;

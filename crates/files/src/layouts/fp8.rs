@@ -25,7 +25,7 @@ pub(super) const LAYOUT: Layout = Layout {
     read,
 };
 
-/// Experts, whose tensors have names of their own: `experts.down_proj`.
+/// Experts, whose tensors have special names: `experts.down_proj`.
 pub(super) const EXPERTS: Layout =
     Layout { needs: &[""], may: &[&["_scale_inv", "_scale"]], ..LAYOUT };
 

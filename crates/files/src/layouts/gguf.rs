@@ -1,4 +1,4 @@
-//! Types of GGUF that have no format of their own, and the scales that NVFP4 has beside it.
+//! Types of GGUF that have no own format, and the scales that NVFP4 has beside it.
 //!
 //! `X.scale` multiplies the weights `X.weight`. It has a number for the matrix, or one for each of
 //! a stack. `X.input_scale` changes no weights: it is for activations that are quantized.

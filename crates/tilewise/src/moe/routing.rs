@@ -213,7 +213,7 @@ impl Router {
     ///
     /// # Errors
     /// [`Shape`](crate::Error) for logits of another shape, a bias that is not \[experts\], for k
-    /// that is 0 or above the number of experts, or of those that the chosen groups have, and for
+    /// that is 0, or above the number of experts or of experts in the chosen groups, and for
     /// groups that the experts do not fill evenly; `Unsupported` for other types than floats;
     /// `Misuse` for operands of different contexts.
     pub fn run(&self, logits: &Tensor) -> Result<Routing> {
