@@ -1,4 +1,4 @@
-//! The rows and ranges of K that meet in each entry, and what is expected of them.
+//! Tests of the rows and ranges of K of each entry, and of their expected sizes.
 
 use super::*;
 

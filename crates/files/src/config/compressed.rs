@@ -212,8 +212,8 @@ impl fmt::Display for Scheme {
 }
 
 impl Compressed {
-    /// The schemes that a module may have: if some name it, these; or else all that have a class or a
-    /// regular expression for a target. The tensors tell these apart.
+    /// The schemes that a module may have. If some name it, these; otherwise all that have a class
+    /// or a regular expression for a target. The tensors tell these apart.
     fn schemes(&self, module: &str) -> Vec<&Scheme> {
         let named: Vec<&Scheme> =
             self.schemes.iter().filter(|scheme| scheme.names(module)).collect();

@@ -67,7 +67,7 @@ impl Recoding {
         self.number == NVFP4
     }
 
-    /// Fills the planes of a format with whole blocks: of its own format, or of int8-g16, with each
+    /// Fills planes with whole blocks, in the type's usual format or in int8-g16, with each
     /// block under the factor that `factors` gives for its number.
     pub(crate) fn decode(
         self,

@@ -124,7 +124,7 @@ fn second_version(
 }
 
 impl Gptq {
-    /// Fails if zeros of these rows and the first groups are not as they are said to be.
+    /// Fails if zeros of these rows and the first groups do not fit the config.
     fn compare(&self, parts: &Parts<'_>, rows: Range<usize>, groups: usize) -> Result<()> {
         let (Some((stored, why)), zeros) = (&self.same, parts.need("qzeros")?) else {
             return Ok(());

@@ -49,7 +49,7 @@ impl Grid {
         row / self.n * self.next + row % self.n / self.rows * self.down + column / self.columns
     }
 
-    /// Whether each row has scales of its own.
+    /// Whether no two rows share a scale.
     pub(super) fn is_by_row(&self) -> bool {
         self.rows == 1
     }

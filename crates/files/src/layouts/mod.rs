@@ -74,7 +74,7 @@ pub(crate) struct Layout {
     pub(crate) bits: &'static [u32],
     /// Whether tensors with these names are of this layout, by their types and shapes.
     pub(crate) is: fn(&Parts<'_>) -> bool,
-    /// Checks the tensors, and what is said of them.
+    /// Checks the tensors against the config and the caller's arguments.
     pub(crate) read: fn(&Asked<'_>) -> Result<Read>,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// A matrix to be read: its tensors, and what is said of it.
+/// A matrix to be read: its tensors, its config, and the caller's arguments.
 pub(crate) struct Asked<'a> {
     pub(crate) prefix: &'a str,
     pub(crate) parts: Parts<'a>,

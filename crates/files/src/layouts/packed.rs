@@ -1,4 +1,4 @@
-//! Scales and zeros as GPTQ and AWQ store them, `scales` `[G, N]`, and what is said of them.
+//! Scales and zeros as GPTQ and AWQ store them, `scales` `[G, N]`, and their config.
 
 use super::affine::{Affine, Numbers};
 use super::{Asked, Layout, Part, Parts, modes, of_mode};

@@ -15,12 +15,9 @@ fp8/: DeepSeek's blocks of 128 by 128 and all other names and shapes of scales. 
     dequantized by compressed-tensors' FP8BlockDequantizer.
 """
 
-import filecmp
 import json
-import pathlib
-import sys
-import tempfile
 
+import remade
 import torch
 from compressed_tensors.compressors import BaseCompressor
 from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
@@ -41,7 +38,6 @@ from compressed_tensors.quantization.utils import (
 )
 from safetensors.torch import save_file
 
-HERE = pathlib.Path(__file__).parent
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 E4M3, E5M2, E8M0 = torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu
 
@@ -254,15 +250,5 @@ def make(folder):
     fp8(folder)
 
 
-def check():
-    with tempfile.TemporaryDirectory() as folder:
-        make(pathlib.Path(folder))
-        made = [path for path in pathlib.Path(folder).glob("*/*") if path.is_file()]
-        for path in made:
-            own = HERE / path.relative_to(folder)
-            if not own.exists() or not filecmp.cmp(path, own, shallow=False):
-                sys.exit(f"{own} is not what this script makes")
-
-
 if __name__ == "__main__":
-    check() if sys.argv[1:] == ["--check"] else make(HERE)
+    remade.main(make)

@@ -20,22 +20,20 @@ hqq/: HQQ of 8, 4, 3, 2 and 1 bits.
 gpt-oss/: random codes and scales, dequantized by transformers' convert_moe_packed_tensors.
 """
 
-import filecmp
 import importlib.util
 import json
 import pathlib
 import sys
-import tempfile
 import types
 
 import bitsandbytes.functional as bnb
+import remade
 import torch
 from bitsandbytes.backends.default.ops import _dequantize_4bit_compute
 from hqq.core.quantize import BaseQuantizeConfig, HQQLinear, Quantizer
 from safetensors.torch import save_file
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
-HERE = pathlib.Path(__file__).parent
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 
 
@@ -217,15 +215,5 @@ def make(folder):
         one(folder)
 
 
-def check():
-    with tempfile.TemporaryDirectory() as folder:
-        make(pathlib.Path(folder))
-        made = [path for path in pathlib.Path(folder).glob("*/*") if path.is_file()]
-        for path in made:
-            own = HERE / path.relative_to(folder)
-            if not own.exists() or not filecmp.cmp(path, own, shallow=False):
-                sys.exit(f"{own} is not what this script makes")
-
-
 if __name__ == "__main__":
-    check() if sys.argv[1:] == ["--check"] else make(HERE)
+    remade.main(make)

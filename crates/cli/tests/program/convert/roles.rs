@@ -165,7 +165,7 @@ fn transposed_matrices_are_kept() {
         let names = rows.iter().map(|row| row.split(' ').next().unwrap());
         assert!(names.eq(kept), "{report}");
         assert_eq!(report.contains("kept     transposed 1\n"), kept.is_some(), "{report}");
-        // Numbers of another type may lie as they are.
+        // A dense type is allowed: transposed weights are only converted.
         assert!(bench.succeed(&line("f16")).contains("3 of 3 converted"));
         if let Some(name) = kept {
             let report = bench.succeed(&line(&format!("mxfp4 --only {name}")));
