@@ -69,23 +69,23 @@ type Leaves<'a> = HashMap<&'a str, usize>;
 pub(crate) fn group(opened: &Opened) -> Vec<Group> {
     let raws = &opened.raws[..];
     let mut groups: Vec<Group> = Vec::new();
-    let mut taken = HashSet::new();
-    let by_name: HashMap<&str, usize> =
-        raws.iter().enumerate().map(|(i, raw)| (&*raw.name, i)).collect();
+    let mut is_taken = vec![false; raws.len()];
+    let numbered = || raws.iter().enumerate();
+    let by_name: HashMap<&str, usize> = numbered().map(|(i, raw)| (&*raw.name, i)).collect();
     for layout in layouts::ALL {
-        let find = |name: &str| by_name.get(name).copied().filter(|i| !taken.contains(i));
-        let free = raws.iter().filter(|raw| find(&raw.name).is_some());
+        let find = |name: &str| by_name.get(name).copied().filter(|&i| !is_taken[i]);
+        let free = numbered().filter(|(i, _)| !is_taken[*i]);
         let found: Vec<Foreign> =
-            free.filter_map(|raw| Foreign::find(layout, raw, find, opened)).collect();
+            free.filter_map(|(_, raw)| Foreign::find(layout, raw, find, opened)).collect();
         for foreign in found {
             let name = foreign.prefix.clone();
             let group =
                 Group { name, members: Members::Foreign(foreign), order: None, factor: None };
-            taken.extend(group.tensors());
+            group.tensors().into_iter().for_each(|i| is_taken[i] = true);
             groups.push(group);
         }
     }
-    let free = raws.iter().enumerate().filter(|(i, _)| !taken.contains(i));
+    let free = numbered().filter(|(i, _)| !is_taken[*i]);
     let free: BTreeMap<&str, usize> = free.map(|(i, raw)| (&*raw.name, i)).collect();
     for group in &mut groups {
         let Members::Foreign(foreign) = &mut group.members else { continue };
@@ -95,7 +95,7 @@ pub(crate) fn group(opened: &Opened) -> Vec<Group> {
         foreign.strange = strange;
     }
     let mut prefixes: BTreeMap<&str, Leaves<'_>> = BTreeMap::new();
-    for (i, raw) in raws.iter().enumerate().filter(|(i, _)| !taken.contains(i)) {
+    for (i, raw) in numbered().filter(|(i, _)| !is_taken[*i]) {
         let (prefix, leaf) = raw.name.rsplit_once('.').unwrap_or(("", &raw.name));
         prefixes.entry(prefix).or_default().insert(leaf, i);
     }
@@ -104,7 +104,7 @@ pub(crate) fn group(opened: &Opened) -> Vec<Group> {
         if let Some(members) = planes(raws, &own) {
             let factor = own(FACTOR).map(Factor::Plain).or(own(LARGEST).map(Factor::Largest));
             let group = Group { name: prefix.to_owned(), members, order: own(ORDER), factor };
-            taken.extend(group.tensors());
+            group.tensors().into_iter().for_each(|i| is_taken[i] = true);
             groups.push(group);
         }
     }
@@ -116,7 +116,7 @@ pub(crate) fn group(opened: &Opened) -> Vec<Group> {
         order: None,
         factor: None,
     };
-    groups.extend((0..raws.len()).filter(|i| !taken.contains(i)).map(whole));
+    groups.extend((0..raws.len()).filter(|i| !is_taken[*i]).map(whole));
     // If a dense tensor is named `a`, the quantized `a.weight` keeps its full name.
     for group in &mut groups {
         let is_own = |i: &usize| raws[*i].name == group.name;

@@ -62,23 +62,28 @@ fn read_header(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
     let tensor = |(name, info): (String, Info)| {
         let element = element(&info.dtype);
         let (from, to) = info.data_offsets;
-        let place = format!(
-            "tensor {name:?}, {} {:?}, bytes {from}..{to} from byte {start}",
-            info.dtype, info.shape
-        );
+        let place = || {
+            let Info { dtype, shape, .. } = &info;
+            format!("tensor {name:?}, {dtype} {shape:?}, bytes {from}..{to} from byte {start}")
+        };
         if from > to || to > data.len() as u64 {
-            return Err(bad(format!("{place}: {} bytes of tensors are in the file", data.len())));
+            return Err(bad(format!(
+                "{}: {} bytes of tensors are in the file",
+                place(),
+                data.len()
+            )));
         }
         let needed = elements(&info.shape)
-            .ok_or_else(|| bad(format!("{place}: the product of its shape overflows")))?;
+            .ok_or_else(|| bad(format!("{}: the product of its shape overflows", place())))?;
         if let Some(bits) = bits(&info.dtype) {
             let needed = needed as u128 * u128::from(bits);
             if !needed.is_multiple_of(8) {
-                return Err(bad(format!("{place}: its {needed} bits end within a byte")));
+                return Err(bad(format!("{}: its {needed} bits end within a byte", place())));
             }
             if needed / 8 != u128::from(to - from) {
                 return Err(bad(format!(
-                    "{place}: {} bytes, its shape needs {}",
+                    "{}: {} bytes, its shape needs {}",
+                    place(),
                     to - from,
                     needed / 8
                 )));
@@ -94,13 +99,17 @@ fn read_header(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
     let (mut end, mut last) = (start, "");
     for tensor in &tensors {
         let (from, to) = (tensor.bytes.start, tensor.bytes.end);
-        let shown = format!("tensor {:?} at bytes {from}..{to} of the file", tensor.name);
+        let shown = || format!("tensor {:?} at bytes {from}..{to} of the file", tensor.name);
         if from < end {
-            return Err(bad(format!("{shown} overlaps tensor {last:?}, which ends at byte {end}")));
+            return Err(bad(format!(
+                "{} overlaps tensor {last:?}, which ends at byte {end}",
+                shown()
+            )));
         }
         if from > end {
             return Err(bad(format!(
-                "{shown}: the {} bytes before it belong to no tensor",
+                "{}: the {} bytes before it belong to no tensor",
+                shown(),
                 from - end
             )));
         }

@@ -83,7 +83,7 @@ fn models_of_others() {
     let all = [
         ("mlx", "mlx", 25),
         ("mlx-sharded", "mlx", 25),
-        ("gguf/all.gguf", "gguf", 12),
+        ("gguf/all.gguf", "gguf", 13),
         ("awq", "awq", 1),
     ];
     let some = [

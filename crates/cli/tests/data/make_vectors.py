@@ -132,11 +132,12 @@ class Expected:
 
     def __init__(self, random):
         self.random = random
-        self.tensors = {}
+        self.tensors, self.weights = {}, {}
 
     def add(self, name, weights):
         """Adds a product with W as the packages dequantize it, in f32."""
         k = weights.shape[-1]
+        self.weights[name] = weights
         x = self.tensors.setdefault(f"x.{k}", normal(self.random, 3, k))
         self.tensors[f"{name}.y"] = product(x, weights)
 
@@ -206,7 +207,7 @@ def gguf_tensor(random, name, shape):
         elements, size = GGML_QUANT_SIZES[kind]
     blocks = random.integers(0, 256, (*shape[:-1], shape[-1] // elements, size), dtype=np.uint8)
     # The numbers in f16 of a block.
-    at = {"IQ4_NL": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q6_K": [208]}.get(name, [0, 2])
+    at = {"IQ4_NL": [0], "IQ4_XS": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q6_K": [208]}.get(name, [0, 2])
     for offset in at:
         numbers = random.uniform(0.001, 0.01, blocks.shape[:-1]).astype(np.float16)
         blocks[..., offset : offset + 2] = numbers[..., None].view(np.uint8)
@@ -226,6 +227,12 @@ def gguf_models(folder, random):
         tensors[f"{name}.weight"] = (gguf_tensor(random, kind, shape), number)
         expected.add(name, quants.dequantize(tensors[f"{name}.weight"][0], number).reshape(shape))
     tensors["output_norm.weight"] = (normal(random, 64), GGMLQuantizationType.F32)
+    # With random numbers of its own, those of all later files stay.
+    expected.random = np.random.default_rng(59)
+    kind = GGMLQuantizationType.IQ4_XS
+    data = gguf_tensor(expected.random, "IQ4_XS", (6, 512))
+    tensors["blk.0.iq4_xs.weight"] = (data, kind)
+    expected.add("blk.0.iq4_xs", quants.dequantize(data, kind))
     expected.save(folder)
 
     some = ["blk.0.q4_0", "blk.0.q6_k", "blk.1.f16"]
@@ -240,6 +247,7 @@ def gguf_models(folder, random):
     with open(folder / "v2.gguf", "r+b") as file:
         file.seek(4)
         file.write((2).to_bytes(4, "little"))
+    return expected
 
 
 # A type that gguf 0.19 does not know.
@@ -314,6 +322,7 @@ def recoded_model(folder):
         expected.add(name, weights * scale.reshape(-1, *[1] * (weights.ndim - 1)))
     expected.save(folder)
     write_gguf(folder / "model.gguf", tensors)
+    return expected
 
 
 def write_gguf(path, tensors, alignment=None, **options):

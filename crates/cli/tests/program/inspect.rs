@@ -32,7 +32,7 @@ fn tables() {
         ["output_norm.weight", "[64]", "f32", "256", "32.00"]
     );
     assert!(
-        gguf.contains("total    17 tensors, 27136 bytes; 38848 elements of 5.59 bits"),
+        gguf.contains("total    18 tensors, 28768 bytes; 41920 elements of 5.49 bits"),
         "{gguf}"
     );
     assert!(!gguf.contains("vectors.nested"));

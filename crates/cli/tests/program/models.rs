@@ -58,7 +58,7 @@ fn mlx() {
 
 #[test]
 fn gguf() {
-    let models = [("gguf/all.gguf", 12 + 3), ("gguf-recoded/model.gguf", 11 + 1)];
+    let models = [("gguf/all.gguf", 13 + 3), ("gguf-recoded/model.gguf", 11 + 1)];
     all_adapters(&["gguf", "gguf-recoded"], &models);
 }
 
@@ -251,7 +251,7 @@ fn dequantized_weights() {
     let before = bench.files();
     bench.refuses(
         "dequantize gguf/all.gguf -o v.npy",
-        &["gguf/all.gguf", "13 tensors", "blk.0.q4_0, blk.0.q4_1"],
+        &["gguf/all.gguf", "14 tensors", "blk.0.q4_0, blk.0.q4_1"],
     );
     bench.refuses(
         "dequantize gguf/all.gguf#blk.0.q4k -o v.npy",

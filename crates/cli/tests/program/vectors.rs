@@ -1,6 +1,7 @@
 //! Files made by numpy and by MLX (`tests/data/make_vectors.py`) are read right.
 
 use crate::bench::{Bench, adapters, assert_close};
+use std::process::Command;
 
 /// Elements of a `.npy` file of f64 as numpy saves it, little-endian and row-major.
 fn doubles(bench: &Bench, name: &str) -> Vec<f64> {
@@ -83,4 +84,17 @@ fn mlx_products_by_index() {
             }
         }
     }
+}
+
+/// MLX opens what `convert` makes of other packages' models. Python is `TILEWISE_PYTHON`, which
+/// must have the packages.
+#[test]
+fn mlx_opens_what_is_converted() {
+    let Ok(python) = std::env::var("TILEWISE_PYTHON") else {
+        return eprintln!("skipped: TILEWISE_PYTHON is not set");
+    };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opens_in_mlx.py");
+    let opened = Command::new(python).args(["-B", script, env!("CARGO_BIN_EXE_tilewise")]).output();
+    let opened = opened.unwrap();
+    assert!(opened.status.success(), "{}", String::from_utf8_lossy(&opened.stderr));
 }

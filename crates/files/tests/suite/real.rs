@@ -112,7 +112,7 @@ fn mlx() {
 
 #[test]
 fn gguf() {
-    assert_eq!(check("gguf/all.gguf", "gguf"), 12 + 1 + 3);
+    assert_eq!(check("gguf/all.gguf", "gguf"), 13 + 1 + 3);
     assert_eq!(check("gguf/v2.gguf", "gguf"), 3);
     assert_eq!(check("gguf/aligned.gguf", "gguf"), 3);
     assert_eq!(check("gguf/split-00001-of-00002.gguf", "gguf"), 4);
