@@ -195,7 +195,12 @@ fn known<'m>(
     let is_open = expected.is_empty() && matches!(error, Error::Misuse(_));
     let hint = if is_open { "; --bits and --group say what the model has" } else { "" };
     let name = tensor.name();
-    Err(Failure::Other(format!("{error}{hint}; or leave it out: --skip {name}")))
+    let is_unclear = |tensor: &TensorView<'_>| matches!(tensor.kind(), TensorKind::Unclear(_));
+    let all = match model.tensors().filter(is_unclear).count() {
+        1 => String::new(),
+        count => format!(". `tilewise inspect` shows all {count} unclear tensors"),
+    };
+    Err(Failure::Other(format!("{error}{hint}; or leave it out: --skip {name}{all}")))
 }
 
 /// The error if no tensor can be converted.

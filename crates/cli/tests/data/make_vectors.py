@@ -207,7 +207,8 @@ def gguf_tensor(random, name, shape):
         elements, size = GGML_QUANT_SIZES[kind]
     blocks = random.integers(0, 256, (*shape[:-1], shape[-1] // elements, size), dtype=np.uint8)
     # The numbers in f16 of a block.
-    at = {"IQ4_NL": [0], "IQ4_XS": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q6_K": [208]}.get(name, [0, 2])
+    at = {"IQ4_NL": [0], "IQ4_XS": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q6_K": [208]}
+    at = at.get(name, [0, 2])
     for offset in at:
         numbers = random.uniform(0.001, 0.01, blocks.shape[:-1]).astype(np.float16)
         blocks[..., offset : offset + 2] = numbers[..., None].view(np.uint8)

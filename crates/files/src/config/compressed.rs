@@ -4,6 +4,7 @@ use super::{Entries, Said, Says};
 use crate::error::bad;
 use crate::json::kind;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::fmt;
 use tilewise_core::Result;
 
@@ -233,16 +234,16 @@ impl Said {
         }
     }
 
-    /// Rows and columns of a module that share a scale, if that is said.
-    pub(crate) fn block(&self, module: &str) -> Option<[usize; 2]> {
+    /// Rows and columns of a module that share a scale, as each of its schemes may say.
+    pub(crate) fn blocks(&self, module: &str) -> BTreeSet<[usize; 2]> {
         match &self.says {
-            Says::Fp8 { block } => *block,
-            _ => self.schemes(module).into_iter().find_map(|scheme| scheme.block),
+            Says::Fp8 { block } => block.iter().copied().collect(),
+            _ => self.schemes(module).into_iter().filter_map(|scheme| scheme.block).collect(),
         }
     }
 
     /// Bits of a code of a module, as each of its schemes may say.
-    pub(crate) fn bits(&self, module: &str) -> Vec<u32> {
+    pub(crate) fn bits(&self, module: &str) -> BTreeSet<u32> {
         let bits = |scheme: &Scheme| scheme.bits.filter(|bits| (1..=8).contains(bits));
         self.schemes(module).into_iter().filter_map(bits).map(|bits| bits as u32).collect()
     }

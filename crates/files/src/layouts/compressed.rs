@@ -117,7 +117,7 @@ fn packed(asked: &Asked<'_>) -> Result<Read> {
             shape
         }
         None => {
-            let bits = *asked.bits().first().ok_or_else(|| open("weight_shape"))?;
+            let [bits] = asked.bits()[..] else { return Err(open("weight_shape")) };
             if Words::of(bits, &codes).count() > 1 {
                 return Err(parts.unread("only weight_shape could tell how codes lie in words"));
             }
@@ -193,14 +193,11 @@ impl Decoder for Packed {
 
 /// The grid of `weight_scale`, and its type.
 pub(super) fn scales(asked: &Asked<'_>, shape: &[usize]) -> Result<(Grid, DType)> {
-    let (parts, scales) = (&asked.parts, asked.parts.need("weight_scale")?);
-    let grid = Grid::of(shape, scales.shape(), asked.block());
-    match (&scales.raw.element, grid) {
-        (Element::Dense(dtype), Some(grid)) if dtype.is_float() => Ok((grid, *dtype)),
-        (_, None) => {
-            Err(parts.refuse(format!("no blocks of {shape:?} have scales {:?}", scales.shape())))
-        }
-        _ => Err(parts.unread(format!("scales in {} are not read", scales.kind()))),
+    let scales = asked.parts.need("weight_scale")?;
+    let grid = asked.grid(shape, &scales)?;
+    match &scales.raw.element {
+        Element::Dense(dtype) if dtype.is_float() => Ok((grid, *dtype)),
+        _ => Err(asked.parts.unread(format!("scales in {} are not read", scales.kind()))),
     }
 }
 

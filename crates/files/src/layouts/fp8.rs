@@ -69,11 +69,7 @@ fn read(asked: &Asked<'_>) -> Result<Read> {
         if !scales.is_scale() {
             return Err(parts.unread(format!("scales in {} are not read", scales.kind())));
         }
-        let grid = Grid::of(&shape, scales.shape(), asked.block());
-        let grid = grid.ok_or_else(|| {
-            parts.refuse(format!("no blocks of {shape:?} have scales {:?}", scales.shape()))
-        })?;
-        Ok((leaf, grid, scales))
+        Ok((leaf, asked.grid(&shape, &scales)?, scales))
     });
     let grid = grid.transpose()?;
     if let (None, Some(said)) = (&grid, asked.said) {

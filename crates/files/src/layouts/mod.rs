@@ -33,6 +33,7 @@ use crate::identify::joined;
 use crate::opening::Opened;
 use crate::raw::{Element, Raw};
 use crate::stream::Sink;
+use grid::Grid;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -151,15 +152,32 @@ impl Asked<'_> {
         Err(self.parts.unread(format!("{} says {what}, which is not read", said.file)))
     }
 
-    /// Rows and columns that share a scale, if that is said.
-    fn block(&self) -> Option<[usize; 2]> {
-        self.said?.block(self.prefix)
+    /// Which weights of W share a scale.
+    fn grid(&self, w: &[usize], scales: &Part<'_>) -> Result<Grid> {
+        let said = self.said.map(|said| said.blocks(self.prefix)).unwrap_or_default();
+        let mut all: Vec<Option<[usize; 2]>> = said.into_iter().map(Some).collect();
+        if all.is_empty() {
+            all.push(None);
+        }
+        let shape = scales.shape();
+        let mut grids: Vec<Grid> =
+            all.into_iter().filter_map(|said| Grid::of(w, shape, said)).collect();
+        grids.dedup();
+        match &grids[..] {
+            [only] => Ok(only.clone()),
+            [] => Err(self.parts.refuse(format!("no blocks of {w:?} have scales {shape:?}"))),
+            _ => Err(self.parts.unread(format!(
+                "the config has several schemes, and blocks of {w:?} in two of them have scales \
+                 {shape:?}"
+            ))),
+        }
     }
 
-    /// Bits of a code, as they may be: the caller's, and those of the config.
+    /// Bits of a code: the caller's, or those that the config may mean.
     fn bits(&self) -> Vec<u32> {
-        let said = self.said.map(|said| said.bits(self.prefix)).unwrap_or_default();
-        self.expected.bits.filter(|bits| (1..=8).contains(bits)).into_iter().chain(said).collect()
+        let said = || self.said.map(|said| said.bits(self.prefix)).unwrap_or_default();
+        let own = self.expected.bits.filter(|bits| (1..=8).contains(bits));
+        own.map_or_else(|| said().into_iter().collect(), |own| vec![own])
     }
 }
 

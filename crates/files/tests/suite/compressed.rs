@@ -1,9 +1,10 @@
 //! compressed-tensors: what is refused, and codes as older versions packed them.
 
 use crate::layouts::{configured, refuse};
-use crate::support::{refusal, tensor, with_config};
+use crate::support::{Tensor, refusal, tensor, with_config};
 use safetensors::tensor::Dtype::{F8_E4M3, F16, F32, I8, I32, I64, U8};
 use tilewise_core::quant::dequantize;
+use tilewise_files::Expected;
 
 /// A config of compressed-tensors whose only scheme has these weights.
 fn scheme(weights: &str) -> String {
@@ -148,6 +149,64 @@ fn broken_compressed_tensors() {
     }
     let text = configured(r#"{"quant_method":"compressed-tensors","config_groups":{"a":1}}"#);
     assert!(text.contains("a of config_groups is a number"), "{text}");
+}
+
+/// Patterns in targets are not matched: the tensors tell which scheme a matrix has. If they fit
+/// several, and mean other weights in each, it is not read.
+#[test]
+fn schemes_that_tensors_do_not_tell_apart() {
+    let schemes = |first: &str, second: &str, target: &str| {
+        format!(
+            r#"{{"quant_method":"compressed-tensors","config_groups":
+            {{"a":{{"targets":["re:.*a"],"weights":{first}}},
+            "b":{{"targets":["{target}"],"weights":{second}}}}}}}"#
+        )
+    };
+    let blocks = |target: &str| {
+        let of = |size| format!(r#"{{"strategy":"block","block_structure":{size}}}"#);
+        schemes(&of("[128,128]"), &of("[100,96]"), target)
+    };
+    let bits =
+        schemes(r#"{"num_bits":4,"group_size":64}"#, r#"{"num_bits":8,"group_size":32}"#, "re:.*w");
+    let fp8 = |k: usize, across: usize| {
+        [tensor("w.weight", F8_E4M3, &[130, k]), tensor("w.weight_scale", F32, &[2, across])]
+    };
+    let packed =
+        [tensor("w.weight_packed", I32, &[32, 16]), tensor("w.weight_scale", F16, &[32, 2])];
+    let open = |tensors: &[Tensor], config: &str| {
+        with_config(tensors, &format!(r#"{{"quantization_config":{config}}}"#))
+    };
+    let text = refusal(&open(&fp8(160, 2), &blocks("re:.*w")), "w");
+    assert!(text.contains("unsupported") && text.contains("several schemes"), "{text}");
+    // The name of the module, and another number of scales, tell the scheme.
+    for (tensors, target) in [(fp8(160, 2), "w"), (fp8(320, 4), "re:.*w")] {
+        let read = open(&tensors, &blocks(target)).get("w").unwrap().quantized().unwrap();
+        let scale = |at: usize| {
+            let bytes = &tensors[1].3[4 * at..][..4];
+            f32::from_le_bytes(bytes.try_into().unwrap())
+        };
+        let (k, wide) = (read.k(), dequantize(&read));
+        let across = k.div_ceil(96);
+        for (row, column) in [(99, 95), (99, 96), (100, 95), (100, 96)] {
+            let code = tensors[0].3[row * k + column];
+            let expected = scale(row / 100 * across + column / 96) * decoded(code);
+            assert_eq!(wide[row * k + column], expected, "{row} {column}");
+        }
+    }
+    let model = open(&packed, &bits);
+    let text = refusal(&model, "w");
+    assert!(text.contains("tells the bits of codes: name them"), "{text}");
+    let known = model.get_as("w", &Expected::default().bits(8)).unwrap();
+    assert_eq!(known.shape(), [32, 64]);
+}
+
+/// A positive code of e4m3.
+fn decoded(code: u8) -> f32 {
+    let (exponent, mantissa) = (i32::from(code >> 3), f32::from(code & 7));
+    match exponent {
+        0 => mantissa * 2f32.powi(-9),
+        _ => (8.0 + mantissa) * 2f32.powi(exponent - 10),
+    }
 }
 
 /// Before version 0.20 of compressed-tensors, no code lay in two words.

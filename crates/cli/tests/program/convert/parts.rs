@@ -144,7 +144,14 @@ fn what_cannot_be_converted_is_not_written() {
         ("model.safetensors old.safetensors --format q4_k", &["q4_k", "not quantized to q4_k"]),
         (
             "mlx.safetensors old.safetensors --format f16",
-            &["mlx.safetensors", "bf16", "name the format", "--bits", "; or leave it out: --skip "],
+            &[
+                "mlx.safetensors",
+                "bf16",
+                "name the format",
+                "--bits",
+                "; or leave it out: --skip ",
+                "shows all 3 unclear tensors\n",
+            ],
         ),
         ("mlx.safetensors old.safetensors --format f16 --bits 3", &["bf16", "3 bits"]),
     ] {
