@@ -13,8 +13,8 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 /// Longest input in bytes: headers are small, and short ones run fast.
 const LONGEST: usize = 2048;
-/// Most inputs to keep for each target.
-const MOST: usize = 60;
+/// Most inputs to keep for each target. With fewer, not all types of GGUF are reached.
+const MOST: usize = 120;
 const TARGETS: [&str; 4] = ["safetensors", "gguf", "config", "layouts"];
 
 /// Arguments of the command.
