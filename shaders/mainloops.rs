@@ -210,7 +210,7 @@ const fn dot(
         threads: lanes * stripes,
         workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, MOST_BYTES, SHORTEST),
         sums: [rows, COLUMNS],
-        access: Access::Bytes { stripes, groups: 2 },
+        access: Access::Codes { stripes, groups: 4, as_bytes: true },
         model: Model::Bytes {
             bandwidth,
             start: start * 1e-6,
@@ -243,7 +243,7 @@ const fn staged_bytes(rows: u32, threads: u32, turns: u32, bytes: u32, chunk: u3
 
 /// Groups of columns side by side, and the turns of each.
 fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
-    let Access::Bytes { stripes, .. } = variant.access else {
+    let Access::Codes { stripes, .. } = variant.access else {
         unreachable!("{}: {:?}", variant.name, variant.access);
     };
     let lanes = variant.threads / stripes;
@@ -254,7 +254,7 @@ fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
 /// long enough, fits, and has whole steps. Other lengths are powers of two, so that they share
 /// texts.
 fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> (u32, bool) {
-    let Access::Bytes { stripes, groups } = variant.access else { return (SHORTEST, false) };
+    let Access::Codes { stripes, groups, .. } = variant.access else { return (SHORTEST, false) };
     let most = caps.max_workgroup_bytes.saturating_sub(KIT.schedule_bytes(problem.grouping));
     let fits = |chunk: &u32| staged(variant, problem, *chunk) <= most;
     let longest = (SHORTEST..most).step_by((groups * GROUP) as usize).take_while(fits).last();
@@ -328,7 +328,7 @@ const fn rows(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u
         threads,
         workgroup_bytes: threads * (rows * cols + 4) * 4,
         sums: [rows, cols],
-        access: Access::Bytes { stripes, groups: 1 },
+        access: Access::Codes { stripes, groups: 1, as_bytes: false },
         model: Model::Bytes {
             bandwidth: 0.95,
             start: 0.15e-6,

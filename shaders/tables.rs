@@ -64,10 +64,6 @@ fn is_half(format: Format, _: &Caps) -> bool {
     matches!(format, Format::Dense(DType::F16 | DType::BF16))
 }
 
-fn is_affine(format: Format, _: &Caps) -> bool {
-    format.is_of("affine")
-}
-
 fn half_constants(format: Format) -> Vec<Constant> {
     vec![("X_BF16", u32::from(format == Format::Dense(DType::BF16)))]
 }
@@ -133,9 +129,9 @@ const OPERANDS: &[OperandDef] = &[
         constants: half_constants,
         ..OperandDef::DEFAULT
     },
-    affine(38.0, |format, _| is_affine_of(format, "3")),
-    affine(50.0, |format, _| is_affine_of(format, "5") || is_affine_of(format, "6")),
-    affine(DECODE, is_affine),
+    affine(38.0, |format, _| has(format, "affine", "X_BITS", &[3])),
+    affine(50.0, |format, _| has(format, "affine", "X_BITS", &[5, 6])),
+    affine(DECODE, |format, _| format.is_of("affine")),
     fours("operand/mx.wgsl", 45.0, |format, _| format.is_of("mx")),
     fours("operand/gguf.wgsl", 30.0, |format, _| format.is_of("gguf")),
     fours("operand/k45.wgsl", 95.0, |format, _| format.is_of("k45")),
@@ -144,32 +140,28 @@ const OPERANDS: &[OperandDef] = &[
     fours("operand/q6_k.wgsl", 50.0, |format, _| format.is_of("q6_k")),
     fours("operand/iq4_xs.wgsl", 50.0, |format, _| format.is_of("iq4_xs")),
     fours("operand/scaled.wgsl", 45.0, |format, _| format.is_of("scaled")),
-    bytes("operand/affine_bytes.wgsl", [DECODE, 10.0], |format, _| is_affine_of(format, "4")),
-    bytes("operand/affine_bytes.wgsl", [DECODE, 16.5], |format, _| is_affine_of(format, "8")),
-    bytes("operand/gguf_bytes.wgsl", [DECODE, 10.0], |format, _| {
-        is_one_of(format, |name| ["q4_0", "q4_1", "gguf-mxfp4"].contains(&name))
-    }),
-    bytes("operand/gguf_bytes.wgsl", [DECODE, 16.5], |format, _| {
-        is_one_of(format, |name| name == "q8_0")
-    }),
-    bytes("operand/k4_bytes.wgsl", [2.0 * DECODE, 38.0], |format, _| {
-        is_one_of(format, |name| name == "q4_k")
-    }),
-    bytes("operand/mx_bytes.wgsl", [2.0 * DECODE, 17.0], |format, _| {
-        is_one_of(format, |name| name == "mxfp4")
-    }),
+    bytes("operand/affine_bytes.wgsl", [DECODE, 10.0], |f, _| has(f, "affine", "X_BITS", &[4])),
+    bytes("operand/affine_bytes.wgsl", [DECODE, 16.5], |f, _| has(f, "affine", "X_BITS", &[8])),
+    bytes("operand/affine_bits_bytes.wgsl", [DECODE, 25.0], |f, _| f.is_of("affine")),
+    bytes("operand/gguf_bytes.wgsl", [DECODE, 16.5], |f, _| has(f, "gguf", "X_BITS", &[8])),
+    bytes("operand/gguf5_bytes.wgsl", [DECODE, 16.5], |f, _| has(f, "gguf", "X_BITS", &[5])),
+    table("operand/iq4_nl_codes.wgsl", |f, _| has(f, "gguf", "X_TABLE", &[2])),
+    bytes("operand/gguf_bytes.wgsl", [DECODE, 10.0], |f, _| f.is_of("gguf")),
+    bytes("operand/k45_bytes.wgsl", [2.0 * DECODE, 38.0], |f, _| f.is_of("k45")),
+    bytes("operand/q2_k_bytes.wgsl", [2.0 * DECODE, 38.0], |f, _| f.is_of("q2_k")),
+    bytes("operand/q3_k_bytes.wgsl", [2.0 * DECODE, 38.0], |f, _| f.is_of("q3_k")),
+    bytes("operand/q6_k_bytes.wgsl", [2.0 * DECODE, 38.0], |f, _| f.is_of("q6_k")),
+    table("operand/iq4_xs_codes.wgsl", |f, _| f.is_of("iq4_xs")),
+    bytes("operand/mx_bytes.wgsl", [2.0 * DECODE, 17.0], |f, _| has(f, "mx", "X_BITS", &[4])),
+    codes("operand/mxfp8_codes.wgsl", [DECODE, 17.0], |f, _| f.is_of("mx")),
+    bytes("operand/int8_bytes.wgsl", [DECODE, 16.5], |f, _| has(f, "scaled", "X_NUMBER", &[0])),
+    codes("operand/fp8_codes.wgsl", [DECODE, 17.0], |f, _| has(f, "scaled", "X_NUMBER", &[1, 2])),
+    table("operand/nf4_codes.wgsl", |f, _| f.is_of("scaled")),
 ];
 
-/// Whether it is an affine format of `bits` bits.
-fn is_affine_of(format: Format, bits: &str) -> bool {
-    is_one_of(format, |name| {
-        let bits_and_more = name.strip_prefix("affine-").and_then(|rest| rest.strip_prefix(bits));
-        bits_and_more.is_some_and(|rest| rest.starts_with("bit"))
-    })
-}
-
-fn is_one_of(format: Format, names: impl Fn(&str) -> bool) -> bool {
-    if let Format::Quantized(format) = format { names(format.name()) } else { false }
+/// Whether a format is of a family and has one of these values for a constant.
+fn has(format: Format, family: &str, constant: &str, values: &[u32]) -> bool {
+    format.is_of(family) && format.constant(constant).is_some_and(|value| values.contains(&value))
 }
 
 /// Operations of decoding a weight, as measured on an H200: 0.3 ps for 4 bits. Those into panels
@@ -181,6 +173,15 @@ const DECODE: f64 = 18.0;
 /// panels.
 const fn bytes(
     file: &'static str,
+    decode: [f64; 2],
+    accepts: fn(Format, &Caps) -> bool,
+) -> OperandDef {
+    OperandDef { loads: &[Load::Codes, Load::Bytes], ..codes(file, decode, accepts) }
+}
+
+/// A loader of 32 codes at a time, and its operations of decoding, in f32 and into panels.
+const fn codes(
+    file: &'static str,
     [decode, decode_to_panel]: [f64; 2],
     accepts: fn(Format, &Caps) -> bool,
 ) -> OperandDef {
@@ -188,13 +189,18 @@ const fn bytes(
         file,
         accepts,
         vector: 32,
-        loads: &[Load::Bytes],
+        loads: &[Load::Codes],
         along_k: true,
         element_bytes: 16,
         decode,
         decode_to_panel,
         ..OperandDef::DEFAULT
     }
+}
+
+/// A loader of 32 codes at a time whose numbers are in a table in workgroup memory.
+const fn table(file: &'static str, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
+    OperandDef { workgroup_bytes: 16 * 32 * 4, ..codes(file, [DECODE, 30.0], accepts) }
 }
 
 /// The loader of affine codes, eight at a time or four, and its operations of decoding into panels.

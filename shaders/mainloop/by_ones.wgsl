@@ -1,6 +1,6 @@
-// Adds the products of a group of 32 weights, which a loader of bytes reads, one by one. Mainloops
+// Adds the products of a group of 32 weights, which a loader of codes reads, one by one. Mainloops
 // turn to this if their own sums are not finite.
-// needs: B_CODE_STEP B_MORE B_PAIRED B_Raw a_load8 a_widen8 b_bytes b_numbers
+// needs: B_CODE_STEP B_PAIRED B_Raw a_load8 a_widen8 b_four b_numbers
 // offers: GROUP by_ones code_at is_finite
 
 // Weights of a group.
@@ -17,16 +17,15 @@ fn code_at(word: u32, byte: u32) -> u32 {
 
 // Σ weight · element of a group, whatever they are. `in_span` is its place in the load.
 fn by_ones(raw: B_Raw, in_span: u32, begin: u32) -> f32 {
-    let numbers = b_numbers(raw, in_span);
-    let low = b_bytes(raw, in_span * 2u);
-    let high = b_bytes(raw, in_span * 2u + 1u);
     var sum = 0.0;
-    for (var at = 0u; at < GROUP; at += 1u) {
-        let four = select(low, high, vec4<bool>(at >= 16u));
-        let code = (bitcast<i32>(four[at / 4u % 4u] << (24u - at % 4u * 8u)) >> 24u) + B_MORE;
-        let i = at / 16u * 16u + code_at(at / 4u % 4u, at % 4u);
-        let eight = a_widen8(a_load8(begin + i / 8u * 8u, 8u));
-        sum += eight[i / 4u % 2u][i % 4u] * (numbers.x * (B_CODE_STEP * f32(code)) + numbers.y);
+    for (var word = 0u; word < GROUP / 4u; word += 1u) {
+        let numbers = b_numbers(raw, in_span * 2u + word / 4u);
+        let four = B_CODE_STEP * b_four(raw, in_span * 8u + word);
+        for (var byte = 0u; byte < 4u; byte += 1u) {
+            let i = word / 4u * 16u + code_at(word % 4u, byte);
+            let eight = a_widen8(a_load8(begin + i / 8u * 8u, 8u));
+            sum += eight[i / 4u % 2u][i % 4u] * (numbers.x * four[byte] + numbers.y);
+        }
     }
     return sum;
 }

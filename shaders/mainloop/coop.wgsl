@@ -37,7 +37,7 @@
 // in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix units").
 // needs: A_FETCHES A_K_CONTIGUOUS A_Matrix A_Words B_FETCHES B_PART B_SPAN B_Words C_Matrix C_STEP
 //        Element SIZE Sum VECTOR a_base a_fetch a_matrix a_put b_base b_fetch b_fetch_all b_matrix
-//        b_put b_put_all linear_id params restored scales_of schedule store
+//        b_prepare b_put b_put_all linear_id params restored scales_of schedule store
 // provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS LOOPS MATRICES_M MATRICES_N PAD PARTS
 //        PART_AHEAD PLACES RANGES SHARED STEP SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES
 //        THREADS TOGETHER main shown shown_at step_of step_within subtile_barrier within
@@ -157,6 +157,7 @@ fn main(
     if !tile.live {
         return;
     }
+    b_prepare(thread, THREADS);
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
     let subtile = subgroup % SUBTILES;

@@ -10,9 +10,10 @@
 //                               +-- 65536 · Σ n2·code  +  256 · Σ n1·code  +  Σ n0·code
 //
 // Each of the three last sums takes eight products of four bytes by four (dot4I8Packed), in whole
-// numbers. Σ n·code is exact with codes of 4 bits; others are rounded once more. Only a = power · n
-// loses digits: elements of f16 within 2^12 of the largest of their 32 lose nothing, nor do those
-// of bf16 within 2^15.
+// numbers. Formats whose halves of 32 weights have a scale each do this for each half. Σ n·code is
+// exact with codes of 4 bits; others are rounded once more. Only a = power · n loses digits:
+// elements of f16 within 2^12 of the largest of their 32 lose nothing, nor do those of bf16 within
+// 2^15.
 //
 // A workgroup turns CHUNK elements of each row into bytes in workgroup memory, then multiplies. An
 // invocation has COLS columns at a time, TURNS times, and SPAN elements of K, whose codes are one
@@ -24,7 +25,7 @@
 //
 // A group with an infinity, a NaN, or only very small numbers has an infinite power. Sums that are
 // not finite in the end are therefore added anew, product by product (by_ones.wgsl).
-// needs: B_CODE_STEP B_GROUPS B_MORE B_PAIRED B_Raw GROUP a_base a_line a_load8 a_widen8
+// needs: B_CODE_STEP B_GROUPS B_HALVES B_MORE B_PAIRED B_Raw GROUP a_base a_line a_load8 a_widen8
 //        add_stripes b_base b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params
 //        schedule store
 // provides: BEYOND BM BN BYTES CHUNK COLS DIGITS EARLY GROUPS INFINITE LANES LEAST LEAST_TOTAL
@@ -124,16 +125,14 @@ fn total_of(total: i32, upper: i32) -> i32 {
     return (upper << 20u) | (total - upper * 65536 + LEAST_TOTAL);
 }
 
-// The sum of a group's third bytes, or 0 if codes have no offset, and what these leave of the sum
-// of its numbers.
-fn totals_at(place: u32) -> vec2<i32> {
-    let first = totals[place];
-    let second = totals[ROWS * GROUPS + place];
+// The sum of the third bytes of half a group, or 0 if codes have no offset, and what these leave of
+// the sum of its numbers.
+fn totals_at(half: u32, place: u32) -> vec2<i32> {
+    let total = totals[half * ROWS * GROUPS + place];
     if B_MORE == 0 {
-        return vec2<i32>(0, first + second);
+        return vec2<i32>(0, total);
     }
-    let rest = (first & 0xfffff) + (second & 0xfffff) - 2 * LEAST_TOTAL;
-    return vec2<i32>((first >> 20u) + (second >> 20u), rest);
+    return vec2<i32>(total >> 20u, (total & 0xfffff) - LEAST_TOTAL);
 }
 
 // Brings the rows' elements from k on, as many as there are, to workgroup memory: half a group at a
@@ -208,26 +207,23 @@ fn raw_columns(base: u32, col: u32, k: u32) -> array<B_Raw, COLS> {
     return raw;
 }
 
-// A number plus the products of 32 codes with one digit of each of 32 whole numbers.
-fn dots(number: i32, codes: array<vec4<u32>, 2>, low: vec4<u32>, high: vec4<u32>) -> i32 {
-    let half = number + dot4I8Packed(codes[0].x, low.x) + dot4I8Packed(codes[0].y, low.y)
-        + dot4I8Packed(codes[0].z, low.z) + dot4I8Packed(codes[0].w, low.w);
-    return half + dot4I8Packed(codes[1].x, high.x) + dot4I8Packed(codes[1].y, high.y)
-        + dot4I8Packed(codes[1].z, high.z) + dot4I8Packed(codes[1].w, high.w);
+// A number plus the products of 16 codes with one digit of each of 16 whole numbers.
+fn dots(number: i32, codes: vec4<u32>, bytes: vec4<u32>) -> i32 {
+    return number + dot4I8Packed(codes.x, bytes.x) + dot4I8Packed(codes.y, bytes.y)
+        + dot4I8Packed(codes.z, bytes.z) + dot4I8Packed(codes.w, bytes.w);
 }
 
-// Σ (code + B_MORE) · whole number of a group, rounded. `more` is what B_MORE makes of the third
-// bytes, and of the others.
-fn whole_sum(codes: array<vec4<u32>, 2>, group: array<vec4<u32>, DIGITS>, more: vec2<i32>) -> f32 {
-    var low = more.y;
+// Σ (code + B_MORE) · whole number, rounded, by the sums of each digit. `more` is what B_MORE makes
+// of the third bytes, and of the others.
+fn whole_sum(sums: array<i32, BYTES>, more: vec2<i32>) -> f32 {
+    var low = more.y + sums[0];
     if BYTES > 1u {
-        low += dots(0, codes, group[2u % DIGITS], group[3u % DIGITS]) * 256;
+        low += sums[1u % BYTES] * 256;
     }
-    let sum = f32(dots(low, codes, group[0], group[1]));
     if BYTES < 3u {
-        return sum;
+        return f32(low);
     }
-    return fma(f32(dots(more.x, codes, group[4u % DIGITS], group[5u % DIGITS])), 65536.0, sum);
+    return fma(f32(more.x + sums[2u % BYTES]), 65536.0, f32(low));
 }
 
 @compute @workgroup_size(THREADS)
@@ -269,17 +265,32 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                         for (var i = 0u; i < DIGITS; i += 1u) { //unroll
                             group[i] = staged[(r * DIGITS + i) * GROUPS + place];
                         }
-                        let both = totals_at(r * GROUPS + place);
                         let power = powers[r * GROUPS + place];
-                        let total = f32(both.x * 65536 + both.y) * power;
+                        var both = array<vec2<i32>, 2>(
+                            totals_at(0u, r * GROUPS + place), totals_at(1u, r * GROUPS + place));
+                        if !B_HALVES {
+                            both[1] += both[0];
+                        }
                         for (var c = 0u; c < COLS; c += 1u) { //unroll
-                            let codes = array<vec4<u32>, 2>(
-                                b_bytes(raw[c], in_span * 2u), b_bytes(raw[c], in_span * 2u + 1u));
-                            let numbers = b_numbers(raw[c], in_span);
-                            let product =
-                                whole_sum(codes, group, B_MORE * both) * (power * B_CODE_STEP);
-                            let sum = fma(numbers.y, total, sums[r * TURNS + turn][c]);
-                            sums[r * TURNS + turn][c] = fma(numbers.x, product, sum);
+                            var whole: array<i32, BYTES>;
+                            for (var half = 0u; half < 2u; half += 1u) { //unroll
+                                if half == 0u || B_HALVES {
+                                    whole = array<i32, BYTES>();
+                                }
+                                let codes = b_bytes(raw[c], in_span * 2u + half);
+                                for (var d = 0u; d < BYTES; d += 1u) { //unroll
+                                    whole[d] = dots(whole[d], codes, group[2u * d + half]);
+                                }
+                                if half == 1u || B_HALVES {
+                                    let total =
+                                        f32(both[half].x * 65536 + both[half].y) * power;
+                                    let numbers = b_numbers(raw[c], in_span * 2u + half);
+                                    let product = whole_sum(whole, B_MORE * both[half])
+                                        * (power * B_CODE_STEP);
+                                    let sum = fma(numbers.y, total, sums[r * TURNS + turn][c]);
+                                    sums[r * TURNS + turn][c] = fma(numbers.x, product, sum);
+                                }
+                            }
                         }
                     }
                 }

@@ -8,14 +8,15 @@
 //     stripe  |   0  |   1  |   2  | ... | STRIPES - 1 |   0  |   1  | ...
 //
 // Σ element · (scale · code + bias) is scale · Σ element · code + bias · Σ element. So scale and
-// bias are multiplied with sums, and the second sum serves all columns. If the result is not
-// finite, the 32 products are added one by one instead (by_ones.wgsl).
+// bias are multiplied with sums, and the second sum serves all columns. Formats whose halves of 32
+// codes have a scale each do this for each half. If the result is not finite, the 32 products are
+// added one by one instead (by_ones.wgsl).
 //
 // Each step along K belongs to one stripe. The stripes' sums meet in workgroup memory, in two steps
 // whose order is fixed: C has the same bits in every run.
-// needs: B_CODE_STEP B_MORE B_Raw B_SIGNED GROUP a_base a_line a_load8 a_widen8 b_base b_bytes
-//        b_line b_numbers b_raw by_ones code_at counted is_finite linear_id params schedule store
-// provides: BM BN COLS LANES LESS_BY PARTIALS QUADS ROUND ROWS STRIPES SUMS THREADS codes_of main
+// needs: B_CODE_STEP B_HALVES B_Raw GROUP a_base a_line a_load8 a_widen8 b_base b_four b_line
+//        b_numbers b_prepare b_raw by_ones code_at is_finite linear_id params schedule store
+// provides: BM BN COLS LANES PARTIALS PARTS QUADS ROUND ROWS STRIPES SUMS THREADS WORDS main
 //        partials staged
 
 const ROWS: u32 = 4u; //param
@@ -33,18 +34,14 @@ const QUADS: u32 = COLS / 4u;
 // Vectors of sums of an invocation, and invocations that add up each.
 const ROUND: u32 = SUMS / 4u;
 const PARTIALS: u32 = THREADS / ROUND;
-// A byte less its code's number. Signed bytes are counted from -128 on.
-const LESS_BY: i32 = select(0, 128, B_SIGNED) - B_MORE;
+// Parts of a group that have a scale each, and the fours of codes of each.
+const PARTS: u32 = select(1u, 2u, B_HALVES);
+const WORDS: u32 = GROUP / 4u / PARTS;
 
 const_assert SUMS <= 32u && PARTIALS * ROUND == THREADS && PARTIALS % LANES == 0u;
 
 var<workgroup> staged: array<vec4<f32>, THREADS * ROUND>;
 var<workgroup> partials: array<vec4<f32>, THREADS>;
-
-// The numbers of four codes.
-fn codes_of(bytes: u32) -> vec4<f32> {
-    return counted(select(bytes, bytes ^ 0x80808080u, B_SIGNED)) - f32(LESS_BY);
-}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -52,6 +49,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if !tile.live {
         return;
     }
+    b_prepare(thread, THREADS);
     let lane = thread / STRIPES;
     let stripe = thread % STRIPES;
     let a = a_base(tile.batch);
@@ -68,40 +66,51 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k);
         }
         var rows: array<f32, ROWS * GROUP>;
-        var totals: array<f32, ROWS>;
+        var totals: array<f32, ROWS * PARTS>;
         for (var r = 0u; r < ROWS; r += 1u) { //unroll
             let begin = a + a_line(min(tile.row + r, tile.row_end - 1u)) * params.a_ld + k;
-            var total = vec4<f32>();
-            for (var i = 0u; i < 4u; i += 1u) { //unroll
-                let eight = a_widen8(a_load8(begin + i * 8u, 8u));
-                for (var j = 0u; j < 8u; j += 1u) { //unroll
-                    rows[r * GROUP + i * 8u + j] = eight[j / 4u][j % 4u];
+            for (var part = 0u; part < PARTS; part += 1u) { //unroll
+                var total = vec4<f32>();
+                for (var i = 0u; i < WORDS / 2u; i += 1u) { //unroll
+                    let first = (part * WORDS / 2u + i) * 8u;
+                    let eight = a_widen8(a_load8(begin + first, 8u));
+                    for (var j = 0u; j < 8u; j += 1u) { //unroll
+                        rows[r * GROUP + first + j] = eight[j / 4u][j % 4u];
+                    }
+                    total += eight[0] + eight[1];
                 }
-                total += eight[0] + eight[1];
+                totals[r * PARTS + part] = total.x + total.y + total.z + total.w;
             }
-            totals[r] = total.x + total.y + total.z + total.w;
         }
         // Sums that are not finite, a bit each.
         var left = 0u;
         for (var c = 0u; c < COLS; c += 1u) { //unroll
-            var products: array<f32, ROWS>;
-            for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                products[r] = 0.0;
-            }
-            for (var word = 0u; word < GROUP / 4u; word += 1u) { //unroll
-                let codes = codes_of(b_bytes(raw[c], word / 4u)[word % 4u]);
-                for (var byte = 0u; byte < 4u; byte += 1u) { //unroll
-                    let i = word / 4u * 16u + code_at(word % 4u, byte);
-                    for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                        products[r] = fma(rows[r * GROUP + i], codes[byte], products[r]);
+            var group: array<f32, ROWS>;
+            for (var part = 0u; part < PARTS; part += 1u) { //unroll
+                var products: array<f32, ROWS>;
+                for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                    products[r] = 0.0;
+                }
+                for (var i = 0u; i < WORDS; i += 1u) { //unroll
+                    let word = part * WORDS + i;
+                    let codes = b_four(raw[c], word);
+                    for (var byte = 0u; byte < 4u; byte += 1u) { //unroll
+                        let at = word / 4u * 16u + code_at(word % 4u, byte);
+                        for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                            products[r] = fma(rows[r * GROUP + at], codes[byte], products[r]);
+                        }
                     }
                 }
+                let numbers = b_numbers(raw[c], part);
+                for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                    let least = numbers.y * totals[r * PARTS + part];
+                    let sum = fma(numbers.x, B_CODE_STEP * products[r], least);
+                    group[r] = select(group[r] + sum, sum, part == 0u);
+                }
             }
-            let numbers = b_numbers(raw[c], 0u);
             for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                let sum = fma(numbers.x, B_CODE_STEP * products[r], numbers.y * totals[r]);
-                let finite = is_finite(sum);
-                sums[r * COLS + c] += select(0.0, sum, finite);
+                let finite = is_finite(group[r]);
+                sums[r * COLS + c] += select(0.0, group[r], finite);
                 left |= select(1u << (r * COLS + c), 0u, finite);
             }
         }

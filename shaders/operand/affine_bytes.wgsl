@@ -2,8 +2,8 @@
 // (byte + X_MORE) + bias. With 4 bits, the even codes of eight come before the odd ones.
 // needs: widen_one
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_CODE_STEP X_F16_NUMBERS X_GROUPS
-//        X_MORE X_PAIRED X_Raw X_SCALE X_SIGNED X_VECTORS x_biases x_bytes x_codes x_numbers x_raw
-//        x_scales
+//        X_HALVES X_MORE X_PAIRED X_Raw X_SCALE X_SIGNED X_VECTORS x_biases x_bytes x_codes
+//        x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -15,6 +15,7 @@ const X_SCALE: u32 = 0u; //param
 
 const X_VECTORS: u32 = X_BITS / 4u;
 const X_GROUPS: u32 = 1u;
+const X_HALVES: bool = false;
 const X_PAIRED: bool = X_BITS == 4u;
 const X_MORE: i32 = select(0, 128, X_BITS == 8u);
 const X_CODE_STEP: f32 = 1.0;
@@ -55,7 +56,7 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
     return (words >> vec4<u32>(0u, 4u, 0u, 4u)) & vec4<u32>(0x0f0f0f0fu);
 }
 
-fn x_numbers(raw: X_Raw, in_span: u32) -> vec2<f32> {
+fn x_numbers(raw: X_Raw, half: u32) -> vec2<f32> {
     if X_SCALE == 0u {
         return bitcast<vec2<f32>>(raw.numbers);
     }

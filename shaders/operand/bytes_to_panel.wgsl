@@ -1,12 +1,10 @@
 // Elements for a matrix unit of f16, by a loader of bytes: 32 codes are one load, and each number
 // is rounded to f16 on its way into workgroup memory, once.
-// needs: X_CODE_STEP X_F16_NUMBERS X_MORE X_PAIRED X_Raw X_SIGNED counted x_bytes x_numbers x_raw
-// offers: X_LESS_BY X_SPAN X_Words x_elements x_four_of x_words
+// needs: X_CODE_STEP X_F16_NUMBERS X_LESS_BY X_PAIRED X_Raw X_SIGNED counted x_bytes x_numbers
+//        x_raw
+// offers: X_SPAN X_Words x_elements x_four_of x_words
 
 const X_SPAN: u32 = 32u;
-
-// A byte less its code's number. Signed bytes are counted from -128 on.
-const X_LESS_BY: i32 = select(0, 128, X_SIGNED) - X_MORE;
 
 alias X_Words = X_Raw;
 
@@ -35,7 +33,7 @@ fn x_elements(words: X_Words, quad: u32) -> vec4<f16> {
     if X_SIGNED {
         bytes ^= vec4<u32>(0x80808080u);
     }
-    let numbers = x_numbers(words, 0u);
+    let numbers = x_numbers(words, quad / 4u);
     if !X_PAIRED {
         let four = x_four_of(bytes[quad % 4u], numbers);
         return vec4<f16>(four.x, four.z, four.y, four.w);

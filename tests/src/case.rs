@@ -257,7 +257,7 @@ impl Case {
 
     /// Changes the case so that a kernel that takes weights as bytes takes it.
     fn of_bytes(mut self) -> Self {
-        if self.forced().is_some_and(|(_, variant)| matches!(variant.access, Access::Bytes { .. }))
+        if self.forced().is_some_and(|(_, variant)| matches!(variant.access, Access::Codes { .. }))
         {
             let format = *self.quantized.get_or_insert(QuantFormat::Q8_0);
             self.size[2] = self.size[2].next_multiple_of(format.block() as usize);

@@ -8,27 +8,27 @@ use tilewise::{DType, Precision, QuantFormat};
 use tilewise_core::{Access, Variant};
 
 /// One format of each loader and number of bits. Its scales are f32 if that is possible.
-const FORMATS: [&str; 8] = [
-    "affine-4bit-g32-f32",
-    "affine-8bit-g64-bf16",
-    "q4_0",
-    "q8_0",
-    "q4_1",
-    "gguf-mxfp4",
-    "q4_k",
-    "mxfp4",
+#[rustfmt::skip]
+const FORMATS: [&str; 26] = [
+    "affine-4bit-g32-f32", "q6_k", "q4_0", "fp8-e4m3-g128", "q2_k", "affine-3bit-g64-f16",
+    "iq4_xs", "q5_0", "mxfp4", "int8-g16", "q3_k", "affine-8bit-g64-bf16", "nvfp4", "q4_k",
+    "nf4-g64", "q8_0", "affine-2bit-g32-f32", "q5_1", "mxfp8", "gguf-mxfp4", "q5_k", "int8-g128",
+    "affine-6bit-g32-bf16", "iq4_nl", "fp8-e5m2-g32", "affine-5bit-g64-f32",
 ];
+
+/// How many of them each variant meets: all meet all loaders together.
+const MET: usize = 9;
 
 /// Permissions to take fewer bytes of A.
 const FEWER: [Precision; 2] = [Precision::Int8Activations, Precision::Int16Activations];
 
-/// Every format on every variant that takes bytes. Elements of A have every magnitude, in three
+/// Formats on every variant that takes codes. Elements of A have every magnitude, in three
 /// bytes and in fewer. Rows are longer than the workgroup's memory, or just fill it.
 pub fn cases(table: Table) -> Vec<Case> {
     let kernels = table
         .kernels()
         .into_iter()
-        .filter(|kernel| matches!(kernel.variant.access, Access::Bytes { .. }));
+        .filter(|kernel| matches!(kernel.variant.access, Access::Codes { .. }));
     let of = |(turn, kernel): (usize, Kernel)| {
         let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
         let case = |size, a, format: QuantFormat| {
@@ -37,9 +37,9 @@ pub fn cases(table: Table) -> Vec<Case> {
         };
         let mut formats: Vec<_> =
             FORMATS.map(|name| name.parse::<QuantFormat>().expect("a format")).to_vec();
-        formats.rotate_left(turn % FORMATS.len());
+        formats.rotate_left(turn * MET % FORMATS.len());
         let mut cases: Vec<Case> = (0..)
-            .zip(formats)
+            .zip(formats.into_iter().take(MET))
             .flat_map(|(i, format)| {
                 let block = format.block() as usize;
                 let a = DType::FLOATS[i % 3];
@@ -69,10 +69,12 @@ pub fn cases(table: Table) -> Vec<Case> {
         }
         cases.push(tiny(case([3, 5, 256], DType::F32, "q4_k".parse().expect("a format"))));
         // Each load has one group, and K is an odd number of whole steps.
-        if let Access::Bytes { stripes, .. } = kernel.variant.access {
+        if let Access::Codes { stripes, .. } = kernel.variant.access {
             let step = 32 * stripes as usize;
             let k = step * (1024_usize.div_ceil(step) | 1);
-            cases.push(case([bm, 5, k], DType::F16, "q4_k".parse().expect("a format")));
+            for name in ["q4_k", "q2_k"] {
+                cases.push(case([bm, 5, k], DType::F16, name.parse().expect("a format")));
+            }
         }
         for precision in [FEWER[0], FEWER[1], Precision::F32] {
             cases
@@ -90,7 +92,7 @@ pub fn cases(table: Table) -> Vec<Case> {
 /// Infinities and NaN on variants whose invocations have several groups of columns.
 pub fn turns(table: Table) -> Vec<Case> {
     let columns = |kernel: &Kernel| match kernel.variant.access {
-        Access::Bytes { stripes, .. } => kernel.variant.bn * stripes / kernel.variant.threads,
+        Access::Codes { stripes, .. } => kernel.variant.bn * stripes / kernel.variant.threads,
         _ => 0,
     };
     let kernels =

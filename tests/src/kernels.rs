@@ -16,7 +16,7 @@ pub struct Kernel {
 
 /// Every kernel and variant that fits the adapter and takes dense operands.
 pub fn kernels(context: &Context) -> Vec<Kernel> {
-    let dense = |kernel: &Kernel| !matches!(kernel.variant.access, Access::Bytes { .. });
+    let dense = |kernel: &Kernel| !matches!(kernel.variant.access, Access::Codes { .. });
     all_kernels(context).into_iter().filter(dense).collect()
 }
 
@@ -41,7 +41,7 @@ pub fn all_kernels(context: &Context) -> Vec<Kernel> {
             let dtype = variant.unit().map_or(DType::F32, |unit| unit.matrix.operands);
             let mut problem =
                 Problem { precision: Precision::F16Sums, ..Problem::dense(dtype, 8, 8, 32) };
-            if let Access::Bytes { .. } = variant.access {
+            if let Access::Codes { .. } = variant.access {
                 problem.b = Operand::packed(Format::Quantized(QuantFormat::Q8_0), 1, 8, 32).t();
             }
             match tilewise_core::plan(&problem, context.caps(), library, Some(&forced)) {
@@ -59,7 +59,7 @@ pub fn all_kernels(context: &Context) -> Vec<Kernel> {
 fn slow_to_compile(context: &Context, variant: &Variant) -> Option<&'static str> {
     let [rows, cols] = variant.sums;
     let unrolled =
-        matches!(variant.access, Access::Eights { .. } | Access::Bytes { .. }) && rows * cols > 16;
+        matches!(variant.access, Access::Eights { .. } | Access::Codes { .. }) && rows * cols > 16;
     (context.adapter_name().contains("SwiftShader") && unrolled)
         .then_some("it takes too long to compile")
 }

@@ -45,12 +45,14 @@ pub enum Access {
         /// The operand that it is written for; none if it takes either in any direction.
         streamed: Option<Streamed>,
     },
-    /// A by eights along K, and B as bytes of codes, 32 at a time.
-    Bytes {
+    /// A by eights along K, and B as codes, 32 at a time.
+    Codes {
         /// Invocations along K that share columns.
         stripes: u32,
         /// Groups of 32 codes that a load may take if they share bytes.
         groups: u32,
+        /// Whether codes must be bytes, as they are multiplied.
+        as_bytes: bool,
     },
     /// 16 bytes of the unit's type at a time. Operands of that type are loaded unconverted.
     /// Quantized weights are decoded on their way. If their storage does not suit such loads, or K
@@ -114,8 +116,11 @@ pub enum Load {
     Fours,
     /// Eight stored elements (`x_load8`), later decoded to numbers (`x_widen8`).
     Eights,
-    /// A group of 32 codes, or several (`x_raw`), later as signed bytes (`x_bytes`), with a scale
-    /// and a bias each (`x_numbers`).
+    /// A group of 32 codes (`x_raw`), later as numbers in f32 (`x_four`), with a scale and a bias
+    /// for the group, or for each half (`x_numbers`).
+    Codes,
+    /// One such group, or several in a load, as signed bytes (`x_bytes`). Another file makes
+    /// numbers of these.
     Bytes,
     /// 16 stored bytes, unconverted: `x_words`.
     Words,
@@ -171,17 +176,17 @@ impl Variant {
     pub fn takes(&self, grouping: Grouping) -> bool {
         match self.access {
             Access::Elements | Access::Words { .. } => true,
-            Access::Eights { .. } | Access::Bytes { .. } => grouping.traits().whole_k,
+            Access::Eights { .. } | Access::Codes { .. } => grouping.traits().whole_k,
         }
     }
 }
 
 impl KernelDef {
     /// Whether it takes the grouping of a problem, and its loaders can read the operands. A
-    /// mainloop that reads weights as bytes needs both operands stored along K, and a loader of
-    /// bytes for the format.
+    /// mainloop that reads weights as codes needs both operands stored along K, and a loader of
+    /// codes, or of bytes, for the format.
     pub fn takes(&self, variant: &Variant, problem: &Problem, caps: &Caps) -> bool {
-        let Access::Bytes { .. } = variant.access else {
+        let Access::Codes { .. } = variant.access else {
             return variant.takes(problem.grouping);
         };
         let loads =
@@ -221,6 +226,8 @@ pub struct OperandDef {
     pub decode_to_panel: f64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
+    /// Bytes of workgroup memory that it takes for itself.
+    pub workgroup_bytes: u32,
 }
 
 impl OperandDef {
@@ -236,6 +243,7 @@ impl OperandDef {
         decode_to_panel: 0.0,
         constants: |_| Vec::new(),
         f16: false,
+        workgroup_bytes: 0,
     };
 
     /// Whether a mainloop with this access can use it.
@@ -245,20 +253,20 @@ impl OperandDef {
         match access {
             Access::Elements => elements,
             Access::Eights { .. } => has(Load::Eights) || elements,
-            Access::Bytes { .. } => has(Load::Bytes),
+            Access::Codes { as_bytes, .. } => has(if as_bytes { Load::Bytes } else { Load::Codes }),
             Access::Words(_) => has(Load::Words),
         }
     }
 
     /// Whether a mainloop with this access can use it for a format. A matrix unit takes elements of
     /// another type than its own by eights, and so does a mainloop that takes the other operand as
-    /// bytes.
+    /// codes.
     pub fn serves(&self, format: Format, access: Access) -> bool {
         match access {
             Access::Words(Words { unit, .. }) if format.element() != Some(unit.matrix.operands) => {
                 self.provides(Access::Eights { streamed: None })
             }
-            Access::Bytes { .. } if format.element().is_some() => {
+            Access::Codes { .. } if format.element().is_some() => {
                 self.provides(Access::Eights { streamed: None })
             }
             _ => self.provides(access),

@@ -23,7 +23,7 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     let Model::Bytes { bandwidth, start, step, together, early, work } = variant.model else {
         unreachable!("{}: {:?}", variant.name, variant.model);
     };
-    let Access::Bytes { stripes, .. } = variant.access else {
+    let Access::Codes { stripes, .. } = variant.access else {
         unreachable!("{}: {:?}", variant.name, variant.access);
     };
     let stripes = f64::from(stripes);

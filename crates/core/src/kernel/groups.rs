@@ -1,22 +1,23 @@
-//! How many groups of codes a mainloop takes at a time if it reads weights as bytes.
+//! How many groups of codes a mainloop takes at a time if it reads weights as codes.
 
 use super::{Access, Variant};
 use crate::problem::Problem;
 
-/// Codes that mainloops take together as bytes.
+/// Codes of a group.
 const CODES: u32 = 32;
 
-/// The block of GGUF's K formats. Their groups of 32 codes share bytes with each other. Groups of
-/// other formats share no more than a scale: two of them in a load were measured slower than one.
-const SHARING: u64 = 256;
+/// How many groups of GGUF's K formats share bytes. Groups of other formats share no more than a
+/// scale: two of them in a load were measured slower than one.
+const SHARING: [(&str, u32); 3] = [("k45", 2), ("q2_k", 4), ("q3_k", 4)];
 
 impl Variant {
-    /// Groups of 32 codes in a load of weights as bytes: the most that the variant may take, or 1.
-    /// It is 1 if they share no bytes, or if K is whole steps of the workgroup only then.
+    /// Groups of 32 codes in a load of weights: as many as share bytes, if the variant may take so
+    /// many, or 1. It is 1, too, if K is whole steps of the workgroup only then.
     pub fn groups(&self, problem: &Problem) -> u32 {
-        let Access::Bytes { stripes, groups } = self.access else { return 1 };
+        let Access::Codes { stripes, groups: most, .. } = self.access else { return 1 };
         let whole = |groups| problem.k.is_multiple_of(u64::from(CODES * groups * stripes));
-        let shared = problem.b.format.block() >= SHARING;
-        if shared && (whole(groups) || !whole(1)) { groups } else { 1 }
+        let sharing = SHARING.iter().find(|(family, _)| problem.b.format.is_of(family));
+        let groups = sharing.map_or(1, |(_, groups)| *groups.min(&most));
+        if whole(groups) || !whole(1) { groups } else { 1 }
     }
 }

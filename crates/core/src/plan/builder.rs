@@ -174,6 +174,7 @@ impl Builder {
             self.part(kit.absent, Some(name), Vec::new());
             return;
         };
+        self.pass.workgroup_bytes += loader.workgroup_bytes;
         let mut constants = (loader.constants)(operand.format);
         if let Format::Quantized(format) = operand.format {
             constants.extend(format.def().constants);

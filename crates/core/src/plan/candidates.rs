@@ -196,9 +196,11 @@ fn serves(
         Some(_) => 0,
         None => kernel.kit.schedule_bytes(problem.grouping),
     };
+    let loaders = kernel.kit.operands.iter().filter(|o| (o.accepts)(problem.b.format, caps));
+    let loader_bytes = loaders.map(|loader| loader.workgroup_bytes).max().unwrap_or(0);
     limit(
         "bytes of workgroup memory",
-        ((kernel.workgroup_bytes)(variant, problem, caps) + schedule_bytes).into(),
+        ((kernel.workgroup_bytes)(variant, problem, caps) + schedule_bytes + loader_bytes).into(),
         caps.max_workgroup_bytes.into(),
     )?;
     limit("invocations", variant.threads.into(), caps.max_threads().into())?;

@@ -36,7 +36,7 @@ impl Fetches {
     ) -> Result<Self, Reject> {
         if problem.k == 0 {
             return match variant.access {
-                Access::Bytes { .. } => Err(Reject("K is 0: B has no codes to read".into())),
+                Access::Codes { .. } => Err(Reject("K is 0: B has no codes to read".into())),
                 _ => Ok(Fetches::default()),
             };
         }
@@ -179,7 +179,7 @@ impl Request<'_> {
     fn fetch(&self, problem: &Problem, splits: u64, start: u64) -> Result<Fetch, Reject> {
         match self.variant.access {
             Access::Words(words) => self.for_unit(&words, problem, splits, start),
-            Access::Bytes { .. } => self.for_bytes(),
+            Access::Codes { .. } => self.for_codes(),
             _ if self.side.role == Role::B && decoded(problem, self.caps) => {
                 self.through_f32(start)
             }
@@ -194,11 +194,14 @@ impl Request<'_> {
         Ok(Fetch { loader: self.find(fits)?, packing: None })
     }
 
-    /// Fetches the operand for a mainloop that reads B as bytes, and A beside them.
-    fn for_bytes(&self) -> Result<Fetch, Reject> {
+    /// Fetches the operand for a mainloop that reads B as codes, and A beside them.
+    fn for_codes(&self) -> Result<Fetch, Reject> {
         let Side { name, role, operand, along_k, .. } = *self.side;
         self.find(|o| self.serves(o)).map_err(|own| match role {
-            Role::B => Reject(format!("no loader takes {} as bytes", operand.format)),
+            Role::B if self.variant.multiplies_bytes() => {
+                Reject(format!("no loader takes {} as bytes", operand.format))
+            }
+            Role::B => Reject(format!("no loader takes {} as codes", operand.format)),
             _ => own,
         })?;
         if !along_k {
@@ -273,14 +276,14 @@ impl Request<'_> {
     fn loader_for_unit(&self, words: &Words) -> Result<&'static OperandDef, Reject> {
         let Request { variant, side, .. } = *self;
         let tile = if side.role == Role::A { variant.bm } else { variant.bn };
-        // Blocks are read whole, as bytes, if each invocation has as many of them as any other.
-        let as_bytes = |o: &OperandDef| {
+        // Blocks are read whole, as codes, if each invocation has as many of them as any other.
+        let as_codes = |o: &OperandDef| {
             let blocks = u64::from(tile * words.depth) / o.vector;
             let divided = u64::from(words.depth).is_multiple_of(o.vector)
                 && blocks.is_multiple_of(variant.threads.into());
-            side.along_k && divided && self.aligned(o) && o.loads.contains(&Load::Bytes)
+            side.along_k && divided && self.aligned(o) && o.loads.contains(&Load::Codes)
         };
-        self.find(as_bytes).or_else(|_| self.find(|o| self.serves(o)))
+        self.find(as_codes).or_else(|_| self.find(|o| self.serves(o)))
     }
 
     /// Refuses an operand that must be packed and cannot be.
@@ -345,11 +348,11 @@ impl Request<'_> {
         Ok((words, Packing::new(side, packer, Some(unit), words.vector, bk, start)?))
     }
 
-    /// Whether the mainloop can use a loader. For B as bytes, only a loader of bytes will do.
+    /// Whether the mainloop can use a loader. For B as codes, only a loader of codes will do.
     fn serves(&self, loader: &OperandDef) -> bool {
         let access = self.variant.access;
         match (self.side.role, access) {
-            (Role::B, Access::Bytes { .. }) => loader.provides(access),
+            (Role::B, Access::Codes { .. }) => loader.provides(access),
             _ => loader.serves(self.side.operand.format, access),
         }
     }

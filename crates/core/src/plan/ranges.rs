@@ -258,7 +258,7 @@ impl Cutter<'_> {
         let decoded = decoded(&problem, self.caps);
         let serves = |variant: &Variant| match variant.unit() {
             Some(unit) => unit.serves(&problem, self.caps).is_ok(),
-            None => decoded && !matches!(variant.access, Access::Bytes { .. }),
+            None => decoded && !matches!(variant.access, Access::Codes { .. }),
         };
         for (kernel, variant) in
             variants(self.library, self.forced).filter(|(_, variant)| serves(variant))
