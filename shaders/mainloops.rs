@@ -183,13 +183,15 @@ fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
 // microseconds that a workgroup takes before and after its weights, the steps whose loads are under
 // way together, and the microseconds of one step.
 const DOT: &[Variant] = &[
-    dot("1x32x16", 1, 8, 16, 1, [0.92, 1.15, 4.0, 0.78]),
+    dot("1x32x16", 1, 8, 16, 1, [0.85, 1.15, 4.0, 0.78]),
     // For many workgroups of a short K: half as many convert a row of A.
     dot("1x64x8", 1, 16, 8, 1, [1.0, 0.0, 8.0, 0.78]),
     dot("1x32x32", 1, 8, 32, 1, [0.67, 0.0, 4.6, 0.95]),
     dot("1x64x32", 1, 8, 32, 2, [1.0, 2.25, 11.5, 0.78]),
     dot("1x32x64", 1, 8, 64, 1, [0.62, 0.35, 4.4, 0.98]),
-    dot("2x64x32", 2, 16, 32, 1, [0.90, 3.0, 4.0, 1.15]),
+    dot("2x64x32", 2, 16, 32, 1, [1.0, 3.0, 4.0, 1.15]),
+    // For activations of one byte: with three, `rows` and matrix units were faster.
+    dot("4x64x32", 4, 16, 32, 1, [0.90, 3.0, 4.0, 1.5]),
 ];
 
 /// A variant with `lanes` groups of `stripes` invocations side by side. Each group has four columns
@@ -210,14 +212,14 @@ const fn dot(
         threads: lanes * stripes,
         workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, MOST_BYTES, SHORTEST),
         sums: [rows, COLUMNS],
-        access: Access::Codes { stripes, groups: 4, as_bytes: true },
+        access: Access::Codes { stripes, groups: if rows > 2 { 2 } else { 4 }, as_bytes: true },
         model: Model::Bytes {
             bandwidth,
             start: start * 1e-6,
             step: step * 1e-6,
             together,
             early: 0.87,
-            work: Work { products: 0.25, row: 2.5, decoded: 0.0 },
+            work: Work { products: 0.25, row: 2.5, decoded: 0.4 },
         },
     }
 }
@@ -302,8 +304,14 @@ fn dot_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Rejec
     if variant.bm > 1 && problem.grouping.traits().shares_rows {
         return Err(Reject("a group seldom fills its rows".into()));
     }
+    let bytes = bytes_of(problem);
+    if variant.bm > 2 && bytes > 1 {
+        return Err(Reject(format!("{bytes} bytes of each activation: fewer rows were faster")));
+    }
     match problem.rows_of_entry() {
-        m if m > 4 => Err(Reject(format!("M = {m}: each row, or two, would read all weights"))),
+        m if m > if bytes == 1 { 8 } else { 4 } => {
+            Err(Reject(format!("M = {m}: each row, or two, would read all weights")))
+        }
         _ => Ok(()),
     }
 }

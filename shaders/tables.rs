@@ -129,39 +129,51 @@ const OPERANDS: &[OperandDef] = &[
         constants: half_constants,
         ..OperandDef::DEFAULT
     },
-    affine(38.0, |format, _| has(format, "affine", "X_BITS", &[3])),
-    affine(50.0, |format, _| has(format, "affine", "X_BITS", &[5, 6])),
+    affine(38.0, |f, _| is(f, "affine", &[("X_BITS", 3)])),
+    affine(50.0, |f, _| is(f, "affine", &[("X_BITS", 5)])),
+    affine(50.0, |f, _| is(f, "affine", &[("X_BITS", 6)])),
     affine(DECODE, |format, _| format.is_of("affine")),
-    fours("operand/mx.wgsl", 45.0, |format, _| format.is_of("mx")),
-    fours("operand/gguf.wgsl", 30.0, |format, _| format.is_of("gguf")),
-    fours("operand/k45.wgsl", 95.0, |format, _| format.is_of("k45")),
-    fours("operand/q2_k.wgsl", 50.0, |format, _| format.is_of("q2_k")),
-    fours("operand/q3_k.wgsl", 50.0, |format, _| format.is_of("q3_k")),
-    fours("operand/q6_k.wgsl", 50.0, |format, _| format.is_of("q6_k")),
-    fours("operand/iq4_xs.wgsl", 50.0, |format, _| format.is_of("iq4_xs")),
-    fours("operand/scaled.wgsl", 45.0, |format, _| format.is_of("scaled")),
-    bytes("operand/affine_bytes.wgsl", [DECODE, 10.0], |f, _| has(f, "affine", "X_BITS", &[4])),
-    bytes("operand/affine_bytes.wgsl", [DECODE, 16.5], |f, _| has(f, "affine", "X_BITS", &[8])),
-    bytes("operand/affine_bits_bytes.wgsl", [DECODE, 25.0], |f, _| f.is_of("affine")),
-    bytes("operand/gguf_bytes.wgsl", [DECODE, 16.5], |f, _| has(f, "gguf", "X_BITS", &[8])),
-    bytes("operand/gguf5_bytes.wgsl", [DECODE, 16.5], |f, _| has(f, "gguf", "X_BITS", &[5])),
-    table("operand/iq4_nl_codes.wgsl", |f, _| has(f, "gguf", "X_TABLE", &[2])),
-    bytes("operand/gguf_bytes.wgsl", [DECODE, 10.0], |f, _| f.is_of("gguf")),
-    bytes("operand/k45_bytes.wgsl", [2.0 * DECODE, 38.0], |f, _| f.is_of("k45")),
-    bytes("operand/q2_k_bytes.wgsl", [2.0 * DECODE, 38.0], |f, _| f.is_of("q2_k")),
-    bytes("operand/q3_k_bytes.wgsl", [2.0 * DECODE, 38.0], |f, _| f.is_of("q3_k")),
-    bytes("operand/q6_k_bytes.wgsl", [2.0 * DECODE, 38.0], |f, _| f.is_of("q6_k")),
-    table("operand/iq4_xs_codes.wgsl", |f, _| f.is_of("iq4_xs")),
-    bytes("operand/mx_bytes.wgsl", [2.0 * DECODE, 17.0], |f, _| has(f, "mx", "X_BITS", &[4])),
-    codes("operand/mxfp8_codes.wgsl", [DECODE, 17.0], |f, _| f.is_of("mx")),
-    bytes("operand/int8_bytes.wgsl", [DECODE, 16.5], |f, _| has(f, "scaled", "X_NUMBER", &[0])),
-    codes("operand/fp8_codes.wgsl", [DECODE, 17.0], |f, _| has(f, "scaled", "X_NUMBER", &[1, 2])),
-    table("operand/nf4_codes.wgsl", |f, _| f.is_of("scaled")),
+    fours("operand/mx.wgsl", [50.0, 45.0], |format, _| format.is_of("mx")),
+    fours("operand/gguf.wgsl", [40.0, 30.0], |format, _| format.is_of("gguf")),
+    fours("operand/k45.wgsl", [40.0, 95.0], |format, _| format.is_of("k45")),
+    fours("operand/q2_k.wgsl", [40.0, 50.0], |format, _| format.is_of("q2_k")),
+    fours("operand/q3_k.wgsl", [50.0, 50.0], |format, _| format.is_of("q3_k")),
+    fours("operand/q6_k.wgsl", [55.0, 50.0], |format, _| format.is_of("q6_k")),
+    fours("operand/iq4_xs.wgsl", [60.0, 50.0], |format, _| format.is_of("iq4_xs")),
+    fours("operand/scaled.wgsl", [55.0, 45.0], |format, _| format.is_of("scaled")),
+    bytes("operand/affine_bytes.wgsl", [18.0, 10.0], |f, _| is(f, "affine", &[("X_BITS", 4)])),
+    bytes("operand/affine_bytes.wgsl", [26.0, 16.5], |f, _| is(f, "affine", &[("X_BITS", 8)])),
+    bytes("operand/affine_bits_bytes.wgsl", [26.0, 16.0], |f, _| f.is_of("affine")),
+    bytes("operand/gguf_bytes.wgsl", [18.0, 10.0], |f, _| {
+        is(f, "gguf", &[("X_BITS", 4), ("X_TABLE", 0)])
+    }),
+    bytes("operand/gguf_bytes.wgsl", [44.0, 17.0], |f, _| is(f, "gguf", &[("X_TABLE", 3)])),
+    bytes("operand/gguf_bytes.wgsl", [26.0, 16.5], |f, _| is(f, "gguf", &[("X_BITS", 8)])),
+    bytes("operand/gguf5_bytes.wgsl", [34.0, 20.0], |f, _| is(f, "gguf", &[("X_BITS", 5)])),
+    table("operand/iq4_nl_codes.wgsl", [31.0, 32.0], |f, _| is(f, "gguf", &[("X_TABLE", 2)])),
+    table("operand/iq4_xs_codes.wgsl", [36.0, 32.0], |f, _| f.is_of("iq4_xs")),
+    bytes("operand/k45_bytes.wgsl", [32.0, 38.0], |f, _| is(f, "k45", &[("X_HIGH", 0)])),
+    bytes("operand/k45_bytes.wgsl", [54.0, 47.0], |f, _| is(f, "k45", &[("X_HIGH", 1)])),
+    bytes("operand/q2_k_bytes.wgsl", [40.0, 23.0], |f, _| f.is_of("q2_k")),
+    bytes("operand/q3_k_bytes.wgsl", [56.0, 28.0], |f, _| f.is_of("q3_k")),
+    bytes("operand/q6_k_bytes.wgsl", [46.0, 26.0], |f, _| f.is_of("q6_k")),
+    bytes("operand/mx_bytes.wgsl", [44.0, 19.0], |f, _| {
+        is(f, "mx", &[("X_BITS", 4), ("X_BLOCK", 32)])
+    }),
+    bytes("operand/mx_bytes.wgsl", [50.0, 24.0], |f, _| {
+        is(f, "mx", &[("X_BITS", 4), ("X_BLOCK", 16)])
+    }),
+    codes("operand/mxfp8_codes.wgsl", [24.0, 20.0], |f, _| is(f, "mx", &[("X_BITS", 8)])),
+    bytes("operand/int8_bytes.wgsl", [26.0, 16.5], |f, _| is(f, "scaled", &[("X_NUMBER", 0)])),
+    codes("operand/fp8_codes.wgsl", [24.0, 20.0], |f, _| is(f, "scaled", &[("X_NUMBER", 1)])),
+    codes("operand/fp8_codes.wgsl", [24.0, 20.0], |f, _| is(f, "scaled", &[("X_NUMBER", 2)])),
+    table("operand/nf4_codes.wgsl", [40.0, 32.0], |f, _| is(f, "scaled", &[("X_BITS", 4)])),
 ];
 
-/// Whether a format is of a family and has one of these values for a constant.
-fn has(format: Format, family: &str, constant: &str, values: &[u32]) -> bool {
-    format.is_of(family) && format.constant(constant).is_some_and(|value| values.contains(&value))
+/// Whether a format is of a family and has these constants.
+fn is(format: Format, family: &str, constants: &[(&str, u32)]) -> bool {
+    format.is_of(family)
+        && constants.iter().all(|(name, value)| format.constant(name) == Some(*value))
 }
 
 /// Operations of decoding a weight, as measured on an H200: 0.3 ps for 4 bits. Those into panels
@@ -199,23 +211,27 @@ const fn codes(
 }
 
 /// A loader of 32 codes at a time whose numbers are in a table in workgroup memory.
-const fn table(file: &'static str, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
-    OperandDef { workgroup_bytes: 16 * 32 * 4, ..codes(file, [DECODE, 30.0], accepts) }
+const fn table(
+    file: &'static str,
+    decode: [f64; 2],
+    accepts: fn(Format, &Caps) -> bool,
+) -> OperandDef {
+    OperandDef { workgroup_bytes: 16 * 32 * 4, ..codes(file, decode, accepts) }
 }
 
 /// The loader of affine codes, eight at a time or four, and its operations of decoding into panels.
 const fn affine(decode_to_panel: f64, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
     OperandDef {
         loads: &[Load::Fours, Load::Eights],
-        ..fours("operand/affine.wgsl", decode_to_panel, accepts)
+        ..fours("operand/affine.wgsl", [DECODE, decode_to_panel], accepts)
     }
 }
 
-/// A loader of four codes at a time, from blocks of eights, and its operations of decoding into
-/// panels.
+/// A loader of four codes at a time, from blocks of eights, and its operations of decoding, in f32
+/// and into panels.
 const fn fours(
     file: &'static str,
-    decode_to_panel: f64,
+    [decode, decode_to_panel]: [f64; 2],
     accepts: fn(Format, &Caps) -> bool,
 ) -> OperandDef {
     OperandDef {
@@ -224,7 +240,7 @@ const fn fours(
         vector: 8,
         loads: &[Load::Fours],
         element_bytes: 4,
-        decode: DECODE,
+        decode,
         decode_to_panel,
         ..OperandDef::DEFAULT
     }

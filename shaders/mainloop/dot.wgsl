@@ -25,7 +25,7 @@
 //
 // A group with an infinity, a NaN, or only very small numbers has an infinite power. Sums that are
 // not finite in the end are therefore added anew, product by product (by_ones.wgsl).
-// needs: B_CODE_STEP B_GROUPS B_HALVES B_MORE B_PAIRED B_Raw GROUP a_base a_line a_load8 a_widen8
+// needs: B_CODE_STEP B_GROUPS B_PARTS B_MORE B_PAIRED B_Raw GROUP a_base a_line a_load8 a_widen8
 //        add_stripes b_base b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params
 //        schedule store
 // provides: BEYOND BM BN BYTES CHUNK COLS DIGITS EARLY GROUPS INFINITE LANES LEAST LEAST_TOTAL
@@ -268,20 +268,20 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                         let power = powers[r * GROUPS + place];
                         var both = array<vec2<i32>, 2>(
                             totals_at(0u, r * GROUPS + place), totals_at(1u, r * GROUPS + place));
-                        if !B_HALVES {
+                        if B_PARTS == 1u {
                             both[1] += both[0];
                         }
                         for (var c = 0u; c < COLS; c += 1u) { //unroll
                             var whole: array<i32, BYTES>;
                             for (var half = 0u; half < 2u; half += 1u) { //unroll
-                                if half == 0u || B_HALVES {
+                                if half == 0u || B_PARTS == 2u {
                                     whole = array<i32, BYTES>();
                                 }
                                 let codes = b_bytes(raw[c], in_span * 2u + half);
                                 for (var d = 0u; d < BYTES; d += 1u) { //unroll
                                     whole[d] = dots(whole[d], codes, group[2u * d + half]);
                                 }
-                                if half == 1u || B_HALVES {
+                                if half == 1u || B_PARTS == 2u {
                                     let total =
                                         f32(both[half].x * 65536 + both[half].y) * power;
                                     let numbers = b_numbers(raw[c], in_span * 2u + half);

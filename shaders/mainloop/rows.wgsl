@@ -14,10 +14,10 @@
 //
 // Each step along K belongs to one stripe. The stripes' sums meet in workgroup memory, in two steps
 // whose order is fixed: C has the same bits in every run.
-// needs: B_CODE_STEP B_HALVES B_Raw GROUP a_base a_line a_load8 a_widen8 b_base b_four b_line
+// needs: B_CODE_STEP B_PARTS B_Raw GROUP a_base a_line a_load8 a_widen8 b_base b_four b_line
 //        b_numbers b_prepare b_raw by_ones code_at is_finite linear_id params schedule store
-// provides: BM BN COLS LANES PARTIALS PARTS QUADS ROUND ROWS STRIPES SUMS THREADS WORDS main
-//        partials staged
+// provides: BM BN COLS LANES PARTIALS QUADS ROUND ROWS STRIPES SUMS THREADS WORDS main partials
+//        staged
 
 const ROWS: u32 = 4u; //param
 // A multiple of 4.
@@ -34,9 +34,8 @@ const QUADS: u32 = COLS / 4u;
 // Vectors of sums of an invocation, and invocations that add up each.
 const ROUND: u32 = SUMS / 4u;
 const PARTIALS: u32 = THREADS / ROUND;
-// Parts of a group that have a scale each, and the fours of codes of each.
-const PARTS: u32 = select(1u, 2u, B_HALVES);
-const WORDS: u32 = GROUP / 4u / PARTS;
+// Fours of codes that have a scale.
+const WORDS: u32 = GROUP / 4u / B_PARTS;
 
 const_assert SUMS <= 32u && PARTIALS * ROUND == THREADS && PARTIALS % LANES == 0u;
 
@@ -66,10 +65,10 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k);
         }
         var rows: array<f32, ROWS * GROUP>;
-        var totals: array<f32, ROWS * PARTS>;
+        var totals: array<f32, ROWS * B_PARTS>;
         for (var r = 0u; r < ROWS; r += 1u) { //unroll
             let begin = a + a_line(min(tile.row + r, tile.row_end - 1u)) * params.a_ld + k;
-            for (var part = 0u; part < PARTS; part += 1u) { //unroll
+            for (var part = 0u; part < B_PARTS; part += 1u) { //unroll
                 var total = vec4<f32>();
                 for (var i = 0u; i < WORDS / 2u; i += 1u) { //unroll
                     let first = (part * WORDS / 2u + i) * 8u;
@@ -79,14 +78,14 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                     }
                     total += eight[0] + eight[1];
                 }
-                totals[r * PARTS + part] = total.x + total.y + total.z + total.w;
+                totals[r * B_PARTS + part] = total.x + total.y + total.z + total.w;
             }
         }
         // Sums that are not finite, a bit each.
         var left = 0u;
         for (var c = 0u; c < COLS; c += 1u) { //unroll
             var group: array<f32, ROWS>;
-            for (var part = 0u; part < PARTS; part += 1u) { //unroll
+            for (var part = 0u; part < B_PARTS; part += 1u) { //unroll
                 var products: array<f32, ROWS>;
                 for (var r = 0u; r < ROWS; r += 1u) { //unroll
                     products[r] = 0.0;
@@ -103,7 +102,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                 }
                 let numbers = b_numbers(raw[c], part);
                 for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                    let least = numbers.y * totals[r * PARTS + part];
+                    let least = numbers.y * totals[r * B_PARTS + part];
                     let sum = fma(numbers.x, B_CODE_STEP * products[r], least);
                     group[r] = select(group[r] + sum, sum, part == 0u);
                 }

@@ -1,9 +1,9 @@
 // Operand in affine codes of 2, 3, 5 or 6 bits (MLX), 32 at a time as bytes: element = scale · byte
 // + bias. A row of codes is one stream of bits, the first code in the lowest.
-// needs: widen_one
+// needs: counted widen_one
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_CODE_STEP X_F16_NUMBERS X_GROUPS
-//        X_HALVES X_MORE X_PAIRED X_Raw X_SCALE X_SIGNED x_biases x_bytes x_codes x_four_bytes
-//        x_numbers x_raw x_scales
+//        X_LESS_BY X_MORE X_PAIRED X_PARTS X_Raw X_SCALE X_SIGNED x_biases x_bytes x_codes x_four
+//        x_four_bytes x_numbers x_raw x_scales x_word
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -14,11 +14,12 @@ const X_BLOCK: u32 = 64u; //param
 const X_SCALE: u32 = 0u; //param
 
 const X_GROUPS: u32 = 1u;
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = false;
 const X_MORE: i32 = 0;
 const X_CODE_STEP: f32 = 1.0;
 const X_SIGNED: bool = false;
+const X_LESS_BY: i32 = 0;
 // Whether scale and bias are numbers of f16.
 const X_F16_NUMBERS: bool = X_SCALE == 1u;
 
@@ -29,7 +30,9 @@ const_assert X_BITS < 8u;
 @group(0) @binding(X_BINDING_2) var<storage, read> x_biases: array<u32>;
 
 struct X_Raw {
-    codes: array<u32, X_BITS>,
+    // The first four words of the codes, and the last two.
+    low: vec4<u32>,
+    high: vec2<u32>,
     // Words with a scale and a bias, and which half of them.
     numbers: vec2<u32>,
     half: u32,
@@ -37,22 +40,30 @@ struct X_Raw {
 
 // i is a multiple of 32.
 fn x_raw(i: u32) -> X_Raw {
-    var codes: array<u32, X_BITS>;
-    for (var j = 0u; j < X_BITS; j += 1u) { //unroll
-        codes[j] = x_codes[i / 32u * X_BITS + j];
+    let first = i / 32u * X_BITS;
+    var low: vec4<u32>;
+    for (var j = 0u; j < 4u; j += 1u) { //unroll
+        low[j] = x_codes[first + min(j, X_BITS - 1u)];
+    }
+    var high: vec2<u32>;
+    if X_BITS > 4u {
+        high = vec2<u32>(x_codes[first + 4u], x_codes[first + X_BITS - 1u]);
     }
     let group = i / X_BLOCK;
     let word = select(group / 2u, group, X_SCALE == 0u);
-    return X_Raw(codes, vec2<u32>(x_scales[word], x_biases[word]), group % 2u);
+    return X_Raw(low, high, vec2<u32>(x_scales[word], x_biases[word]), group % 2u);
+}
+
+fn x_word(raw: X_Raw, at: u32) -> u32 {
+    return select(raw.low[at % 4u], raw.high[at % 2u], at >= 4u);
 }
 
 // Four codes, from a bit of the stream on, as bytes: two pairs move apart, then the codes of each.
 fn x_four_bytes(raw: X_Raw, bit: u32) -> u32 {
-    let word = bit / 32u;
     let shift = bit % 32u;
-    var four = raw.codes[word] >> shift;
+    var four = x_word(raw, bit / 32u) >> shift;
     if shift + 4u * X_BITS > 32u {
-        four |= raw.codes[min(word + 1u, X_BITS - 1u)] << ((32u - shift) % 32u);
+        four |= x_word(raw, bit / 32u + 1u) << ((32u - shift) % 32u);
     }
     let pair = (1u << (2u * X_BITS)) - 1u;
     let pairs = (four & pair) | ((four << (16u - 2u * X_BITS)) & (pair << 16u));
@@ -65,6 +76,10 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
     let bit = half * 16u * X_BITS;
     return vec4<u32>(x_four_bytes(raw, bit), x_four_bytes(raw, bit + 4u * X_BITS),
         x_four_bytes(raw, bit + 8u * X_BITS), x_four_bytes(raw, bit + 12u * X_BITS));
+}
+
+fn x_four(raw: X_Raw, word: u32) -> vec4<f32> {
+    return counted(x_four_bytes(raw, word * 4u * X_BITS));
 }
 
 fn x_numbers(raw: X_Raw, half: u32) -> vec2<f32> {

@@ -2,7 +2,7 @@
 // (byte + X_MORE) + bias. With 4 bits, the even codes of eight come before the odd ones.
 // needs: widen_one
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_CODE_STEP X_F16_NUMBERS X_GROUPS
-//        X_HALVES X_MORE X_PAIRED X_Raw X_SCALE X_SIGNED X_VECTORS x_biases x_bytes x_codes
+//        X_MORE X_PAIRED X_PARTS X_Raw X_SCALE X_SIGNED X_VECTORS x_biases x_bytes x_codes
 //        x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
@@ -15,7 +15,7 @@ const X_SCALE: u32 = 0u; //param
 
 const X_VECTORS: u32 = X_BITS / 4u;
 const X_GROUPS: u32 = 1u;
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = X_BITS == 4u;
 const X_MORE: i32 = select(0, 128, X_BITS == 8u);
 const X_CODE_STEP: f32 = 1.0;

@@ -1,8 +1,8 @@
 // Operand in e4m3 or e5m2 with a scale in f32 per block along K, 32 codes at a time: element =
 // X_CODE_STEP · scale · number.
 // needs: float8_four holds_nan
-// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODES_ALONE X_CODE_STEP X_E5M2 X_HALVES X_NUMBER
-//        X_PAIRED X_Raw x_codes x_four x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODES_ALONE X_CODE_STEP X_E5M2 X_NUMBER X_PAIRED
+//        X_PARTS X_Raw x_codes x_four x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -12,7 +12,7 @@ const X_BLOCK: u32 = 32u; //param
 const X_NUMBER: u32 = 1u; //param
 
 const X_E5M2: bool = X_NUMBER == 2u;
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = false;
 const X_CODES_ALONE: bool = true;
 const X_CODE_STEP: f32 = select(256.0, 1.0, X_E5M2);

@@ -2,8 +2,8 @@
 // + X_MORE) + least element. A word has the fifth bits. The low nibbles of 16 bytes are elements 0
 // to 15, the high ones elements 16 to 31.
 // needs: widen_one
-// provides: X_BINDING X_BINDING_1 X_BITS X_CODE_STEP X_F16_NUMBERS X_GROUPS X_HALVES X_LEAST X_LESS
-//        X_MORE X_PAIRED X_Raw X_SIGNED X_TABLE x_bytes x_codes x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_CODE_STEP X_F16_NUMBERS X_GROUPS X_LEAST X_LESS X_MORE
+//        X_PAIRED X_PARTS X_Raw X_SIGNED X_TABLE x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -14,7 +14,7 @@ const X_LESS: u32 = 16u; //param
 const X_TABLE: u32 = 0u; //param
 
 const X_GROUPS: u32 = 1u;
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = false;
 const X_MORE: i32 = -i32(X_LESS);
 const X_CODE_STEP: f32 = 1.0;

@@ -2,8 +2,8 @@
 // as signed bytes: element = scale · (byte + X_MORE) + least element. The low nibbles of 16 bytes
 // are elements 0 to 15, the high ones elements 16 to 31.
 // needs: E2M1_MORE e2m1_bytes widen_one
-// provides: X_BINDING X_BINDING_1 X_BITS X_CODE_STEP X_F16_NUMBERS X_GROUPS X_HALVES X_LEAST X_LESS
-//        X_MORE X_PAIRED X_Raw X_SIGNED X_TABLE X_VECTORS x_bytes x_codes x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_CODE_STEP X_F16_NUMBERS X_GROUPS X_LEAST X_LESS X_MORE
+//        X_PAIRED X_PARTS X_Raw X_SIGNED X_TABLE X_VECTORS x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -14,9 +14,11 @@ const X_LESS: u32 = 8u; //param
 // 0 for codes that are numbers, 1 for signed bytes, 3 for e2m1.
 const X_TABLE: u32 = 0u; //param
 
+const_assert X_BITS != 5u && X_TABLE != 2u;
+
 const X_VECTORS: u32 = X_BITS / 4u;
 const X_GROUPS: u32 = 1u;
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = false;
 const X_MORE: i32 = -select(i32(X_LESS), E2M1_MORE, X_TABLE == 3u);
 const X_CODE_STEP: f32 = 1.0;

@@ -1,8 +1,8 @@
 // Operand in signed bytes with a scale in f32 per block along K, 32 at a time: element = scale ·
 // byte. Blocks of 16 have a scale for each half.
 // needs: nothing
-// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODE_STEP X_F16_NUMBERS X_GROUPS X_HALVES X_MORE
-//        X_NUMBER X_PAIRED X_Raw X_SIGNED x_bytes x_codes x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODE_STEP X_F16_NUMBERS X_GROUPS X_MORE X_NUMBER
+//        X_PAIRED X_PARTS X_Raw X_SIGNED x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -11,7 +11,7 @@ const X_BLOCK: u32 = 32u; //param
 const X_NUMBER: u32 = 0u; //param
 
 const X_GROUPS: u32 = 1u;
-const X_HALVES: bool = X_BLOCK == 16u;
+const X_PARTS: u32 = 1u + 16u / X_BLOCK;
 const X_PAIRED: bool = false;
 const X_MORE: i32 = 0;
 const X_CODE_STEP: f32 = 1.0;
@@ -32,7 +32,7 @@ struct X_Raw {
 fn x_raw(i: u32) -> X_Raw {
     let codes = array<vec4<u32>, 2>(x_codes[i / 16u], x_codes[i / 16u + 1u]);
     let block = i / X_BLOCK;
-    return X_Raw(codes, vec2<f32>(x_scales[block], x_scales[block + u32(X_HALVES)]));
+    return X_Raw(codes, vec2<f32>(x_scales[block], x_scales[block + X_PARTS - 1u]));
 }
 
 // Half of the codes.

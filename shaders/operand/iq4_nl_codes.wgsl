@@ -1,7 +1,7 @@
 // Operand in iq4_nl (GGUF), a block of 32 along K at a time: element = scale · number of the code.
 // The low nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31.
 // needs: iq4_nl widen_one x_look_up
-// provides: X_BINDING X_BINDING_1 X_BITS X_CODES_ALONE X_CODE_STEP X_HALVES X_LEAST X_LESS X_PAIRED
+// provides: X_BINDING X_BINDING_1 X_BITS X_CODES_ALONE X_CODE_STEP X_LEAST X_LESS X_PAIRED X_PARTS
 //        X_Raw X_TABLE x_codes x_four x_listed x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
@@ -11,7 +11,7 @@ const X_LEAST: bool = false; //param
 const X_LESS: u32 = 0u; //param
 const X_TABLE: u32 = 2u; //param
 
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = false;
 const X_CODES_ALONE: bool = true;
 const X_CODE_STEP: f32 = 1.0;

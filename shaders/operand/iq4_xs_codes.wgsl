@@ -3,12 +3,12 @@
 // low nibbles, and 16 bytes for each sub-block: the low nibbles are elements 0 to 15, the high ones
 // elements 16 to 31.
 // needs: iq4_nl x_look_up
-// provides: X_BINDING X_CODES_ALONE X_CODE_STEP X_HALVES X_PAIRED X_Raw x_blocks x_four x_listed
+// provides: X_BINDING X_CODES_ALONE X_CODE_STEP X_PAIRED X_PARTS X_Raw x_blocks x_four x_listed
 //        x_numbers x_raw
 
 const X_BINDING: u32 = 2u; //param
 
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = false;
 const X_CODES_ALONE: bool = true;
 const X_CODE_STEP: f32 = 1.0;

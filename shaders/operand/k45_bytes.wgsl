@@ -3,7 +3,7 @@
 // bits, 32 bytes of fifth bits in Q5_K, and 128 bytes whose low nibbles are a sub-block and whose
 // high ones the next.
 // needs: nothing
-// provides: X_BINDING X_CODE_STEP X_F16_NUMBERS X_GROUPS X_HALVES X_HIGH X_MORE X_PAIRED X_Raw
+// provides: X_BINDING X_CODE_STEP X_F16_NUMBERS X_GROUPS X_HIGH X_MORE X_PAIRED X_PARTS X_Raw
 //        X_SIGNED X_VECTORS x_blocks x_bytes x_numbers x_raw
 
 const X_BINDING: u32 = 2u; //param
@@ -12,7 +12,7 @@ const X_HIGH: u32 = 0u; //param
 // Sub-blocks in a load.
 const X_GROUPS: u32 = 1u; //param
 
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = false;
 const X_MORE: i32 = 0;
 const X_CODE_STEP: f32 = 1.0;

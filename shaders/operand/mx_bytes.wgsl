@@ -3,7 +3,7 @@
 // even codes of eight come before the odd ones.
 // needs: E2M1_MORE e2m1_bytes float8
 // provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODE_STEP X_E4M3_SCALE X_F16_NUMBERS X_GROUPS
-//        X_HALVES X_MORE X_PAIRED X_Raw X_SIGNED x_bytes x_codes x_numbers x_raw x_scales
+//        X_MORE X_PAIRED X_PARTS X_Raw X_SIGNED x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -12,7 +12,7 @@ const X_BLOCK: u32 = 32u; //param
 const X_E4M3_SCALE: bool = false; //param
 
 const X_GROUPS: u32 = 1u;
-const X_HALVES: bool = X_BLOCK == 16u;
+const X_PARTS: u32 = 1u + 16u / X_BLOCK;
 const X_PAIRED: bool = true;
 const X_MORE: i32 = -E2M1_MORE;
 const X_CODE_STEP: f32 = 0.5;
@@ -48,7 +48,7 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
 
 // The scale. In e8m0 it is 2^(byte - 127), or 0 if that is subnormal.
 fn x_numbers(raw: X_Raw, half: u32) -> vec2<f32> {
-    let byte = (raw.scales >> ((raw.at + select(0u, half, X_HALVES)) * 8u)) & 0xffu;
+    let byte = (raw.scales >> ((raw.at + half * (X_PARTS - 1u)) * 8u)) & 0xffu;
     if X_E4M3_SCALE {
         return vec2<f32>(float8(vec4<u32>(byte), false).x, 0.0);
     }

@@ -1,7 +1,7 @@
 // Operand in mxfp8, a block of 32 along K at a time: element = X_CODE_STEP · scale · number.
 // needs: float8_four holds_nan
-// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODES_ALONE X_CODE_STEP X_E4M3_SCALE X_HALVES
-//        X_PAIRED X_Raw x_codes x_four x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODES_ALONE X_CODE_STEP X_E4M3_SCALE X_PAIRED
+//        X_PARTS X_Raw x_codes x_four x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -9,7 +9,7 @@ const X_BITS: u32 = 8u; //param
 const X_BLOCK: u32 = 32u; //param
 const X_E4M3_SCALE: bool = false; //param
 
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = false;
 const X_CODES_ALONE: bool = true;
 const X_CODE_STEP: f32 = 256.0;

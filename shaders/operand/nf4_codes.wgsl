@@ -1,8 +1,8 @@
 // Operand in NF4 or FP4 of bitsandbytes, 32 codes along K at a time, low bits first: element =
 // scale · number of the code, with a scale in f32 per block.
 // needs: fp4 nf4 x_look_up
-// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODES_ALONE X_CODE_STEP X_HALVES X_NUMBER
-//        X_PAIRED X_Raw x_codes x_four x_listed x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODES_ALONE X_CODE_STEP X_NUMBER X_PAIRED
+//        X_PARTS X_Raw x_codes x_four x_listed x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -11,7 +11,7 @@ const X_BLOCK: u32 = 64u; //param
 // 3 for NF4, 4 for FP4.
 const X_NUMBER: u32 = 3u; //param
 
-const X_HALVES: bool = false;
+const X_PARTS: u32 = 1u;
 const X_PAIRED: bool = false;
 const X_CODES_ALONE: bool = true;
 const X_CODE_STEP: f32 = 1.0;

@@ -3,14 +3,14 @@
 // bytes with a scale and a minimum of 4 bits each, 64 bytes of codes, four to a byte that lie 32
 // elements apart, and d and dmin in f16.
 // needs: nothing
-// provides: X_BINDING X_CODE_STEP X_F16_NUMBERS X_GROUPS X_HALVES X_MORE X_PAIRED X_Raw X_SIGNED
+// provides: X_BINDING X_CODE_STEP X_F16_NUMBERS X_GROUPS X_MORE X_PAIRED X_PARTS X_Raw X_SIGNED
 //        x_blocks x_bytes x_numbers x_raw
 
 const X_BINDING: u32 = 2u; //param
 // Groups of 32 in a load.
 const X_GROUPS: u32 = 1u; //param
 
-const X_HALVES: bool = true;
+const X_PARTS: u32 = 2u;
 const X_PAIRED: bool = false;
 const X_MORE: i32 = 0;
 const X_CODE_STEP: f32 = 1.0;

@@ -3,7 +3,7 @@
 // bits, 64 bytes of pairs of low bits that lie 32 elements apart, 12 bytes with 16 scales of 6
 // bits; and d in f16, in a separate plane.
 // needs: widen_one
-// provides: X_BINDING X_BINDING_1 X_CODE_STEP X_F16_NUMBERS X_GROUPS X_HALVES X_MORE X_PAIRED X_Raw
+// provides: X_BINDING X_BINDING_1 X_CODE_STEP X_F16_NUMBERS X_GROUPS X_MORE X_PAIRED X_PARTS X_Raw
 //        X_SIGNED x_blocks x_bytes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
@@ -11,7 +11,7 @@ const X_BINDING_1: u32 = 7u; //param
 // Groups of 32 in a load.
 const X_GROUPS: u32 = 1u; //param
 
-const X_HALVES: bool = true;
+const X_PARTS: u32 = 2u;
 const X_PAIRED: bool = false;
 const X_MORE: i32 = -4;
 const X_CODE_STEP: f32 = 1.0;

@@ -3,14 +3,14 @@
 // bytes of pairs of high bits that lie 32 apart, 16 signed scales; and d in f16, in a separate
 // plane.
 // needs: widen_one
-// provides: X_BINDING X_BINDING_1 X_CODE_STEP X_F16_NUMBERS X_GROUPS X_HALVES X_MORE X_PAIRED X_Raw
+// provides: X_BINDING X_BINDING_1 X_CODE_STEP X_F16_NUMBERS X_GROUPS X_MORE X_PAIRED X_PARTS X_Raw
 //        X_SIGNED x_blocks x_bytes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
 
 const X_GROUPS: u32 = 1u;
-const X_HALVES: bool = true;
+const X_PARTS: u32 = 2u;
 const X_PAIRED: bool = false;
 const X_MORE: i32 = -32;
 const X_CODE_STEP: f32 = 1.0;

@@ -10,6 +10,9 @@ use crate::problem::Problem;
 const PRODUCT: f64 = 6.4;
 const WRITTEN_OUT: f64 = 21.0;
 
+/// Operations of decoding a weight that products of bytes hide.
+const SIMPLE: f64 = 18.0;
+
 /// Weights of a column that an invocation takes in a step.
 const GROUP: f64 = 32.0;
 
@@ -37,6 +40,7 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     };
     let weights = tiles * columns * problem.k as f64;
     let products = work.products * f64::from(problem.activation_bytes().unwrap_or_default());
+    let decode = if work.products > 0.0 { (decode - SIMPLE).max(0.0) } else { decode };
     let operations = work.decoded * decode + rows * (work.row + products * product);
     let arithmetic = weights * operations / (rates.cores * rates.core_flops);
     // Each row of tiles reads all weights of its entry.
@@ -51,8 +55,9 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     // The condition of EARLY in mainloop/dot.wgsl. A K too short to be WHOLE meets it here, too.
     let is_whole = groups == 1.0 && idle == 1.0 && variant.groups(problem) == 1;
     let early = if is_whole && steps <= 2.0 { early } else { 1.0 };
-    let reading = (a + b * reads) * idle * late / (rates.bandwidth * bandwidth * early);
+    let reading = (a + b * reads) * idle * late / (rates.bandwidth * early);
+    let busy = reading.max(arithmetic) / bandwidth;
     let latency = groups * steps * step;
     let turns = (tiles / (rates.cores * (RESIDENT / threads).max(1.0))).max(1.0);
-    reading.max(arithmetic).hypot(latency) + start * turns + rates.dispatch
+    busy.hypot(latency) + start * turns + rates.dispatch
 }
