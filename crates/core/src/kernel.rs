@@ -13,7 +13,7 @@ mod variant;
 
 use crate::caps::Caps;
 use crate::dtype::DType;
-use crate::problem::{Format, Grouping, Problem};
+use crate::problem::{Format, Grouping, Operand, Problem};
 pub use crate::role::Role;
 
 pub use crate::language::Language;
@@ -184,13 +184,17 @@ impl Variant {
 impl KernelDef {
     /// Whether it takes the grouping of a problem, and its loaders can read the operands. A
     /// mainloop that reads weights as codes needs both operands stored along K, and a loader of
-    /// codes, or of bytes, for the format.
+    /// codes, or of bytes, for the format, which takes whole groups.
     pub fn takes(&self, variant: &Variant, problem: &Problem, caps: &Caps) -> bool {
         let Access::Codes { .. } = variant.access else {
             return variant.takes(problem.grouping);
         };
-        let loads =
-            |o: &OperandDef| o.provides(variant.access) && (o.accepts)(problem.b.format, caps);
+        let Operand { format, offset, ld, batch_stride, .. } = problem.b;
+        let loads = |o: &OperandDef| {
+            let places = [problem.k, offset, ld, batch_stride];
+            let whole = places.iter().all(|place| place.is_multiple_of(o.vector));
+            o.provides(variant.access) && (o.accepts)(format, caps) && whole
+        };
         problem.k > 0
             && variant.takes(problem.grouping)
             && !problem.a.transposed
