@@ -84,7 +84,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         // Sums that are not finite, a bit each.
         var left = 0u;
         for (var c = 0u; c < COLS; c += 1u) { //unroll
-            var group: array<f32, ROWS>;
+            var group = array<f32, ROWS>();
             for (var part = 0u; part < B_PARTS; part += 1u) { //unroll
                 var products: array<f32, ROWS>;
                 for (var r = 0u; r < ROWS; r += 1u) { //unroll
@@ -104,7 +104,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                 for (var r = 0u; r < ROWS; r += 1u) { //unroll
                     let least = numbers.y * totals[r * B_PARTS + part];
                     let sum = fma(numbers.x, B_CODE_STEP * products[r], least);
-                    group[r] = select(group[r] + sum, sum, part == 0u);
+                    group[r] += sum;
                 }
             }
             for (var r = 0u; r < ROWS; r += 1u) { //unroll

@@ -37,7 +37,7 @@ struct X_Raw {
 fn x_raw(i: u32) -> X_Raw {
     let first = i / 256u * X_VECTORS;
     let at = i / 32u % 8u;
-    var high: array<vec4<u32>, 2>;
+    var high = array<vec4<u32>, 2>();
     if X_HIGH == 1u {
         high = array<vec4<u32>, 2>(x_blocks[first + 1u], x_blocks[first + 2u]);
     }

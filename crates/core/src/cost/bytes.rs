@@ -55,8 +55,9 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     // The condition of EARLY in mainloop/dot.wgsl. A K too short to be WHOLE meets it here, too.
     let is_whole = groups == 1.0 && idle == 1.0 && variant.groups(problem) == 1;
     let early = if is_whole && steps <= 2.0 { early } else { 1.0 };
-    let reading = (a + b * reads) * idle * late / (rates.bandwidth * early);
-    let busy = reading.max(arithmetic) / bandwidth;
+    let reading = (a + b * reads) * idle * late / (rates.bandwidth * bandwidth * early);
+    // Workgroups that leave the memory idle leave the arithmetic idle, too, and more so.
+    let busy = reading.max(arithmetic / bandwidth.powi(2));
     let latency = groups * steps * step;
     let turns = (tiles / (rates.cores * (RESIDENT / threads).max(1.0))).max(1.0);
     busy.hypot(latency) + start * turns + rates.dispatch
