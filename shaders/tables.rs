@@ -154,7 +154,7 @@ const OPERANDS: &[OperandDef] = &[
     table("operand/iq4_xs_codes.wgsl", [36.0, 32.0], |f, _| f.is_of("iq4_xs")),
     bytes("operand/k45_bytes.wgsl", [32.0, 38.0], |f, _| is(f, "k45", &[("X_HIGH", 0)])),
     bytes("operand/k45_bytes.wgsl", [54.0, 47.0], |f, _| is(f, "k45", &[("X_HIGH", 1)])),
-    bytes("operand/q2_k_bytes.wgsl", [40.0, 23.0], |f, _| f.is_of("q2_k")),
+    bytes("operand/q2_k_bytes.wgsl", [40.0, 26.0], |f, _| f.is_of("q2_k")),
     bytes("operand/q3_k_bytes.wgsl", [56.0, 28.0], |f, _| f.is_of("q3_k")),
     bytes("operand/q6_k_bytes.wgsl", [46.0, 26.0], |f, _| f.is_of("q6_k")),
     bytes("operand/mx_bytes.wgsl", [44.0, 19.0], |f, _| {
@@ -163,10 +163,10 @@ const OPERANDS: &[OperandDef] = &[
     bytes("operand/mx_bytes.wgsl", [50.0, 24.0], |f, _| {
         is(f, "mx", &[("X_BITS", 4), ("X_BLOCK", 16)])
     }),
-    codes("operand/mxfp8_codes.wgsl", [24.0, 20.0], |f, _| is(f, "mx", &[("X_BITS", 8)])),
+    codes("operand/mxfp8_codes.wgsl", [24.0, 32.0], |f, _| is(f, "mx", &[("X_BITS", 8)])),
     bytes("operand/int8_bytes.wgsl", [26.0, 16.5], |f, _| is(f, "scaled", &[("X_NUMBER", 0)])),
-    codes("operand/fp8_codes.wgsl", [24.0, 20.0], |f, _| is(f, "scaled", &[("X_NUMBER", 1)])),
-    codes("operand/fp8_codes.wgsl", [24.0, 20.0], |f, _| is(f, "scaled", &[("X_NUMBER", 2)])),
+    codes("operand/fp8_codes.wgsl", [24.0, 32.0], |f, _| is(f, "scaled", &[("X_NUMBER", 1)])),
+    codes("operand/fp8_codes.wgsl", [18.0, 14.0], |f, _| is(f, "scaled", &[("X_NUMBER", 2)])),
     table("operand/nf4_codes.wgsl", [40.0, 32.0], |f, _| is(f, "scaled", &[("X_BITS", 4)])),
 ];
 

@@ -22,7 +22,7 @@ pub(crate) fn problems() -> Vec<(String, Problem)> {
     let formats = QuantFormat::all().map(Format::Quantized);
     let formats =
         [Format::Dense(DType::F32), Format::Dense(DType::BF16)].into_iter().chain(formats);
-    let (m, n, k) = (40, 256, 512);
+    let (m, n, k) = (40, 256, 256);
     let mut problems = Vec::new();
     for format in formats {
         for choice in 0..32u32 {

@@ -279,7 +279,7 @@ fn prepared_operands() {
     let square = |dtype, size| Problem::dense(dtype, size, size, size);
     let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
     let stored = |entries| Table::stored(format, entries, 4096, 4096).operand.t();
-    let six_bits = QuantFormat::affine(6, 64, DType::F16).unwrap();
+    let six_bits: QuantFormat = "q6_k".parse().unwrap();
     let of_six_bits = |entries| Table::stored(six_bits, entries, 4096, 4096).operand.t();
     let quantized = Problem { b: stored(1), ..square(DType::BF16, 4096) };
     let some = |problem: &Problem| copies(problem, &h200()).map(|copy| copy.is_some());
