@@ -53,7 +53,8 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
     if X_HIGH == 0u {
         return low;
     }
-    return low | (((raw.high[half % 2u] >> vec4<u32>(at)) & vec4<u32>(0x01010101u)) << vec4<u32>(4u));
+    let high = (raw.high[half % 2u] >> vec4<u32>(at)) & vec4<u32>(0x01010101u);
+    return low | (high << vec4<u32>(4u));
 }
 
 fn x_numbers(raw: X_Raw, half: u32) -> vec2<f32> {

@@ -13,6 +13,9 @@ const WRITTEN_OUT: f64 = 21.0;
 /// Operations of decoding a weight that products of bytes hide.
 const SIMPLE: f64 = 18.0;
 
+/// The least share of the bandwidth that counts for arithmetic.
+const BUSY: f64 = 0.8;
+
 /// Weights of a column that an invocation takes in a step.
 const GROUP: f64 = 32.0;
 
@@ -56,8 +59,8 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     let is_whole = groups == 1.0 && idle == 1.0 && variant.groups(problem) == 1;
     let early = if is_whole && steps <= 2.0 { early } else { 1.0 };
     let reading = (a + b * reads) * idle * late / (rates.bandwidth * bandwidth * early);
-    // Workgroups that leave the memory idle leave the arithmetic idle, too, and more so.
-    let busy = reading.max(arithmetic / bandwidth.powi(2));
+    // Workgroups that leave the memory idle leave the arithmetic idle, too.
+    let busy = reading.max(arithmetic / bandwidth.max(BUSY).powi(2));
     let latency = groups * steps * step;
     let turns = (tiles / (rates.cores * (RESIDENT / threads).max(1.0))).max(1.0);
     busy.hypot(latency) + start * turns + rates.dispatch
