@@ -143,19 +143,22 @@ const OPERANDS: &[OperandDef] = &[
     fours("operand/scaled.wgsl", [55.0, 45.0], |format, _| format.is_of("scaled")),
     bytes("operand/affine_bytes.wgsl", [18.0, 10.0], |f, _| is(f, "affine", &[("X_BITS", 4)])),
     bytes("operand/affine_bytes.wgsl", [26.0, 16.5], |f, _| is(f, "affine", &[("X_BITS", 8)])),
-    bytes("operand/affine_bits_bytes.wgsl", [26.0, 16.0], |f, _| f.is_of("affine")),
+    words(4, bytes("operand/affine_bits_bytes.wgsl", [26.0, 16.0], |f, _| f.is_of("affine"))),
     bytes("operand/gguf_bytes.wgsl", [18.0, 10.0], |f, _| {
         is(f, "gguf", &[("X_BITS", 4), ("X_TABLE", 0)])
     }),
     bytes("operand/gguf_bytes.wgsl", [44.0, 17.0], |f, _| is(f, "gguf", &[("X_TABLE", 3)])),
     bytes("operand/gguf_bytes.wgsl", [26.0, 16.5], |f, _| is(f, "gguf", &[("X_BITS", 8)])),
-    bytes("operand/gguf5_bytes.wgsl", [34.0, 20.0], |f, _| is(f, "gguf", &[("X_BITS", 5)])),
+    words(
+        4,
+        bytes("operand/gguf5_bytes.wgsl", [34.0, 20.0], |f, _| is(f, "gguf", &[("X_BITS", 5)])),
+    ),
     table("operand/iq4_nl_codes.wgsl", [31.0, 32.0], |f, _| is(f, "gguf", &[("X_TABLE", 2)])),
-    table("operand/iq4_xs_codes.wgsl", [36.0, 32.0], |f, _| f.is_of("iq4_xs")),
+    words(8, table("operand/iq4_xs_codes.wgsl", [36.0, 32.0], |f, _| f.is_of("iq4_xs"))),
     bytes("operand/k45_bytes.wgsl", [32.0, 38.0], |f, _| is(f, "k45", &[("X_HIGH", 0)])),
     bytes("operand/k45_bytes.wgsl", [54.0, 47.0], |f, _| is(f, "k45", &[("X_HIGH", 1)])),
-    bytes("operand/q2_k_bytes.wgsl", [40.0, 26.0], |f, _| f.is_of("q2_k")),
-    bytes("operand/q3_k_bytes.wgsl", [56.0, 28.0], |f, _| f.is_of("q3_k")),
+    words(4, bytes("operand/q2_k_bytes.wgsl", [40.0, 26.0], |f, _| f.is_of("q2_k"))),
+    words(4, bytes("operand/q3_k_bytes.wgsl", [56.0, 28.0], |f, _| f.is_of("q3_k"))),
     bytes("operand/q6_k_bytes.wgsl", [46.0, 26.0], |f, _| f.is_of("q6_k")),
     bytes("operand/mx_bytes.wgsl", [44.0, 19.0], |f, _| {
         is(f, "mx", &[("X_BITS", 4), ("X_BLOCK", 32)])
@@ -217,6 +220,11 @@ const fn table(
     accepts: fn(Format, &Caps) -> bool,
 ) -> OperandDef {
     OperandDef { workgroup_bytes: 16 * 32 * 4, ..codes(file, decode, accepts) }
+}
+
+/// Sets the bytes of an element of the array of codes.
+const fn words(element_bytes: u64, loader: OperandDef) -> OperandDef {
+    OperandDef { element_bytes, ..loader }
 }
 
 /// The loader of affine codes, eight at a time or four, and its operations of decoding into panels.

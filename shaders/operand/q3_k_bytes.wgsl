@@ -25,7 +25,9 @@ struct X_Raw {
     low: array<vec4<u32>, 2>,
     // High bits: bit j of a byte belongs to group j of the block.
     high: array<vec4<u32>, 2>,
-    scales: vec3<u32>,
+    // The low bits of the scales, then the high ones.
+    scales: vec2<u32>,
+    high_scales: u32,
     // A word with d, and its place there.
     d: u32,
     d_at: u32,
@@ -46,8 +48,9 @@ fn x_raw(i: u32) -> X_Raw {
         codes[j] = vec4<u32>(x_blocks[a], x_blocks[a + 1u], x_blocks[a + 2u], x_blocks[a + 3u]);
         high[j] = vec4<u32>(x_blocks[b], x_blocks[b + 1u], x_blocks[b + 2u], x_blocks[b + 3u]);
     }
-    let scales = vec3<u32>(x_blocks[first + 24u], x_blocks[first + 25u], x_blocks[first + 26u]);
-    return X_Raw(codes, high, scales, x_scales[block / 2u], block % 2u, i / 32u % 8u);
+    let scales = vec2<u32>(x_blocks[first + 24u], x_blocks[first + 25u]);
+    return X_Raw(codes, high, scales, x_blocks[first + 26u], x_scales[block / 2u], block % 2u,
+        i / 32u % 8u);
 }
 
 // Half of the codes of a group of 32: halves 0 and 1 are the first group's.
@@ -64,7 +67,7 @@ fn x_numbers(raw: X_Raw, half: u32) -> vec2<f32> {
     let sub = (raw.at + half / 2u) * 2u + half % 2u;
     let word = select(raw.scales.x, raw.scales.y, sub / 4u % 2u == 1u);
     let low = word >> (sub % 4u * 8u + sub / 8u * 4u);
-    let high = raw.scales.z >> (sub % 4u * 8u + sub / 4u * 2u);
+    let high = raw.high_scales >> (sub % 4u * 8u + sub / 4u * 2u);
     let scale = f32((low & 15u) | ((high & 3u) << 4u)) - 32.0;
     return vec2<f32>(widen_one(raw.d, raw.d_at, false) * scale, 0.0);
 }

@@ -16,8 +16,8 @@ const FORMATS: [&str; 26] = [
     "affine-6bit-g32-bf16", "iq4_nl", "fp8-e5m2-g32", "affine-5bit-g64-f32",
 ];
 
-/// How many of them each variant meets: all meet all loaders together.
-const MET: usize = 9;
+/// How many of them each variant meets in several cases. It meets the others in one.
+const SEVERAL: usize = 9;
 
 /// Permissions to take fewer bytes of A.
 const FEWER: [Precision; 2] = [Precision::Int8Activations, Precision::Int16Activations];
@@ -37,9 +37,9 @@ pub fn cases(table: Table) -> Vec<Case> {
         };
         let mut formats: Vec<_> =
             FORMATS.map(|name| name.parse::<QuantFormat>().expect("a format")).to_vec();
-        formats.rotate_left(turn * MET % FORMATS.len());
+        formats.rotate_left(turn * SEVERAL % FORMATS.len());
         let mut cases: Vec<Case> = (0..)
-            .zip(formats.into_iter().take(MET))
+            .zip(formats.iter().copied().take(SEVERAL))
             .flat_map(|(i, format)| {
                 let block = format.block() as usize;
                 let a = DType::FLOATS[i % 3];
@@ -49,6 +49,8 @@ pub fn cases(table: Table) -> Vec<Case> {
                 [Case { precision: FEWER[(i + turn) % 2], ..magnitudes.clone() }, magnitudes, edges]
             })
             .collect();
+        let few = formats.iter().skip(SEVERAL);
+        cases.extend(few.map(|format| case([bm, 5, 256], DType::FLOATS[turn % 3], *format)));
         let format = FORMATS[turn % FORMATS.len()].parse().expect("a format");
         cases.push(specials(case([64, 3, 64], DType::F32, QuantFormat::Q8_0)));
         cases.push(specials(case([64, 3, 64], DType::BF16, QuantFormat::Q4_0)));
@@ -72,7 +74,7 @@ pub fn cases(table: Table) -> Vec<Case> {
         if let Access::Codes { stripes, .. } = kernel.variant.access {
             let step = 32 * stripes as usize;
             let k = step * (1024_usize.div_ceil(step) | 1);
-            for name in ["q4_k", "q2_k"] {
+            for name in ["q4_k", "q2_k", "q3_k"] {
                 cases.push(case([bm, 5, k], DType::F16, name.parse().expect("a format")));
             }
         }
