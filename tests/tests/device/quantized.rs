@@ -345,3 +345,37 @@ fn no_gaps_where_there_is_no_room() {
         }
     }
 }
+
+/// Codes of e4m3 below the normal numbers are exact in kernels that read them as subnormal numbers
+/// of f16, which a driver might take for zeros.
+#[test]
+fn the_smallest_floats_of_eight_bits() {
+    for context in contexts() {
+        let (m, n, k) = (2, 5, 96);
+        let a: Vec<f32> = (0..m * k).map(|i| (i * 7 % 5) as f32 - 2.0).collect();
+        let code = |i: usize| (i * 5 % 8) as u8 | if i.is_multiple_of(3) { 0x80 } else { 0 };
+        let codes: Vec<u8> = (0..n * k).map(code).collect();
+        let number = |i: usize| {
+            let magnitude = f32::from(codes[i] & 7) * 2f32.powi(-9);
+            if codes[i] & 0x80 == 0 { magnitude } else { -magnitude }
+        };
+        let products =
+            |row: usize, column: usize| (0..k).map(move |i| [row * k + i, column * k + i]);
+        let expected: Vec<f32> = (0..m * n)
+            .map(|at| products(at / n, at % n).map(|[x, w]| a[x] * number(w)).sum())
+            .collect();
+        let input = Tensor::upload(&context, &a, &[m, k]).unwrap();
+        for (name, scale) in [("fp8-e4m3-g32", &1f32.to_le_bytes()[..]), ("mxfp8", &[127])] {
+            let scales = scale.repeat(n * k / 32);
+            let planes = [PlaneSource::Bytes(&codes), PlaneSource::Bytes(&scales)];
+            let format = name.parse().unwrap();
+            let weights = QuantizedTensor::from_planes(&context, format, &[n, k], &planes).unwrap();
+            for kernel in [None, Some("rows/1x8x128"), Some("gemv/1x4"), Some("naive")] {
+                let product = Gemm::new(&input, &weights);
+                let product = if let Some(name) = kernel { product.kernel(name) } else { product };
+                let output = product.run().unwrap().read_blocking::<f32>().unwrap();
+                assert_eq!(output, expected, "{name}, {kernel:?}, {}", context.adapter_name());
+            }
+        }
+    }
+}
