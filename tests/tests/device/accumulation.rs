@@ -199,7 +199,7 @@ fn bytes_of_activations() {
     let [strictly, _, cheaply] = four.map(|plan| plan.choice.unwrap().cost);
     assert!(cheaply < strictly);
     // Many rows, weights of other formats, and dense weights are planned as without the permission.
-    for (m, format) in [(512, "affine-4bit-g64-f16"), (1, "affine-3bit-g64-f16"), (1, "q6_k")] {
+    for (m, format) in [(512, "affine-4bit-g64-f16"), (1, "nf4-g64"), (1, "mxfp8")] {
         let [strict, one] = [strict, one].map(|precision| planned(m, format, precision));
         assert_eq!((strict.choice, strict.passes), (one.choice, one.passes), "{m} {format}");
     }
