@@ -19,7 +19,7 @@ pub(super) fn weights(
             let sampled = Quantized::sample(format, n, k, || rng.bits() as u32)?;
             // Some scales are zero in f16 and subnormal in f32; others are subnormal in f16.
             let small = |i: usize| (i % 13 == 5).then(|| [1e-40, 5.960_464_5e-8][i / 13 % 2]);
-            return Ok(rescaled(&sampled, |i| small(i).map(|small| [small, -small])));
+            return with_nan(rescaled(&sampled, |i| small(i).map(|small| [small, -small])), rng);
         }
         if !case.exact {
             // Blocks have different magnitudes, so their scales differ in every format. A few
@@ -49,6 +49,17 @@ pub(super) fn weights(
     let all =
         (0..case.right().stored(case.entries())).map(&mut matrix).collect::<tilewise::Result<_>>();
     all.map_err(|error| error.to_string())
+}
+
+/// A matrix with a NaN somewhere, if its codes are floats of 8 bits. Samples have none.
+fn with_nan(matrix: Quantized, rng: &mut Rng) -> tilewise::Result<Quantized> {
+    let (format, n, k) = (matrix.format(), matrix.n(), matrix.k());
+    if !["fp8-", "mxfp8"].iter().any(|kind| format.name().starts_with(kind)) || n * k == 0 {
+        return Ok(matrix);
+    }
+    let mut planes: Vec<_> = matrix.planes().iter().map(|plane| plane.to_vec()).collect();
+    planes[0][rng.bits() as usize % (n * k)] = 0x7f;
+    Quantized::from_planes(format, n, k, planes)
 }
 
 /// Rows and columns of quantized weights.

@@ -290,7 +290,7 @@ fn a_kernel_that_one_product_refuses() {
             let line = format!("moe x.npy l.npy {} {tail}", weights.join(" "));
             bench.refuses(
                 &line,
-                &[&format!(": {part} of the experts: "), ": no loader takes f32 as bytes"],
+                &[&format!(": {part} of the experts: "), ": no loader takes f32 as codes"],
             );
         }
     }
