@@ -125,8 +125,8 @@ fn total_of(total: i32, upper: i32) -> i32 {
     return (upper << 20u) | (total - upper * 65536 + LEAST_TOTAL);
 }
 
-// The sum of the third bytes of half a group, or 0 if codes have no offset, and what these leave of
-// the sum of its numbers.
+// Two sums over half a group that make the sum of its numbers: the first, times 65536, plus the
+// second. The first is that of the third bytes; it is 0 if codes have no offset.
 fn totals_at(half: u32, place: u32) -> vec2<i32> {
     let total = totals[half * ROWS * GROUPS + place];
     if B_MORE == 0 {

@@ -1,5 +1,5 @@
-// Numbers of codes of 4 bits by a table in workgroup memory. Each of 32 invocations side by side
-// has a column of its own, so that they read different banks.
+// A table in workgroup memory has the numbers of codes of 4 bits. It has 32 equal columns.
+// Neighbouring invocations read different columns, because these lie in different banks.
 // needs: x_listed
 // offers: X_COLUMNS x_column x_look_up x_prepare x_table
 

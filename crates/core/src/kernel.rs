@@ -51,7 +51,7 @@ pub enum Access {
         stripes: u32,
         /// Groups of 32 codes that a load may take if they share bytes.
         groups: u32,
-        /// Whether codes must be bytes, as they are multiplied.
+        /// Whether it multiplies bytes. Then only formats whose codes are bytes suit it.
         as_bytes: bool,
     },
     /// 16 bytes of the unit's type at a time. Operands of that type are loaded unconverted.

@@ -353,7 +353,8 @@ fn the_smallest_floats_of_eight_bits() {
     for context in contexts() {
         let (m, n, k) = (2, 5, 96);
         let a: Vec<f32> = (0..m * k).map(|i| (i * 7 % 5) as f32 - 2.0).collect();
-        let code = |i: usize| (i * 5 % 8) as u8 | if i.is_multiple_of(3) { 0x80 } else { 0 };
+        let code =
+            |i: usize| ((i * 5 + i / k) % 8) as u8 | if i.is_multiple_of(3) { 0x80 } else { 0 };
         let codes: Vec<u8> = (0..n * k).map(code).collect();
         let number = |i: usize| {
             let magnitude = f32::from(codes[i] & 7) * 2f32.powi(-9);

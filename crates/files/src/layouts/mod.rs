@@ -173,7 +173,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Bits of a code: the caller's, or those that the config may mean.
+    /// Bits of a code, as the caller gives them. Without a caller's, each number that the config
+    /// allows.
     fn bits(&self) -> Vec<u32> {
         let said = || self.said.map(|said| said.bits(self.prefix)).unwrap_or_default();
         let own = self.expected.bits.filter(|bits| (1..=8).contains(bits));
