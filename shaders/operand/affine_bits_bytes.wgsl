@@ -41,10 +41,9 @@ struct X_Raw {
 // i is a multiple of 32.
 fn x_raw(i: u32) -> X_Raw {
     let first = i / 32u * X_BITS;
-    var low = vec4<u32>();
-    for (var j = 0u; j < 4u; j += 1u) { //unroll
-        low[j] = x_codes[first + min(j, X_BITS - 1u)];
-    }
+    // Each component by its name: FXC fails on loops around one that is chosen by an index.
+    let low = vec4<u32>(x_codes[first], x_codes[first + 1u],
+        x_codes[first + min(2u, X_BITS - 1u)], x_codes[first + min(3u, X_BITS - 1u)]);
     var high = vec2<u32>();
     if X_BITS > 4u {
         high = vec2<u32>(x_codes[first + 4u], x_codes[first + X_BITS - 1u]);

@@ -8,13 +8,12 @@ use crate::context::Context;
 use crate::host::memory;
 use crate::quantized::status::{Status, quantize_all};
 use crate::tensor::Tensor;
-use crate::tensor::spacing::Spacing;
 use crate::tensor::storage::{Bound, PackedCopy, Storage};
 use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::Table;
-use tilewise_core::quant::Quantized;
+use tilewise_core::quant::{Quantized, divided};
 use tilewise_core::{Error, Operand, QuantFormat, Result};
 
 /// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along its rows. As the right
@@ -53,7 +52,8 @@ pub struct QuantizedTensor {
     pub(crate) part: bool,
     /// Where the device stores which row it could not quantize. None for weights from the host.
     pub(crate) status: Option<Arc<Status>>,
-    /// Factor of all matrices; products take it into their alpha.
+    /// Factor of all matrices, or the power of two by which their scales were divided
+    /// ([`QuantFormat::power_of`]); products take it into their alpha.
     pub(crate) factor: f32,
     /// Order of the stored columns, if it differs from the order of W's columns.
     pub(crate) order: Option<Arc<Order>>,
@@ -121,24 +121,7 @@ impl QuantizedTensor {
         }
         let shape = [weights.len(), first.n(), first.k()];
         let made = Self::spread(context, first.format(), &shape, weights)?;
-        Ok(QuantizedTensor { factor: first.factor(), ..made })
-    }
-
-    /// Uploads matrices of one format as weights of a shape, with gaps between their rows.
-    fn spread(
-        context: &Context,
-        format: QuantFormat,
-        shape: &[usize],
-        weights: &[Quantized],
-    ) -> Result<Self> {
-        let pitch = pitch(context, format, shape)?;
-        let upload = |(plane, spacing): (usize, Spacing)| {
-            let planes: Vec<_> = weights.iter().map(|w| &w.planes()[plane][..]).collect();
-            Storage::with_bytes(context, &spacing.spread_all(&planes)?)
-        };
-        let spacings = Spacing::of_planes(format, matrices(shape)?[2], pitch);
-        let planes = spacings.into_iter().enumerate().map(upload).collect::<Result<_>>()?;
-        Self::of_planes(context, format, shape, pitch, planes)
+        Ok(QuantizedTensor { factor: first.factor() * made.factor, ..made })
     }
 
     /// Weights \[N,K\] or \[G,N,K\] whose bytes are all 0: an output for
@@ -174,7 +157,7 @@ impl QuantizedTensor {
 
     /// The factor of all matrices; 1 for formats that have none.
     pub fn factor(&self) -> f32 {
-        self.factor
+        if self.format.divided_plane().is_some() { 1.0 } else { self.factor }
     }
 
     /// Sets the order in which the columns of W are stored, as in GPTQ's act-order: stored column i
@@ -272,9 +255,12 @@ impl QuantizedTensor {
                 planes.push(rows);
             }
         }
-        let matrix = |planes| {
+        let matrix = |mut planes: Vec<Vec<u8>>| {
+            if let Some(plane) = self.format.divided_plane() {
+                planes[plane] = divided(&planes[plane], 1.0 / self.factor).into_owned();
+            }
             let matrix = Quantized::from_planes(self.format, n, k, planes)?;
-            if self.factor == 1.0 { Ok(matrix) } else { matrix.with_factor(self.factor) }
+            if self.factor() == 1.0 { Ok(matrix) } else { matrix.with_factor(self.factor) }
         };
         matrices.into_iter().map(matrix).collect()
     }

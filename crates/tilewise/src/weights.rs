@@ -3,12 +3,14 @@
 mod dense;
 
 use crate::context::Context;
+use crate::host::memory;
 use crate::quantized::{self, QuantizedTensor};
 use crate::tensor::Tensor;
 use crate::tensor::spacing::Spacing;
 use crate::tensor::storage::{Filler, Storage};
 use std::path::Path;
-use tilewise_core::{Error, Result};
+use tilewise_core::quant::divided;
+use tilewise_core::{Error, QuantFormat, Result};
 use tilewise_files::{Chunk, Expected, Model, TensorKind};
 
 /// The files of a model, from which tensors are loaded to a device one by one: `.safetensors` in
@@ -223,7 +225,8 @@ impl Weight {
         let TensorKind::Quantized(format) = *tensor.kind() else {
             let (dtype, _) = tensor.dense()?;
             let sizes = tensor.sizes()?;
-            let storage = load_planes(context, tensor, &sizes, &[Spacing::NONE], progress)?;
+            let (storage, _) =
+                load_planes(context, tensor, &sizes, &[Spacing::NONE], None, progress)?;
             let storage =
                 storage.into_iter().next().ok_or_else(|| Error::file("a tensor without bytes"))?;
             return Ok(Weight::Dense(Tensor::packed(context, dtype, shape, storage)));
@@ -235,8 +238,10 @@ impl Weight {
         let pitch = quantized::pitch(context, format, shape)?;
         let sizes = quantized::sizes(format, shape, pitch)?;
         let spacings = Spacing::of_planes(format, k, pitch);
-        let planes = load_planes(context, tensor, &sizes, &spacings, progress)?;
+        let (planes, factor) =
+            load_planes(context, tensor, &sizes, &spacings, Some(format), progress)?;
         let mut weights = QuantizedTensor::of_planes(context, format, shape, pitch, planes)?;
+        weights.factor = factor;
         if let Some(factor) = tensor.factor() {
             weights = weights.with_factor(factor)?;
         }
@@ -247,14 +252,16 @@ impl Weight {
     }
 }
 
-/// Streams planes of these sizes in bytes to the device.
+/// Streams planes of these sizes in bytes to the device. Scales that may be divided wait until all
+/// are there; gives the power of two by which they were divided.
 fn load_planes(
     context: &Context,
     tensor: &tilewise_files::TensorView<'_>,
     sizes: &[usize],
     spacings: &[Spacing],
+    format: Option<QuantFormat>,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<Storage>> {
+) -> Result<(Vec<Storage>, f32)> {
     let planes = sizes
         .iter()
         .map(|&size| Storage::zeros(context, size as u64))
@@ -262,14 +269,25 @@ fn load_planes(
     let filler = |(plane, spacing): (_, &Spacing)| Filler::new(context, plane, *spacing);
     let mut fillers: Vec<_> = planes.iter().zip(spacings).map(filler).collect();
     let (mut done, total) = (0, tensor.sizes()?.iter().map(|&size| size as u64).sum());
+    let divided_plane = format.and_then(QuantFormat::divided_plane);
+    let mut scales = memory::room(divided_plane.map_or(0, |plane| sizes[plane]))?;
     tensor.stream(&mut |chunk: Chunk<'_>| {
-        fillers[chunk.plane].append(chunk.bytes)?;
+        if divided_plane == Some(chunk.plane) {
+            scales.extend_from_slice(chunk.bytes);
+        } else {
+            fillers[chunk.plane].append(chunk.bytes)?;
+        }
         done += chunk.bytes.len() as u64;
         progress(done, total);
         Ok(())
     })?;
+    let mut factor = 1.0;
+    if let (Some(format), Some(plane)) = (format, divided_plane) {
+        factor = format.power_of([&scales[..]].into_iter());
+        fillers[plane].append(&divided(&scales, factor))?;
+    }
     fillers.into_iter().try_for_each(Filler::finish)?;
-    Ok(planes)
+    Ok((planes, factor))
 }
 
 impl QuantizedTensor {

@@ -151,7 +151,6 @@ fn what_is_no_factor_is_an_error() {
                 plain.clone().alpha_tensor(&factor(&Context::cpu(), 1.0)),
                 "alpha and the rest of the call",
             ),
-            (Gemm::new(&a, &weights).alpha_tensor(&number), "that have a factor"),
         ] {
             let error = gemm.run_into(&c).unwrap_err().to_string();
             assert!(error.contains(wanted), "{error}");

@@ -33,6 +33,7 @@ mod property;
 mod quantized;
 mod random;
 mod sanitized_bits;
+mod scales;
 mod semantics;
 mod shards;
 mod split;

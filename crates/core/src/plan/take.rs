@@ -365,10 +365,7 @@ pub(super) fn source_bits(
     let loader = tools.kit.operands.iter().find(loads);
     let loader = loader.ok_or_else(|| Error::DeviceLimit(format!("no loader for {format}")))?;
     builder.load(name, role, Some(loader), Some(operand));
-    builder.part(
-        tools.decoded,
-        Some(name),
-        vec![("X_FACTOR", u32::from(format.def().factor_of.is_some()))],
-    );
+    let factor = format.def().factor_of.is_some() || format.divided_plane().is_some();
+    builder.part(tools.decoded, Some(name), vec![("X_FACTOR", u32::from(factor))]);
     Ok(())
 }

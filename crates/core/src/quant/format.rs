@@ -91,6 +91,12 @@ pub trait Codec: Sync {
         out.iter_mut().for_each(|out| *out *= factor);
     }
 
+    /// The largest magnitude of a code's number, if an element is number · scale and the last plane
+    /// has the scales in f32.
+    fn largest(&self) -> Option<f32> {
+        None
+    }
+
     /// How far a kernel's element may lie from [`decode`](Self::decode)'s: a kernel may fuse a
     /// product with a sum, and may take any subnormal number for zero. It is infinite if an
     /// intermediate number overflows that is finite in the other order. It is 0 if the block's own

@@ -8,12 +8,15 @@ pub mod gguf;
 pub mod k_quants;
 mod matrix;
 pub mod mx;
+mod power;
 pub mod scaled;
 #[cfg(test)]
 mod tests;
 
 pub use format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, nearest};
 pub use matrix::{Quantized, dequantize, quantize, quantize_to};
+#[doc(hidden)]
+pub use power::divided;
 
 /// Every format.
 pub static FAMILIES: &[&[FormatDef]] =

@@ -149,9 +149,13 @@ impl Codec for Number {
         self.draw(&codes, 1.0 / one, random, block);
     }
 
+    fn largest(&self) -> Option<f32> {
+        self.finite().into_iter().map(|(_, number)| number.abs()).reduce(f32::max)
+    }
+
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
-        let (codes, numbers): (Vec<u32>, Vec<f32>) = self.finite().into_iter().unzip();
-        let largest = numbers.into_iter().fold(0f32, |most, number| most.max(number.abs()));
+        let codes: Vec<u32> = self.finite().into_iter().map(|(code, _)| code).collect();
+        let largest = self.largest().unwrap_or(1.0);
         let scale = (0.5 + (random() % 64) as f32 / 128.0) / largest;
         self.draw(&codes, scale, random, block);
     }

@@ -22,6 +22,68 @@ fn affine(scales: DType) -> QuantFormat {
     QuantFormat::affine(4, 64, scales).unwrap()
 }
 
+/// Scales are divided if f16 lacks their weights, and only if the division is exact.
+#[test]
+fn powers_of_scales() {
+    let format: QuantFormat = "fp8-e4m3-g32".parse().unwrap();
+    let tiny = f32::MIN_POSITIVE;
+    for (scales, power) in [
+        (&[1.0][..], 1.0),
+        (&[], 1.0),
+        (&[0.0, f32::NAN], 1.0),
+        // The largest number is 448, which is 1.75 · 2^8.
+        (&[2f32.powi(-16), 0.0], 1.0),
+        (&[-(2f32.powi(-17)), 2f32.powi(-40)], 0.5),
+        (&[64.0], 1.0),
+        (&[64.0, -128.0, f32::INFINITY], 2.0),
+        (&[128.0, tiny], 1.0),
+        (&[128.0, 2.0 * tiny], 2.0),
+        (&[256.0, 3.0 * tiny], 1.0),
+        (&[1e36], 1.0),
+        (&[1e-44], tiny),
+        (&[tiny], 2f32.powi(-110)),
+    ] {
+        let bytes: Vec<u8> = scales.iter().flat_map(|scale: &f32| scale.to_le_bytes()).collect();
+        let parts = bytes.chunks(4);
+        assert_eq!(format.power_of(parts), power, "{scales:?}");
+        let back = divided(&divided(&bytes, power), 1.0 / power).into_owned();
+        assert_eq!(back, bytes, "{scales:?}");
+    }
+    assert_eq!(QuantFormat::Q8_0.power_of([&[0; 64][..]].into_iter()), 1.0);
+}
+
+/// A matrix unit's weights, in f16 under the power, are off by at most 2^-11 of themselves and
+/// 2^-17 of the largest.
+#[test]
+fn powers_keep_weights_in_f16() {
+    for format in QuantFormat::all().filter(|format| format.divided_plane().is_some()) {
+        let mut random = random();
+        let sample = Quantized::sample(format, 16, 256, &mut random).unwrap();
+        for steps in (-90..90).step_by(9) {
+            // Scales of a row are up to 2^15 smaller than others.
+            let scales: Vec<u8> = (0..)
+                .zip(sample.planes()[1].as_chunks().0)
+                .flat_map(|(i, own)| {
+                    (f32::from_le_bytes(*own) * 2f32.powi(steps - i % 16)).to_le_bytes()
+                })
+                .collect();
+            let power = format.power_of([&scales[..]].into_iter());
+            let under = divided(&scales, power).into_owned();
+            let numbers = |scales: &[u8]| {
+                let planes = vec![sample.planes()[0].clone(), scales.to_vec()];
+                dequantize(&Quantized::from_planes(format, 16, 256, planes).unwrap())
+            };
+            let wanted = numbers(&scales);
+            let largest = wanted.iter().fold(0f32, |most, w| most.max(w.abs()));
+            for (wanted, under) in wanted.into_iter().zip(numbers(&under)) {
+                let found = convert::round(DType::F16, under) * power;
+                let most = wanted.abs() * 2f32.powi(-11) + largest * 2f32.powi(-17);
+                assert!((found - wanted).abs() <= most, "{format}, {steps}: {found}, {wanted}");
+            }
+        }
+    }
+}
+
 #[test]
 fn every_row_is_complete() {
     let mut names = std::collections::HashSet::new();

@@ -207,8 +207,7 @@ impl Gemm {
             None => packed(self.output_kind()?.0, &batch, [m, n])?,
         };
         let copies = self.add_copies(&mut operands);
-        let factor = if let RightOperand::Quantized(w) = &self.b { w.factor } else { 1.0 };
-        self.check_factors(factor)?;
+        self.check_factors()?;
         let problem = Problem {
             m: m as u64,
             n: n as u64,
@@ -220,7 +219,7 @@ impl Gemm {
             c,
             grouping: nested,
             epilogue: Epilogue {
-                alpha: self.factors[0].planned() * factor,
+                alpha: self.factors[0].planned() * self.own_factor(),
                 beta: self.factors[1].planned(),
                 bias,
                 activation: self.function()?,

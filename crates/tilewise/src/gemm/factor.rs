@@ -4,6 +4,7 @@ use super::Gemm;
 use super::lower::{Own, Step};
 use crate::gpu::Written;
 use crate::recorder::Recorder;
+use crate::right::RightOperand;
 use crate::take::Take;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
@@ -13,6 +14,8 @@ use tilewise_core::{DType, Error, Result};
 pub(super) enum Factor {
     Host(f32),
     Device(Tensor),
+    /// An alpha that was multiplied by the factor of the weights.
+    Whole(Tensor),
 }
 
 impl Factor {
@@ -22,7 +25,10 @@ impl Factor {
     }
 
     fn tensor(&self) -> Option<&Tensor> {
-        if let Factor::Device(tensor) = self { Some(tensor) } else { None }
+        match self {
+            Factor::Host(_) => None,
+            Factor::Device(tensor) | Factor::Whole(tensor) => Some(tensor),
+        }
     }
 }
 
@@ -95,8 +101,8 @@ impl Gemm {
         [("alpha", alpha), ("beta", beta)]
     }
 
-    /// Checks the tensors of factors. `own` is the factor of the weights.
-    pub(super) fn check_factors(&self, own: f32) -> Result<()> {
+    /// Checks the tensors of factors.
+    pub(super) fn check_factors(&self) -> Result<()> {
         for (name, factor) in self.named_factors() {
             let Some(tensor) = factor.tensor() else { continue };
             self.context().same(tensor.context(), name)?;
@@ -107,12 +113,28 @@ impl Gemm {
                 )));
             }
         }
-        if own != 1.0 && self.factors[0].tensor().is_some() {
-            return Err(Error::Unsupported(format!(
-                "alpha from the device with weights that have a factor, {own}, for the whole matrix"
-            )));
-        }
         Ok(())
+    }
+
+    /// The factor that the weights B have for the whole matrix.
+    pub(super) fn own_factor(&self) -> f32 {
+        if let RightOperand::Quantized(w) = &self.b { w.factor } else { 1.0 }
+    }
+
+    /// If alpha lies on the device and the weights have a factor, records their product, and gives
+    /// the product of matrices by that.
+    pub(super) fn of_whole_alpha(&self, to: &mut Recorder<'_>) -> Result<Option<Gemm>> {
+        let Factor::Device(alpha) = &self.factors[0] else { return Ok(None) };
+        let own = self.own_factor();
+        if own == 1.0 {
+            return Ok(None);
+        }
+        let context = self.context();
+        let whole = Tensor::zeros(context, DType::F32, &[1, 1])?;
+        let own = Tensor::upload(context, &[own], &[1, 1])?;
+        Gemm::new(&alpha.reshape(&[1, 1])?, &own).record_onto(to, &whole)?;
+        let [_, beta] = self.factors.clone();
+        Ok(Some(Gemm { factors: [Factor::Whole(whole), beta], ..self.clone() }))
     }
 
     /// Copies the factors that lie in the output `c`, before steps write to it: each step reads the
@@ -123,7 +145,7 @@ impl Gemm {
         c: &Tensor,
         steps: &mut [Step<'_>],
     ) -> Result<()> {
-        self.check_factors(1.0)?;
+        self.check_factors()?;
         for (at, factor) in self.factors.iter().enumerate() {
             let Some(own) = factor.tensor() else { continue };
             if c.shares_bytes(own)?.is_some() {

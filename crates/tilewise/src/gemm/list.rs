@@ -132,7 +132,7 @@ impl Gemm {
             copies: [None; 2],
             beside_c: operands.beside_out,
         };
-        self.check_factors(1.0)?;
+        self.check_factors()?;
         Ok(Bundle { problem, buffers: operands.buffers })
     }
 }

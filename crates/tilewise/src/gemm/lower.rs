@@ -153,6 +153,9 @@ impl<'s> Step<'s> {
         let (gemm, context) = (&*self.gemm, self.gemm.context());
         let matrix = self.c.as_deref().map(|c| gemm.as_matrix(c));
         let mut bundle = gemm.bundle(matrix.as_deref())?;
+        if let Some(gemm) = gemm.of_whole_alpha(to)? {
+            return Step::whole(&gemm, self.c.as_deref()).record(to);
+        }
         if let RightOperand::Quantized(w) = &gemm.b
             && let Some(order) = &w.order
         {

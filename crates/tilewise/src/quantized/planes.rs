@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::quantized::{QuantizedTensor, matrices, pitch, sizes};
 use crate::tensor::spacing::Spacing;
 use crate::tensor::storage::Storage;
+use tilewise_core::quant::{Quantized, divided};
 use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 
 /// Where a plane of quantized weights lies ([`QuantFormat::planes`]).
@@ -61,6 +62,11 @@ impl QuantizedTensor {
         }
         let copied = sources.iter().all(|source| matches!(source, PlaneSource::Bytes(_)));
         let pitch = if copied { pitch(context, format, shape)? } else { k };
+        let divided_plane = format.divided_plane();
+        let factor = match divided_plane.map(|plane| &sources[plane]) {
+            Some(PlaneSource::Bytes(bytes)) => format.power_of([*bytes].into_iter()),
+            _ => 1.0,
+        };
         let mut planes = Vec::with_capacity(sources.len());
         let kinds = format.planes().iter().zip(Spacing::of_planes(format, k, pitch));
         for ((source, (plane, spacing)), size) in sources.iter().zip(kinds).zip(sizes) {
@@ -73,14 +79,39 @@ impl QuantizedTensor {
                     return Err(Error::Shape(text));
                 }
                 PlaneSource::Bytes(bytes) => {
-                    Storage::with_bytes(context, &spacing.spread(0, bytes)?)?
+                    let by = if divided_plane == Some(planes.len()) { factor } else { 1.0 };
+                    Storage::with_bytes(context, &spacing.spread(0, &divided(bytes, by))?)?
                 }
                 PlaneSource::Buffer(buffer, start) => {
                     in_buffer(context, buffer, *start, plane.name, size as u64)?
                 }
             });
         }
-        Self::of_planes(context, format, shape, pitch, planes)
+        let made = Self::of_planes(context, format, shape, pitch, planes)?;
+        Ok(QuantizedTensor { factor, ..made })
+    }
+
+    /// Uploads matrices of one format as weights of a shape, with gaps between their rows.
+    pub(super) fn spread(
+        context: &Context,
+        format: QuantFormat,
+        shape: &[usize],
+        weights: &[Quantized],
+    ) -> Result<Self> {
+        let pitch = pitch(context, format, shape)?;
+        let bytes = |plane: usize| weights.iter().map(move |w| &w.planes()[plane][..]);
+        let divided_plane = format.divided_plane();
+        let factor = divided_plane.map_or(1.0, |plane| format.power_of(bytes(plane)));
+        let upload = |(plane, spacing): (usize, Spacing)| {
+            let by = if divided_plane == Some(plane) { factor } else { 1.0 };
+            let planes: Vec<_> = bytes(plane).map(|bytes| divided(bytes, by)).collect();
+            let planes: Vec<_> = planes.iter().map(AsRef::as_ref).collect();
+            Storage::with_bytes(context, &spacing.spread_all(&planes)?)
+        };
+        let spacings = Spacing::of_planes(format, matrices(shape)?[2], pitch);
+        let planes = spacings.into_iter().enumerate().map(upload).collect::<Result<_>>()?;
+        let made = Self::of_planes(context, format, shape, pitch, planes)?;
+        Ok(QuantizedTensor { factor, ..made })
     }
 
     /// The weights whose planes lie in storage, with `pitch` weights from row to row. The planes
