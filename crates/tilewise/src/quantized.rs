@@ -87,7 +87,8 @@ impl Order {
 }
 
 impl QuantizedTensor {
-    /// Uploads weights that are already quantized: one matrix.
+    /// Uploads weights that are already quantized: one matrix. Scales in f32 that f16 lacks are
+    /// divided by a power of two, which products take into their alpha.
     ///
     /// # Errors
     /// [`DeviceLimit`](crate::Error), `OutOfMemory`.

@@ -91,9 +91,9 @@ pub trait Codec: Sync {
         out.iter_mut().for_each(|out| *out *= factor);
     }
 
-    /// The largest magnitude of a code's number, if an element is number · scale and the last plane
-    /// has the scales in f32.
-    fn largest(&self) -> Option<f32> {
+    /// The smallest and the largest magnitude of a code's number that is not 0, if an element is
+    /// number · scale and the last plane has the scales in f32.
+    fn magnitudes(&self) -> Option<[f32; 2]> {
         None
     }
 

@@ -149,13 +149,14 @@ impl Codec for Number {
         self.draw(&codes, 1.0 / one, random, block);
     }
 
-    fn largest(&self) -> Option<f32> {
-        self.finite().into_iter().map(|(_, number)| number.abs()).reduce(f32::max)
+    fn magnitudes(&self) -> Option<[f32; 2]> {
+        let all = || self.finite().into_iter().map(|(_, number)| number.abs());
+        Some([all().filter(|number| *number > 0.0).reduce(f32::min)?, all().reduce(f32::max)?])
     }
 
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
         let codes: Vec<u32> = self.finite().into_iter().map(|(code, _)| code).collect();
-        let largest = self.largest().unwrap_or(1.0);
+        let [_, largest] = self.magnitudes().unwrap_or([1.0; 2]);
         let scale = (0.5 + (random() % 64) as f32 / 128.0) / largest;
         self.draw(&codes, scale, random, block);
     }

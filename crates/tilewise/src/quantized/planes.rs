@@ -13,7 +13,8 @@ use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 pub enum PlaneSource<'a> {
     /// The plane's bytes, to be copied to the device.
     Bytes(&'a [u8]),
-    /// A buffer that holds the plane from a byte on. Nothing is copied. The buffer must have the
+    /// A buffer that holds the plane from a byte on. Nothing is copied, and scales in f32 are not
+    /// [divided](QuantizedTensor::upload). The buffer must have the
     /// usage `STORAGE`. If [`QuantFormat::pitch`] is more than K, products of many rows are up to
     /// 20% faster with a buffer for rows of `pitch` weights, of which a
     /// [slice](QuantizedTensor::slice) takes K.
