@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::Table;
-use tilewise_core::quant::{Quantized, divided};
+use tilewise_core::quant::Quantized;
 use tilewise_core::{Error, Operand, QuantFormat, Result};
 
 /// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along its rows. As the right
@@ -258,7 +258,8 @@ impl QuantizedTensor {
         }
         let matrix = |mut planes: Vec<Vec<u8>>| {
             if let Some(plane) = self.format.divided_plane() {
-                planes[plane] = divided(&planes[plane], 1.0 / self.factor).into_owned();
+                let scales = self.format.divided(plane, &planes[plane], 1.0 / self.factor);
+                planes[plane] = scales.into_owned();
             }
             let matrix = Quantized::from_planes(self.format, n, k, planes)?;
             if self.factor() == 1.0 { Ok(matrix) } else { matrix.with_factor(self.factor) }

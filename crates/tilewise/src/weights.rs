@@ -9,7 +9,6 @@ use crate::tensor::Tensor;
 use crate::tensor::spacing::Spacing;
 use crate::tensor::storage::{Filler, Storage};
 use std::path::Path;
-use tilewise_core::quant::divided;
 use tilewise_core::{Error, QuantFormat, Result};
 use tilewise_files::{Chunk, Expected, Model, TensorKind};
 
@@ -284,7 +283,7 @@ fn load_planes(
     let mut factor = 1.0;
     if let (Some(format), Some(plane)) = (format, divided_plane) {
         factor = format.power_of([&scales[..]].into_iter());
-        fillers[plane].append(&divided(&scales, factor))?;
+        fillers[plane].append(&format.divided(plane, &scales, factor))?;
     }
     fillers.into_iter().try_for_each(Filler::finish)?;
     Ok((planes, factor))

@@ -4,9 +4,9 @@ use tilewise::model::{self, Chunk, Expected, Output, Sink, TensorKind};
 use tilewise::{DType, Gemm, PlaneSource, QuantFormat, Quantized, QuantizedTensor, Tensor};
 use tilewise_tests::{Rng, contexts};
 
-/// Weights under scales far beyond f16 are those that were given, from every source, and their
-/// products are exactly those under scales of 1 times the power of two. So are those of nvfp4 under
-/// its factor.
+/// The upload divides scales, and changes no weight: from every source, weights are read back as
+/// they were given, and a product equals the power of two times the product of weights about 1.
+/// Weights of nvfp4 under a factor give equal products, too.
 #[test]
 fn scales_that_f16_lacks() {
     let folder = tempfile::tempdir().unwrap();
@@ -14,8 +14,8 @@ fn scales_that_f16_lacks() {
     let (n, k) = (8, 512);
     let values: Vec<f32> = (0..3 * k).map(|i| ((i * 7) % 11) as f32 - 5.0).collect();
     let mut rng = Rng::new(17);
-    let mut formats = QuantFormat::all().filter(|format| format.divided_plane().is_some());
-    let mut all: Vec<_> = formats.by_ref().map(|format| (format, true)).collect();
+    let formats = QuantFormat::all().filter(|format| format.divided_plane().is_some());
+    let mut all: Vec<_> = formats.map(|format| (format, true)).collect();
     assert!(all.len() >= 9, "{all:?}");
     all.push((QuantFormat::NVFP4, false));
     for ((format, scaled), power) in all.into_iter().flat_map(|it| [-26, 30].map(|by| (it, by))) {
@@ -41,6 +41,8 @@ fn scales_that_f16_lacks() {
         };
         let output = Output::streamed("w", TensorKind::Quantized(format), &[2, n, k], planes);
         model::write(&path, vec![output], &Default::default(), &mut |_, _| {}).unwrap();
+        let factor = if scaled { format.power_of([&bytes[1][..]].into_iter()) } else { power };
+        assert_ne!(factor, 1.0, "{format} by {power}");
         for context in contexts() {
             let sources: Vec<_> = bytes.iter().map(|plane| PlaneSource::Bytes(plane)).collect();
             let expected = Expected::from(format);
@@ -63,6 +65,8 @@ fn scales_that_f16_lacks() {
             for w in made.into_iter().map(Result::unwrap) {
                 let names = format!("{format} by {power} on {context:?}");
                 assert_eq!(w.factor(), if scaled { 1.0 } else { power }, "{names}");
+                let problems = product(&w).problems().unwrap();
+                assert_eq!(problems[0].epilogue.alpha, factor, "{names}");
                 assert_eq!(w.read_blocking().unwrap(), given, "{names}");
                 assert_eq!(read(w.dequantize(DType::F32).unwrap()), numbers, "{names}");
                 assert_eq!(read(product(&w).run().unwrap()), products, "{names}");

@@ -15,8 +15,6 @@ mod tests;
 
 pub use format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, nearest};
 pub use matrix::{Quantized, dequantize, quantize, quantize_to};
-#[doc(hidden)]
-pub use power::divided;
 
 /// Every format.
 pub static FAMILIES: &[&[FormatDef]] =

@@ -38,17 +38,18 @@ impl QuantFormat {
         let exact = |scale: f32| power < 1.0 || (scale / power * least).is_normal();
         if scales.clone().all(exact) { power } else { 1.0 }
     }
-}
 
-/// Scales, divided by a power that [`QuantFormat::power_of`] gave, or by its inverse.
-#[doc(hidden)]
-pub fn divided(scales: &[u8], power: f32) -> Cow<'_, [u8]> {
-    if power == 1.0 {
-        return scales.into();
+    /// The bytes of a plane. Scales are divided by a power that [`power_of`](Self::power_of) gave,
+    /// or by its inverse; other planes stay.
+    #[doc(hidden)]
+    pub fn divided(self, plane: usize, bytes: &[u8], power: f32) -> Cow<'_, [u8]> {
+        if power == 1.0 || self.divided_plane() != Some(plane) {
+            return bytes.into();
+        }
+        // Arithmetic with NaN may change its bits.
+        let own = |scale: f32| if scale.is_nan() { scale } else { scale / power };
+        read(bytes).flat_map(|scale| own(scale).to_le_bytes()).collect()
     }
-    // Arithmetic with NaN may change its bits.
-    let own = |scale: f32| if scale.is_nan() { scale } else { scale / power };
-    read(scales).flat_map(|scale| own(scale).to_le_bytes()).collect()
 }
 
 fn read(scales: &[u8]) -> impl Iterator<Item = f32> + Clone + '_ {

@@ -48,7 +48,7 @@ fn powers_of_scales() {
         let bytes: Vec<u8> = scales.iter().flat_map(|scale: &f32| scale.to_le_bytes()).collect();
         let parts = bytes.chunks(4);
         assert_eq!(format.power_of(parts), power, "{scales:?}");
-        let back = divided(&divided(&bytes, power), 1.0 / power).into_owned();
+        let back = format.divided(1, &format.divided(1, &bytes, power), 1.0 / power).into_owned();
         assert_eq!(back, bytes, "{scales:?}");
     }
     assert_eq!(QuantFormat::Q8_0.power_of([&[0; 64][..]].into_iter()), 1.0);
@@ -70,7 +70,7 @@ fn powers_keep_weights_in_f16() {
                 })
                 .collect();
             let power = format.power_of([&scales[..]].into_iter());
-            let under = divided(&scales, power).into_owned();
+            let under = format.divided(1, &scales, power).into_owned();
             let numbers = |scales: &[u8]| {
                 let planes = vec![sample.planes()[0].clone(), scales.to_vec()];
                 dequantize(&Quantized::from_planes(format, 16, 256, planes).unwrap())

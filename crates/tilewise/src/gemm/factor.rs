@@ -43,8 +43,8 @@ impl Gemm {
 
     /// Like [`alpha`](Self::alpha), with a tensor of one f32 that the device reads when it
     /// computes: a rate or a scale that a kernel has computed stays on the device. The tensor may
-    /// lie in any buffer, also in the output's. Plans and explanations show 1 in place of a factor
-    /// on the device.
+    /// lie in any buffer, also in the output's. Plans and explanations show 1 in its place,
+    /// times the factor of the weights.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, Tensor};

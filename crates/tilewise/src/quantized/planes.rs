@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::quantized::{QuantizedTensor, matrices, pitch, sizes};
 use crate::tensor::spacing::Spacing;
 use crate::tensor::storage::Storage;
-use tilewise_core::quant::{Quantized, divided};
+use tilewise_core::quant::Quantized;
 use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 
 /// Where a plane of quantized weights lies ([`QuantFormat::planes`]).
@@ -14,8 +14,8 @@ pub enum PlaneSource<'a> {
     /// The plane's bytes, to be copied to the device.
     Bytes(&'a [u8]),
     /// A buffer that holds the plane from a byte on. Nothing is copied, and scales in f32 are not
-    /// [divided](QuantizedTensor::upload). The buffer must have the
-    /// usage `STORAGE`. If [`QuantFormat::pitch`] is more than K, products of many rows are up to
+    /// [divided](QuantizedTensor::upload). The buffer must have the usage `STORAGE`. If
+    /// [`QuantFormat::pitch`] is more than K, products of many rows are up to
     /// 20% faster with a buffer for rows of `pitch` weights, of which a
     /// [slice](QuantizedTensor::slice) takes K.
     Buffer(wgpu::Buffer, u64),
@@ -63,8 +63,7 @@ impl QuantizedTensor {
         }
         let copied = sources.iter().all(|source| matches!(source, PlaneSource::Bytes(_)));
         let pitch = if copied { pitch(context, format, shape)? } else { k };
-        let divided_plane = format.divided_plane();
-        let factor = match divided_plane.map(|plane| &sources[plane]) {
+        let factor = match format.divided_plane().map(|plane| &sources[plane]) {
             Some(PlaneSource::Bytes(bytes)) => format.power_of([*bytes].into_iter()),
             _ => 1.0,
         };
@@ -80,8 +79,8 @@ impl QuantizedTensor {
                     return Err(Error::Shape(text));
                 }
                 PlaneSource::Bytes(bytes) => {
-                    let by = if divided_plane == Some(planes.len()) { factor } else { 1.0 };
-                    Storage::with_bytes(context, &spacing.spread(0, &divided(bytes, by))?)?
+                    let bytes = format.divided(planes.len(), bytes, factor);
+                    Storage::with_bytes(context, &spacing.spread(0, &bytes)?)?
                 }
                 PlaneSource::Buffer(buffer, start) => {
                     in_buffer(context, buffer, *start, plane.name, size as u64)?
@@ -101,11 +100,10 @@ impl QuantizedTensor {
     ) -> Result<Self> {
         let pitch = pitch(context, format, shape)?;
         let bytes = |plane: usize| weights.iter().map(move |w| &w.planes()[plane][..]);
-        let divided_plane = format.divided_plane();
-        let factor = divided_plane.map_or(1.0, |plane| format.power_of(bytes(plane)));
+        let factor = format.divided_plane().map_or(1.0, |plane| format.power_of(bytes(plane)));
         let upload = |(plane, spacing): (usize, Spacing)| {
-            let by = if divided_plane == Some(plane) { factor } else { 1.0 };
-            let planes: Vec<_> = bytes(plane).map(|bytes| divided(bytes, by)).collect();
+            let divided = |bytes| format.divided(plane, bytes, factor);
+            let planes: Vec<_> = bytes(plane).map(divided).collect();
             let planes: Vec<_> = planes.iter().map(AsRef::as_ref).collect();
             Storage::with_bytes(context, &spacing.spread_all(&planes)?)
         };
