@@ -157,13 +157,13 @@ const OPERANDS: &[OperandDef] = &[
     words(8, table("operand/iq4_xs_codes.wgsl", [36.0, 32.0], |f, _| f.is_of("iq4_xs"))),
     bytes("operand/k45_bytes.wgsl", [32.0, 38.0], |f, _| is(f, "k45", &[("X_HIGH", 0)])),
     bytes("operand/k45_bytes.wgsl", [54.0, 47.0], |f, _| is(f, "k45", &[("X_HIGH", 1)])),
-    words(4, bytes("operand/q2_k_bytes.wgsl", [40.0, 26.0], |f, _| f.is_of("q2_k"))),
-    words(4, bytes("operand/q3_k_bytes.wgsl", [56.0, 28.0], |f, _| f.is_of("q3_k"))),
-    bytes("operand/q6_k_bytes.wgsl", [46.0, 26.0], |f, _| f.is_of("q6_k")),
-    bytes("operand/mx_bytes.wgsl", [44.0, 19.0], |f, _| {
+    words(4, bytes("operand/q2_k_bytes.wgsl", [44.0, 26.0], |f, _| f.is_of("q2_k"))),
+    words(4, bytes("operand/q3_k_bytes.wgsl", [39.0, 26.0], |f, _| f.is_of("q3_k"))),
+    bytes("operand/q6_k_bytes.wgsl", [39.0, 26.0], |f, _| f.is_of("q6_k")),
+    bytes("operand/mx_bytes.wgsl", [38.0, 21.0], |f, _| {
         is(f, "mx", &[("X_BITS", 4), ("X_BLOCK", 32)])
     }),
-    bytes("operand/mx_bytes.wgsl", [50.0, 24.0], |f, _| {
+    bytes("operand/mx_bytes.wgsl", [36.0, 24.0], |f, _| {
         is(f, "mx", &[("X_BITS", 4), ("X_BLOCK", 16)])
     }),
     codes("operand/mxfp8_codes.wgsl", [24.0, 32.0], |f, _| is(f, "mx", &[("X_BITS", 8)])),

@@ -10,8 +10,8 @@ use expected::{Expected, Sources, expected};
 use std::fmt::Display;
 use storage::{Pool, Values, Weights};
 use tilewise::{
-    Activation, Context, Error, Gemm, GroupEnds, Precision, Prepared, ProductList, ProductShape,
-    QuantizedTensor, Result, RightOperand, Shards, Tensor, wgpu,
+    Activation, Context, DType, Error, Gemm, GroupEnds, Precision, Prepared, ProductList,
+    ProductShape, QuantFormat, QuantizedTensor, Result, RightOperand, Shards, Tensor, wgpu,
 };
 use tilewise_core::kernel::Language;
 use tilewise_core::plan::Plan;
@@ -34,10 +34,12 @@ pub fn is_wrong(error: &Error) -> bool {
     matches!(error, Error::Device { text, .. } if text.starts_with(WRONG))
 }
 
-/// Storage for A, B and the gate, kept from one shape to the next while it is large enough.
+/// Storage for A, B and the gate, kept from one shape to the next while it is large enough, and the
+/// quantized weights of the last shape, kept while only the number of rows differs.
 #[derive(Debug, Default)]
 pub struct Inputs {
     pools: [Option<Pool>; 3],
+    quantized: Option<Uploaded>,
 }
 
 /// The operands of one shape, and the values that some elements of the first set's product must
@@ -91,6 +93,31 @@ enum B {
     Shards(Shards),
 }
 
+/// Random quantized weights on the device.
+#[derive(Debug)]
+struct Uploaded {
+    /// Format, matrices, their shape, and the type of the activations.
+    of: (QuantFormat, usize, [usize; 2], DType),
+    weights: Weights,
+    sets: Vec<QuantizedTensor>,
+}
+
+impl Uploaded {
+    fn new(of: (QuantFormat, usize, [usize; 2], DType)) -> Result<Self> {
+        let (format, entries, size, activations) = of;
+        let weights = Weights::new(format, entries, size, activations)?;
+        Ok(Uploaded { of, weights, sets: Vec::new() })
+    }
+
+    /// Uploads until there are `sets`, at least.
+    fn extend(&mut self, ctx: &Context, sets: usize) -> Result<()> {
+        while self.sets.len() < sets {
+            self.sets.push(QuantizedTensor::upload_groups(ctx, &self.weights.entries)?);
+        }
+        Ok(())
+    }
+}
+
 impl Inputs {
     /// Operands for `shape`, in as many sets as exceed the caches.
     ///
@@ -129,10 +156,17 @@ impl Inputs {
         };
         let sets = if software { 1 } else { (ROTATED_BYTES / bytes) as usize };
         let sets = sets.clamp(1, 256).min(most.max(1) as usize);
-        let quantized = shape
-            .quantized
-            .map(|format| Weights::new(format, entries, [shape.mnk[1], shape.mnk[2]], shape.dtype))
-            .transpose()?;
+        let [_, n, k] = shape.mnk;
+        let of = shape.quantized.map(|format| (format, entries, [n, k], shape.dtype));
+        self.quantized.take_if(|kept| of.is_some_and(|of| of != kept.of));
+        if let Some(of) = of {
+            let kept = match self.quantized.take() {
+                Some(kept) => kept,
+                None => Uploaded::new(of)?,
+            };
+            self.quantized.insert(kept).extend(ctx, sets)?;
+        }
+        let quantized = self.quantized.as_ref().filter(|_| of.is_some());
         let pooled = [true, quantized.is_none() && shards.is_none(), shape.gated];
         let needed = [0, 1, 2].map(|at| if pooled[at] { strides[at] * sets } else { 0 });
         // Pools that are too small are dropped before more memory is asked for.
@@ -174,15 +208,12 @@ impl Inputs {
             let parts: Result<Vec<_>> = (0..entries).step_by(count).map(part).collect();
             Shards::new(parts?).map(B::Shards)
         };
-        let b = |set: usize| match &quantized {
+        let b = |set: usize| match quantized {
             None if let Some(count) = shards => sharded(count),
-            Some(weights) => {
-                let weights = QuantizedTensor::upload_groups(ctx, &weights.entries)?;
-                match shape.prepared {
-                    "" => Ok(B::Quantized(weights)),
-                    _ => Prepared::quantized(&weights).map(B::PreparedQuantized),
-                }
-            }
+            Some(kept) => match shape.prepared {
+                "" => Ok(B::Quantized(kept.sets[set].clone())),
+                _ => Prepared::quantized(&kept.sets[set]).map(B::PreparedQuantized),
+            },
             None if shape.prepared.is_empty() => view(1, set).map(B::Dense),
             None => view(1, set).and_then(|b| Prepared::right_for(&b, precision)).map(B::Prepared),
         };
@@ -197,11 +228,11 @@ impl Inputs {
         let indices = shape.gathered.then(|| shuffled(rows));
         let block = || Pool::new(ctx, shape.dtype, 1, 2).map(|pool| pool.block);
         let repeated = if needed[1] > 0 { pool(1).block.clone() } else { block()? };
-        let dense = || Values { numbers: repeated, errors: None };
+        let dense = Values { numbers: repeated, errors: None };
         let sources = Sources {
             a: &pool(0).block,
             rows: indices.as_deref(),
-            b: &quantized.map_or_else(dense, |weights| weights.values),
+            b: quantized.map_or(&dense, |kept| &kept.weights.values),
             gate: shape.gated.then(|| &*pool(2).block),
         };
         let expected = expected(shape, numbers, precision, &sources);

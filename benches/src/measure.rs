@@ -143,7 +143,8 @@ impl Bench {
 
     /// Measures the planner's choice, as [`measure`](Self::measure) does. Then it measures every
     /// kernel whose estimate is within `factor` of the choice's: three samples each, or one if the
-    /// first takes twice the best so far.
+    /// first takes twice the best so far. All are compiled and checked before the first is timed,
+    /// so the device does not pause between their samples.
     ///
     /// # Errors
     /// The errors of [`measure`](Self::measure).
@@ -155,47 +156,49 @@ impl Bench {
         mut progress: impl FnMut(&str),
     ) -> Result<Measured> {
         let operands = self.inputs.operands(&self.ctx, shape, is_software(&self.ctx))?;
-        let mut measured = self.measured(&operands, None, samples)?;
+        operands.check(None)?;
         let planned = operands.product(0, None);
         let (choices, plan) = (planned.choices()?, operands.plan(None)?);
         let cheapest = choices.first().map_or(0.0, |choice| choice.cost);
-        let mut best = measured.seconds[0];
+        let mut contenders = Vec::new();
         for choice in choices.iter().filter(|choice| choice.cost <= factor * cheapest) {
             let kernel =
                 if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
             // Without "+k1" the planner would split K. If edges are peeled off, the planner's own
             // product differs from the kernel alone, so it is timed too.
-            if choice.to_string() == measured.kernel && plan.edges.is_empty() {
+            let planned = plan.choice.as_ref().map(ToString::to_string);
+            if planned.as_ref() == Some(&choice.to_string()) && plan.edges.is_empty() {
                 continue;
             }
             progress(&kernel);
-            match self.contender(&operands, &kernel, best) {
-                Ok(seconds) => {
-                    best = best.min(seconds);
-                    measured.choices.push(Choice {
-                        kernel,
-                        ms: seconds * 1e3,
-                        estimate_ms: choice.cost * 1e3,
-                    });
-                }
+            match operands.check(Some(&kernel)) {
+                Ok(()) => contenders.push((kernel, choice.cost)),
                 Err(error @ Error::DeviceLost(_)) => return Err(error),
                 Err(error) if is_wrong(&error) => return Err(error),
                 Err(error) => log::warn!("{} by {kernel}: {error}", shape.name),
             }
         }
+        let mut measured = self.measured(&operands, None, samples)?;
+        let mut best = measured.seconds[0];
+        for (kernel, estimate) in contenders {
+            progress(&kernel);
+            let seconds = self.contender(&recorded(&operands, Some(&kernel)), best)?;
+            best = best.min(seconds);
+            let (ms, estimate_ms) = (seconds * 1e3, estimate * 1e3);
+            measured.choices.push(Choice { kernel, ms, estimate_ms });
+        }
         Ok(measured)
     }
 
-    /// Median seconds of another kernel. The device is kept as busy as for the planner's.
-    fn contender(&mut self, operands: &Operands, kernel: &str, best: f64) -> Result<f64> {
-        operands.check(Some(kernel))?;
-        let record = recorded(operands, Some(kernel));
-        let repetitions = repetitions(self.series(&record, 1, 1)?[0].seconds);
-        let once = self.samples(&record, repetitions, 1)?[0];
+    /// Median seconds of another kernel, right after the planner's.
+    fn contender(&mut self, record: &Record<'_>, best: f64) -> Result<f64> {
+        let repetitions = repetitions(self.series(record, 1, 1)?[0].seconds);
+        // The first of these passes meets caches of the kernel before.
+        let once = self.series(record, repetitions, 2)?[1].seconds / repetitions as f64;
         if once > 2.0 * best {
             return measurable(once);
         }
-        let more = self.series(&record, repetitions, FEWEST - 1)?;
+        let more = self.series(record, repetitions, FEWEST - 1)?;
         let mut seconds: Vec<f64> =
             more.iter().map(|timing| timing.seconds / repetitions as f64).collect();
         seconds.push(once);

@@ -1,5 +1,6 @@
 //! The mainloop on cooperative matrices.
 
+use crate::tables::KIT;
 use tilewise_core::cost::{Model, Shares};
 use tilewise_core::kernel::{Access, Constant, Reject, SUBGROUP, Unit, Variant, Weights, Words};
 use tilewise_core::{Caps, CoopMatrix, DType, Precision, Problem};
@@ -38,7 +39,10 @@ pub(super) const COOP: &[Variant] = &[
     only(Weights::Dense, coop("32x128x32", &F16_16, [32, 128, 32], [1, 2, 1], 2, [3.66, 192.0])),
     only(Weights::Dense, coop("32x128x32-4", &F16_16, [32, 128, 32], [1, 2, 2], 2, [3.75, 384.0])),
     // Three workgroups fit a core.
-    codes(places(2, coop("32x64x64-k", &F16_16, [32, 64, 64], [1, 1, 4], 2, [3.4, 384.0]))),
+    decoding(
+        13.5,
+        codes(places(2, coop("32x64x64-k", &F16_16, [32, 64, 64], [1, 1, 4], 2, [3.4, 384.0]))),
+    ),
     // For 33 to 48 rows: fewer tiles decode weights.
     codes(coop("48x64x64", &F16_16, [48, 64, 64], [1, 1, 4], 2, [3.5, 256.0])),
     // A second set of sums keeps chains short, for f32 in two terms. It is spilled: the caches hold
@@ -63,6 +67,10 @@ pub(super) const COOP: &[Variant] = &[
 /// Bytes of each of three workgroups that fit a core, as measured: it has some 51 KiB, of which
 /// each workgroup takes one more than it asks for.
 const THIRD: u32 = 16 << 10;
+
+/// Operations of decoding a weight beyond which four slices of codes on their way were slower than
+/// two: 52 µs beside 43 with 16 rows of 14336×4096 in Q4_K, 61 beside 50 in Q5_K.
+const HEAVY: f64 = 35.0;
 
 /// A variant on `unit`. `depth` is BK, the steps along K of one slice; `ahead` slices are on their
 /// way at a time. Lines are padded by 16 bytes.
@@ -181,6 +189,11 @@ pub(super) fn coop_workgroup_bytes(variant: &Variant, problem: &Problem, _: &Cap
 
 pub(super) fn coop_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> Result<(), Reject> {
     let is_dense = problem.b.format.element().is_some();
+    let loaders = KIT.operands.iter().filter(|loader| (loader.accepts)(problem.b.format, caps));
+    let decode = loaders.map(|loader| loader.decode_to_panel).reduce(f64::min);
+    if variant.bk > 2 * words(variant).depth && !is_dense && decode > Some(HEAVY) {
+        return Err(Reject("with weights that take long to decode it was slower".into()));
+    }
     if variant.chain() > 0 && !(problem.may_split() && problem.precision == Precision::SplitF32) {
         return Err(Reject("its second set of sums is for f32 that split-f32 permits".into()));
     }

@@ -79,6 +79,7 @@ impl Pool {
 }
 
 /// Random quantized weights that repeat after some blocks.
+#[derive(Debug)]
 pub(super) struct Weights {
     /// A matrix for each entry of B.
     pub(super) entries: Vec<Quantized>,
@@ -114,6 +115,7 @@ impl Weights {
 }
 
 /// The numbers that the storage of B repeats.
+#[derive(Debug)]
 pub(super) struct Values {
     pub(super) numbers: Vec<f32>,
     /// How far a kernel's weights may be from the quantized weights. The first errors are for
