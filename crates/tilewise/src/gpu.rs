@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex};
 use tilewise_core::{Caps, Error, Result};
 use uniforms::Uniforms;
 
-/// The most plans that are kept, of several kilobytes each. Then all are forgotten at once.
+/// The most plans that are kept, of several kilobytes each.
 const MAX_PLANS: usize = 1024;
 
 /// A kept buffer, which is replaced when a larger one is needed.

@@ -1,16 +1,12 @@
 //! Things made once and used again.
 
-use foldhash::fast::RandomState;
+use super::recent::Recent;
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tilewise_core::Result;
 
-/// A map that warm calls look into. With std's hasher they take a third more time.
-pub(crate) type Map<K, V> = HashMap<K, V, RandomState>;
-
-/// Values by what they were made from. When there are `most`, all are forgotten at once.
+/// Values by what they were made from. At most `most` are kept, as [`Recent`] chooses.
 pub(crate) struct Cache<K, V> {
     most: usize,
     table: Mutex<Table<K, V>>,
@@ -19,12 +15,12 @@ pub(crate) struct Cache<K, V> {
 struct Table<K, V> {
     /// How often all was forgotten.
     clears: u64,
-    made: Map<K, V>,
+    made: Recent<K, V>,
 }
 
-impl<K: Hash + Eq, V: Clone> Cache<K, V> {
+impl<K: Clone + Hash + Eq, V: Clone> Cache<K, V> {
     pub(crate) fn new(most: usize) -> Self {
-        Cache { most, table: Mutex::new(Table { clears: 0, made: Map::default() }) }
+        Cache { most, table: Mutex::new(Table { clears: 0, made: Recent::new(most) }) }
     }
 
     pub(crate) fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<V>
@@ -43,7 +39,7 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let clears = {
-            let table = lock(&self.table);
+            let mut table = lock(&self.table);
             if let Some(value) = table.made.get(key) {
                 return Ok(value.clone());
             }
@@ -54,22 +50,23 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         if table.clears != clears {
             return Ok(value);
         }
-        if table.made.len() >= self.most {
-            drop(table);
-            self.clear();
-            table = lock(&self.table);
+        if let Some(first) = table.made.get(key) {
+            return Ok(first.clone());
         }
-        Ok(table.made.entry(key.to_owned()).or_insert(value).clone())
+        let forgotten = table.made.insert(key.to_owned(), value.clone());
+        drop(table);
+        // Dropped without the lock, because a driver may do anything when its objects go.
+        drop(forgotten);
+        Ok(value)
     }
 
     /// Forgets all values, also those that are being made now.
     pub(crate) fn clear(&self) {
         let mut table = lock(&self.table);
         table.clears += 1;
-        let made = std::mem::take(&mut table.made);
+        let made = std::mem::replace(&mut table.made, Recent::new(self.most));
         drop(table);
-        // The values are dropped without the lock, because a driver may do anything when its
-        // objects go.
+        // Dropped without the lock, because a driver may do anything when its objects go.
         drop(made);
     }
 }
@@ -92,11 +89,11 @@ mod tests {
         assert_eq!(cache.get("a"), None);
         assert_eq!(cache.get_or_make("a", || Ok(1)).unwrap(), 1);
         assert_eq!(cache.get_or_make("a", || panic!("it is there")).unwrap(), 1);
-        // The third makes room by forgetting the others.
+        // The third takes the place of the second, because the first was used.
         for (key, value) in [("b", 2), ("c", 3)] {
             cache.get_or_make(key, || Ok(value)).unwrap();
         }
-        assert_eq!(["a", "b", "c"].map(|key| cache.get(key)), [None, None, Some(3)]);
+        assert_eq!(["a", "b", "c"].map(|key| cache.get(key)), [Some(1), None, Some(3)]);
     }
 
     #[test]
