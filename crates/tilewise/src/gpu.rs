@@ -22,8 +22,10 @@ pub(crate) use bind::Place;
 pub(crate) use bind::{Places, ROLES, SharedBuffer};
 pub(crate) use compiled::{Asked, Compiled, Conversion, Factors};
 pub(crate) use device::Device;
+#[cfg(feature = "custom-kernels")]
+pub(crate) use outcome::Call as Running;
 pub(crate) use record::Written;
-pub(crate) use recorder::{Passes, Target};
+pub(crate) use recorder::{Nowhere, Passes, Target};
 
 use crate::host::cache::{Cache, lock};
 use crate::host::memory::repeated;

@@ -231,10 +231,12 @@ impl Pipelines {
     /// The pipeline of a text; `compile` makes it when it is met for the first time.
     pub(crate) fn custom(
         &self,
+        device: &Device,
+        label: &str,
         text: &str,
-        compile: impl FnOnce() -> Result<Arc<Pipeline>>,
+        compile: impl FnOnce() -> Result<Pipeline>,
     ) -> Result<Arc<Pipeline>> {
-        self.custom.get_or_make(text, compile)
+        self.custom.get_or_make(text, || self.timed(device, label, compile))
     }
 
     /// Compiles a custom kernel with all of wgpu's checks, because its text is not the library's.
@@ -248,21 +250,18 @@ impl Pipelines {
         text: &str,
         ours: bool,
         entries: &[wgpu::BindGroupLayoutEntry],
-    ) -> Result<Arc<Pipeline>> {
+    ) -> Result<Pipeline> {
         let source = wgpu::ShaderSource::Wgsl(tilewise_shaders::without_aliases(text).into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
-        let compile = || {
-            device.catch(|| {
-                let mut checks = wgpu::ShaderRuntimeChecks::checked();
-                checks.force_loop_bounding = !ours;
-                // SAFETY: all is checked except the loops of the library's operations. These end:
-                // the sanitizer runs all operations (`small_cases_are_clean` in
-                // tests/tests/device/ops.rs), in workgroup memory that starts undefined.
-                let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
-                self.build(device, label, (&module, "main"), entries, !ours)
-            })
-        };
-        self.timed(device, label, compile)
+        device.catch(|| {
+            let mut checks = wgpu::ShaderRuntimeChecks::checked();
+            checks.force_loop_bounding = !ours;
+            // SAFETY: all is checked except the loops of the library's operations. These end: the
+            // sanitizer runs all operations (`small_cases_are_clean` in tests/tests/device/ops.rs),
+            // in workgroup memory that starts undefined.
+            let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
+            self.build(device, label, (&module, "main"), entries, !ours)
+        })
     }
 }
 

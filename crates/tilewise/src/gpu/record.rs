@@ -53,11 +53,11 @@ impl Gpu {
 
     /// Compiles the new pipelines of the passes, each on a thread of its own: a driver was seen to
     /// take a quarter of a second for a large kernel. Errors come again when the pipeline is
-    /// needed. Does nothing on OpenGL, which wgpu gives to one thread at a time.
+    /// needed.
     #[cfg(not(target_family = "wasm"))]
     fn compile_together(&self, passes: &[Pass]) {
         use super::pipeline::text_of;
-        if self.device.adapter_info().backend == wgpu::Backend::Gl {
+        if !self.device.takes_threads() {
             return;
         }
         let mut new: Vec<&Pass> = Vec::new();
@@ -101,6 +101,9 @@ impl Gpu {
         uniform: impl Fn(usize, &Step) -> Result<Slot>,
     ) -> Result<()> {
         self.device.alive()?;
+        if !to.runs() {
+            return Ok(());
+        }
         let call = self.device.call();
         let scratch = self.at_least(&self.scratch, "tilewise scratch", compiled.scratch_bytes)?;
         let packed = self.at_least(&self.packed, "tilewise packed", compiled.packed_bytes)?;
