@@ -131,24 +131,40 @@ impl BindGroups {
     }
 }
 
+/// A bind group with its dynamic offsets.
+pub(crate) struct Bound {
+    pub(super) group: wgpu::BindGroup,
+    pub(super) offsets: SmallVec<[u32; 8]>,
+}
+
+/// The part of a binding's first byte that its bind group has, if the rest is a dynamic offset.
+/// These have 32 bits.
+const FIXED: u64 = !(u32::MAX as u64);
+
 impl Gpu {
     /// Makes or finds the bind group of a pipeline. `bound` has the number and the bytes of each
-    /// binding. A dynamic offset counts from the first of these bytes; `Pipeline::set` takes it.
+    /// binding, in the order of the pipeline's layout.
     pub(crate) fn bind(
         &self,
         pipeline: &Pipeline,
         label: &str,
         bound: &[(u32, Place<'_>)],
-    ) -> Result<wgpu::BindGroup> {
+    ) -> Result<Bound> {
         let mut key: SmallVec<[u64; 64]> = SmallVec::new();
+        let mut offsets = SmallVec::new();
         key.push(pipeline.number);
-        for (_, (buffer, start, bytes)) in bound {
-            key.extend([buffer.number, *start, *bytes]);
+        for ((_, (buffer, first, bytes)), moves) in bound.iter().zip(&pipeline.moves) {
+            let fixed = if *moves { first & FIXED } else { *first };
+            key.extend([buffer.number, fixed, *bytes]);
+            if *moves {
+                offsets.push(*first as u32);
+            }
         }
         if let Some(group) = lock(&self.groups.0).values.get(&*key) {
-            return Ok(group.clone());
+            return Ok(Bound { group: group.clone(), offsets });
         }
-        let entries = bound.iter().map(|&(binding, (buffer, offset, bytes))| {
+        let fixed = key.iter().skip(2).step_by(3);
+        let entries = bound.iter().zip(fixed).map(|(&(binding, (buffer, _, bytes)), &offset)| {
             let range = wgpu::BufferBinding { buffer, offset, size: NonZeroU64::new(bytes) };
             wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(range) }
         });
@@ -164,7 +180,7 @@ impl Gpu {
         drop(table);
         // Dropped without the lock, because a driver may do anything when its objects go.
         drop(replaced);
-        Ok(group)
+        Ok(Bound { group, offsets })
     }
 }
 

@@ -92,7 +92,11 @@ fn dispatch<'t>(
         }
         false => None,
     };
+    // In the order of their numbers.
     let mut bound: SmallVec<[(u32, Place<'_>); 8]> = SmallVec::new();
+    if let Some((buffer, start)) = &uniform {
+        bound.push((UNIFORM, (buffer, u64::from(*start), generated.uniform_len())));
+    }
     for (number, binding) in (UNIFORM + 1..).zip(&generated.storage) {
         let (buffer, first, bytes) = place(tensor(binding.slot))?;
         if !matches!(binding.slot, Slot::Output(output) if !call.is_filled(output)) {
@@ -100,17 +104,15 @@ fn dispatch<'t>(
         }
         bound.push((number, (buffer, first, bytes)));
     }
-    for (binding, (_, (buffer, first, bytes))) in generated.storage.iter().zip(&bound) {
+    let storage = bound.iter().skip(usize::from(uniform.is_some()));
+    for (binding, (_, (buffer, first, bytes))) in generated.storage.iter().zip(storage) {
         if let Slot::Output(_) = binding.slot {
             running.writes(buffer, *first..*first + *bytes)?;
         }
     }
-    if let Some((buffer, _)) = &uniform {
-        bound.push((UNIFORM, (buffer, 0, generated.uniform_len())));
-    }
-    let group = gpu.bind(pipeline, &kernel.name, &bound)?;
+    let bound = gpu.bind(pipeline, &kernel.name, &bound)?;
     target.record(&mut |pass| {
-        pipeline.set(pass, &group, uniform.as_ref().map(|(_, start)| *start));
+        pipeline.set(pass, &bound);
         let [x, y, z] = fitted.workgroups;
         pass.dispatch_workgroups(x, y, z);
     });
@@ -145,7 +147,7 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     // term of an expression. Error scopes belong to a thread, so they are opened there, too.
     let text = format!("{enable}{}", generated.text);
     let (name, ours) = (&kernel.name, kernel.ours);
-    let compile = || gpu.pipelines.compile_custom(&gpu.device, name, &text, ours, &entries);
+    let compile = || gpu.pipelines.compile_custom(&gpu.device, name, &text, ours, entries);
     deep(compile).map_err(no_thread)?.map_err(|error| match error {
         // naga has accepted the text with all that it knows.
         Error::Device { text, .. } => Error::DeviceLimit(format!(
