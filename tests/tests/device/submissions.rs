@@ -98,9 +98,7 @@ fn a_warm_up_checks_what_is_recorded() {
         let cases: [(&str, Work<'_>); 8] = [
             ("of its own", &|_| Err(Error::Misuse("of its own".into()))),
             ("K differs", &|to| Gemm::new(&x, &x).record(to, &y)),
-            ("\"none\"", &|to| {
-                Gemm::new(&x, &x.t()).kernel("none").record(to, &y.narrow(1, 0, 1)?)
-            }),
+            ("\"none\"", &|to| Gemm::new(&x, x.t()).kernel("none").record(to, &y.narrow(1, 0, 1)?)),
             ("softmax: the output", &|to| ops::softmax(&x).record(to, &y.t())),
             ("contiguous f16", &|to| Take::new(&x).out_dtype(DType::F16).record(to, &y)),
             ("`b`", &|to| {
