@@ -6,7 +6,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tilewise::wgpu::{CommandEncoder, ComputePass, ComputePassDescriptor};
-use tilewise::{Activation, Context, ContextOptions, DType, Gemm, Tensor, wgpu};
+use tilewise::{Activation, Context, ContextOptions, DType, Gemm, Take, Tensor, ops, wgpu};
 use tilewise_core::plan;
 use tilewise_shaders::LIBRARY;
 
@@ -154,5 +154,56 @@ fn products(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, products);
+/// Calls of a decoding step. Views move by a row or an element per call, and come again after more
+/// calls than the bind groups that are kept.
+fn steps(criterion: &mut Criterion) {
+    const MOVES: usize = 8192;
+    let context = context();
+    let zeros =
+        |dtype, shape: &[usize]| Tensor::zeros(&context, dtype, shape).expect("a small tensor");
+    let [x, y, even, odd] = [(); 4].map(|()| zeros(DType::F32, &[1, 640]));
+    let (weights, cache) = (zeros(DType::F32, &[640, 640]), zeros(DType::F32, &[MOVES, 640]));
+    let rows: Vec<_> = (0..MOVES).map(|i| cache.narrow(0, i, 1).expect("a row")).collect();
+    let tokens = zeros(DType::U32, &[MOVES]);
+    let tokens: Vec<_> = (0..MOVES).map(|i| tokens.narrow(0, i, 1).expect("a token")).collect();
+    let takes: Vec<_> = tokens.iter().map(|token| Take::new(&weights).rows(token)).collect();
+    let (sum, largest) = (ops::add(&x, &y), ops::arg_max(&x, 1));
+    let product = Gemm::new(&x, &weights);
+    let mut row = |name: &str, record: &dyn Fn(&mut ComputePass<'_>, usize)| {
+        let mut call = 0;
+        criterion.bench_function(name, |bencher| {
+            bencher.iter_custom(|count| {
+                encoding(&context, count, |encoder, calls| {
+                    let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
+                    for _ in 0..calls {
+                        record(&mut pass, call % MOVES);
+                        call += 1;
+                    }
+                })
+            });
+        });
+    };
+    // Two outputs take turns, because wgpu skips what is set already.
+    let outputs = [&even, &odd];
+    row("record a row by an index that moves", &|pass, at| {
+        takes[at].record(pass, outputs[at % 2]).expect("a row");
+    });
+    row("record arg_max into an element that moves", &|pass, at| {
+        largest.record(pass, &tokens[at]).expect("an index");
+    });
+    row("record an addition into a row that moves", &|pass, at| {
+        sum.record(pass, &rows[at]).expect("a sum");
+    });
+    row("record an addition, constant operands", &|pass, at| {
+        sum.record(pass, outputs[at % 2]).expect("a sum");
+    });
+    row("record a product, constant operands", &|pass, at| {
+        product.record(pass, outputs[at % 2]).expect("a product");
+    });
+    row("record a product into a row that moves", &|pass, at| {
+        product.record(pass, &rows[at]).expect("a product");
+    });
+}
+
+criterion_group!(benches, products, steps);
 criterion_main!(benches);

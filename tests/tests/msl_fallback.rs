@@ -163,7 +163,7 @@ fn whoever_asks_learns_what_runs() {
                 !before.contains("without MSL") && first(before.clone()).contains("msl-"),
                 "{before}"
             );
-            context.warm_up(&gemm.problems().unwrap()).unwrap();
+            context.warm_up_problems(&gemm.problems().unwrap()).unwrap();
             let after = gemm.explain().unwrap();
             assert!(
                 !first(after.clone()).contains("msl-") && after.contains("  compiled"),
@@ -234,7 +234,7 @@ fn a_lost_device_is_no_refusal() {
             context.device().unwrap().destroy();
             let error = product.gemm().run().unwrap_err();
             assert!(matches!(error, Error::DeviceLost(_)), "{error}");
-            let error = context.warm_up(&product.gemm().problems().unwrap()).unwrap_err();
+            let error = context.warm_up_problems(&product.gemm().problems().unwrap()).unwrap_err();
             assert!(matches!(error, Error::DeviceLost(_)), "{error}");
         });
         assert!(lines.iter().all(|line| !line.contains("is refused by")), "{lines:?}");

@@ -339,7 +339,7 @@ impl Gemm {
         .choices()
     }
 
-    /// The problem of each [plan](Self::plans), as [`Context::warm_up`] takes them.
+    /// The problem of each [plan](Self::plans), as [`Context::warm_up_problems`] takes them.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run), for the operands.

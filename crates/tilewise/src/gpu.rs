@@ -22,8 +22,10 @@ pub(crate) use bind::Place;
 pub(crate) use bind::{Places, ROLES, SharedBuffer};
 pub(crate) use compiled::{Asked, Compiled, Conversion, Factors};
 pub(crate) use device::Device;
+#[cfg(feature = "custom-kernels")]
+pub(crate) use outcome::Call as Running;
 pub(crate) use record::Written;
-pub(crate) use recorder::{Passes, Target};
+pub(crate) use recorder::{Nowhere, Passes, Target};
 
 use crate::host::cache::{Cache, lock};
 use crate::host::memory::repeated;
@@ -36,7 +38,7 @@ use std::sync::{Arc, Mutex};
 use tilewise_core::{Caps, Error, Result};
 use uniforms::Uniforms;
 
-/// The most plans that are kept, of several kilobytes each. Then all are forgotten at once.
+/// The most plans that are kept, of several kilobytes each.
 const MAX_PLANS: usize = 1024;
 
 /// A kept buffer, which is replaced when a larger one is needed.

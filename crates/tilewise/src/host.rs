@@ -3,3 +3,4 @@
 pub(crate) mod cache;
 pub(crate) mod files;
 pub(crate) mod memory;
+pub(crate) mod recent;

@@ -21,6 +21,7 @@ mod text;
 pub use call::{Call, Constant, Edge};
 pub use definition::Kernel;
 
+use crate::gpu::Nowhere;
 use crate::recorder::{AsRecorder, Way};
 use crate::tensor::Tensor;
 use fitted::Fitted;
@@ -110,13 +111,54 @@ impl Kernel {
                 device::record(self, call, &fitted, target)
             }
             Way::Run => self.run_on_host(call, &fitted),
-            Way::Plan(_) => call.tensors(),
+            Way::Plan(planned) => {
+                if call.context.is_cpu() {
+                    self.parsed(call, &fitted)?;
+                }
+                let (kernel, own) = (self.clone(), call.clone());
+                planned.operations.push(Box::new(move |to| kernel.record(to, &own).map(drop)));
+                call.tensors()
+            }
         }
     }
 
-    fn run_on_host(&self, call: &Call, fitted: &Fitted) -> Result<Vec<Tensor>> {
+    /// Compiles the kernel for a call, and runs nothing: later calls of its kind then wait for
+    /// nothing. On the CPU executor it is parsed and validated. To compile many kernels at once,
+    /// record them in [`Context::warm_up`](crate::Context::warm_up).
+    ///
+    /// ```
+    /// use tilewise::{Call, Context, DType, Kernel};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let kernel = Kernel::new("index").outputs(["out"]).source("out[global_id.x] = globl_id.x;");
+    /// let call = Call::new(&ctx).output(DType::U32, &[4]).grid([4, 1, 1]);
+    /// let error = kernel.validate(&call).unwrap_err();
+    /// assert!(error.to_string().contains("index (body):1"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run), except those of computing. A browser compiles later, and
+    /// [`Context::wait`](crate::Context::wait) gives the errors of its compiler.
+    pub fn validate(&self, call: &Call) -> Result<()> {
+        let fitted = Fitted::new(self, call)?;
+        match call.context.is_cpu() {
+            true => self.parsed(call, &fitted).map(drop),
+            false => device::record(self, call, &fitted, &mut Nowhere).map(drop),
+        }
+    }
+
+    /// The module as the CPU executor runs it.
+    fn parsed<'f>(&self, call: &Call, fitted: &'f Fitted) -> Result<&'f Shader> {
         let shader = fitted.ready.parsed(|| fitted.parse(self, call))?;
         limits::written(self, call, fitted.generated())?;
+        Ok(shader)
+    }
+
+    fn run_on_host(&self, call: &Call, fitted: &Fitted) -> Result<Vec<Tensor>> {
+        let shader = self.parsed(call, fitted)?;
         self.show(call, fitted)?;
         limits::host(call)?;
         let views = call.views().map(Tensor::host_bytes).collect::<Result<_>>()?;

@@ -1,7 +1,7 @@
 //! The planner, and the vocabulary that it shares with kernels, behind the feature `planner`:
 //! **unstable**. This module changes with the kernels, in any release, and so does every item that
 //! names its types: `plans`, `problems` and `choices` of products, `caps` and `library`,
-//! [`Context::explain`], [`Context::tune`], [`Context::warm_up`] and
+//! [`Context::explain`], [`Context::tune`], [`Context::warm_up_problems`] and
 //! [`time_planned`](crate::timing::time_planned).
 //!
 //! It is for inspecting plans ([`Gemm::plans`](crate::Gemm::plans),
@@ -43,9 +43,9 @@ impl Context {
         self.0.library
     }
 
-    /// Plans these problems and compiles the pipelines that they need: the first products of their
-    /// kind then wait for nothing. No operand is allocated. On the CPU executor the problems are
-    /// only checked.
+    /// Plans these problems and compiles the pipelines that they need, like
+    /// [`warm_up`](Self::warm_up) without operands. On the CPU executor the problems are only
+    /// checked.
     ///
     /// ```
     /// use tilewise::planner::Problem;
@@ -53,12 +53,12 @@ impl Context {
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
-    /// ctx.warm_up(&[1, 128].map(|rows| Problem::dense(DType::F32, rows, 64, 32)))?;
+    /// ctx.warm_up_problems(&[1, 128].map(|rows| Problem::dense(DType::F32, rows, 64, 32)))?;
     ///
     /// // A problem with strides, an epilogue or groups is had from a product.
     /// let x = Tensor::zeros(&ctx, DType::F32, &[8, 32])?;
     /// let w = Tensor::zeros(&ctx, DType::F32, &[64, 32])?;
-    /// ctx.warm_up(&Gemm::new(&x, &w.t()).activation(Activation::Relu).problems()?)?;
+    /// ctx.warm_up_problems(&Gemm::new(&x, &w.t()).activation(Activation::Relu).problems()?)?;
     /// # Ok(())
     /// # }
     /// ```
@@ -67,8 +67,8 @@ impl Context {
     /// [`Shape`](crate::Error), `Unsupported`, `DeviceLimit` for the first problem that cannot be
     /// run on this device; `Misuse` for a context's kernel that is not one of its
     /// [library](Self::library).
-    pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
-        self.prepare(problems)
+    pub fn warm_up_problems(&self, problems: &[Problem]) -> Result<()> {
+        self.prepare(problems, None)
     }
 
     /// Which kernel a product uses here and why not another, as text. `kernel` is one that the call
@@ -77,8 +77,8 @@ impl Context {
     /// whether it is compiled, and how long that took.
     ///
     /// # Errors
-    /// The errors of [`warm_up`](Self::warm_up); [`Misuse`](crate::Error) for text that names no
-    /// kernel, `DeviceLimit` when the kernel does not take the problem.
+    /// The errors of [`warm_up_problems`](Self::warm_up_problems); [`Misuse`](crate::Error) for
+    /// text that names no kernel, `DeviceLimit` when the kernel does not take the problem.
     pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
         self.explained(problem, kernel)
     }

@@ -188,7 +188,7 @@ fn copy<'a>(
         buffers[role as usize] = Some(bound);
     }
     buffers[role.copy() as usize] = Some(Bound::whole(&storage));
-    let prepared = gpu.compiled(vec![pass])?;
+    let prepared = gpu.compiled(vec![pass], false)?;
     gpu.submit("tilewise prepare", &context.0.caps, |target| {
         gpu.record(target, &prepared, Factors::of(&Epilogue::default()), on_device(&buffers))
     })?;

@@ -1,11 +1,12 @@
 //! Where operations go.
 
-use crate::context::parts::Parts;
+pub(crate) mod planned;
+
 use crate::context::{Backend, Context, Inner};
 use crate::gpu::{Gpu, Passes, Target};
+use planned::Planned;
 use std::cell::RefCell;
 use std::sync::Arc;
-use tilewise_core::plan::Plan;
 use tilewise_core::{Error, Result};
 
 /// Takes operations one after the other. An app writes its model once, as a function that records,
@@ -44,12 +45,9 @@ enum To<'a> {
     Encoder(Passes<'static, &'a mut wgpu::CommandEncoder>),
     /// The CPU executor computes each operation at once.
     Host(&'a Context),
-    /// Nothing is computed, and products are kept.
-    Planned(&'a mut Planned),
+    /// Nothing is computed, and operations of this context are kept.
+    Planned(&'a mut Planned, &'a Context),
 }
-
-/// Products, each with the plans of its parts.
-pub(crate) type Planned = Vec<(Parts, Vec<Plan>)>;
 
 /// The way that a recorder goes with an operation.
 pub(crate) enum Way<'s> {
@@ -90,7 +88,7 @@ impl AsRecorder for Recorder<'_> {
             To::Device(target, context) => To::Device(*target, *context),
             To::Encoder(passes) => To::Device(passes, None),
             To::Host(context) => To::Host(context),
-            To::Planned(planned) => To::Planned(planned),
+            To::Planned(planned, context) => To::Planned(planned, context),
         })
     }
 }
@@ -105,10 +103,14 @@ impl std::fmt::Debug for Recorder<'_> {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder that computes nothing and keeps products.
-    #[cfg_attr(not(feature = "custom-kernels"), allow(dead_code))]
-    pub(crate) fn planning(planned: &'a mut Planned) -> Self {
-        Recorder(To::Planned(planned))
+    /// A recorder that computes nothing and keeps the operations of a context.
+    pub(crate) fn planning(planned: &'a mut Planned, context: &'a Context) -> Self {
+        Recorder(To::Planned(planned, context))
+    }
+
+    /// A recorder into a target of the device.
+    pub(crate) fn onto(target: &'a mut dyn Target, context: &'a Context) -> Self {
+        Recorder(To::Device(target, Some(context)))
     }
 
     /// Records dispatches of your own into the compute pass that is open.
@@ -120,7 +122,7 @@ impl<'a> Recorder<'a> {
             To::Device(target, _) => *target,
             To::Encoder(passes) => passes,
             To::Host(context) => return context.gpu_backend().map(|_| ()),
-            To::Planned(_) => return Ok(()),
+            To::Planned(..) => return Ok(()),
         };
         let mut work = Some(work);
         target.record(&mut |pass| work.take().into_iter().for_each(|work| work(pass)));
@@ -143,7 +145,10 @@ impl<'a> Recorder<'a> {
                 context.same(own, NAME)?;
                 Way::Run
             }
-            To::Planned(planned) => Way::Plan(planned),
+            To::Planned(planned, own) => {
+                context.same(own, NAME)?;
+                Way::Plan(planned)
+            }
         })
     }
 }
@@ -174,9 +179,9 @@ impl Context {
         work: impl FnOnce(&mut Recorder<'_>) -> Result<T>,
     ) -> Result<T> {
         self.recording(|| match &self.0.backend {
-            Backend::Gpu(gpu) => gpu.submit(label, &self.0.caps, |target| {
-                work(&mut Recorder(To::Device(target, Some(self))))
-            }),
+            Backend::Gpu(gpu) => {
+                gpu.submit(label, &self.0.caps, |target| work(&mut Recorder::onto(target, self)))
+            }
             Backend::Cpu => work(&mut Recorder(To::Host(self))),
         })
     }
@@ -197,8 +202,8 @@ impl Context {
             return Ok(());
         }
         Err(Error::Misuse(
-            "inside submit() or timed work: this call runs at once, before all that is recorded: \
-             record it, or make the call before or after that work"
+            "inside submit(), warm_up() or timed work: this call runs at once, before all that is \
+             recorded: record it, or make the call before or after that work"
                 .into(),
         ))
     }

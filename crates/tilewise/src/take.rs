@@ -126,7 +126,12 @@ impl Take {
         let (gpu, target) = match to.way(self.context())? {
             Way::Record(gpu, target) => (gpu, target),
             Way::Run => return on_host(&self.bundle(out)?, self.factor()),
-            Way::Plan(_) => return Ok(()),
+            Way::Plan(planned) => {
+                self.bundle(out)?;
+                let (take, out) = (self.clone(), out.clone());
+                planned.operations.push(Box::new(move |to| take.record(to, &out)));
+                return Ok(());
+            }
         };
         let Bundle { take, buffers } = self.bundle(out)?;
         if let Some((all, numbers)) = self.decoded()? {

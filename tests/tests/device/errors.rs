@@ -140,7 +140,7 @@ fn numbers_that_overflow() {
         let huge = Problem::dense(DType::F32, 1 << 40, 1 << 40, 2);
         let words = ["M is 1099511627776"];
         refused(context.explain(&huge, None), SHAPE, &words);
-        refused(context.warm_up(&[huge]), SHAPE, &words);
+        refused(context.warm_up_problems(&[huge]), SHAPE, &words);
         refused(context.tune_blocking(&huge), SHAPE, &words);
     }
     let caps =

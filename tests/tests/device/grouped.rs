@@ -129,7 +129,7 @@ fn shards_are_products_by_themselves() -> Result<()> {
         });
         let firsts: Vec<_> = firsts.collect();
         assert_eq!(firsts, [(1, 0, 1, Some(2)), (1, 1, 1, Some(2)), (2, 2, 1, Some(2))]);
-        context.warm_up(&gemm.problems()?)?;
+        context.warm_up_problems(&gemm.problems()?)?;
         assert_eq!(gemm.plans()?.len(), 3);
         let text = gemm.explain()?;
         for part in ["groups 0 to 2, of 3 shards", "groups 2 to 4, of 3 shards"] {

@@ -31,7 +31,7 @@ fn masked_by_shards_and_by_one_stack() -> Result<()> {
             let (wanted, got) = (wanted?, got?);
             assert_eq!(got.shape(), wanted.shape(), "{context:?}");
             assert_eq!(got.read_bytes_blocking()?, wanted.read_bytes_blocking()?, "{context:?}");
-            context.warm_up(&pair[1].problems()?)?;
+            context.warm_up_problems(&pair[1].problems()?)?;
         }
         let [whole, gemm] = of(&x);
         assert_eq!(gemm.plans()?.len(), 3);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 use tilewise::timing::time;
 use tilewise::{
-    Activation, Context, ContextOptions, DType, Error, Gemm, Prepared, Result, Tensor, ops,
+    Activation, Call, Context, ContextOptions, DType, Error, Gemm, Kernel, Prepared, Recorder,
+    Result, Take, Tensor, ops,
 };
 use tilewise_core::DeviceClass;
 use tilewise_tests::moe::{Case, Operands, PLAIN};
@@ -80,6 +81,55 @@ fn nothing_runs_at_once_inside_of_submit() {
         let panics = || context.submit(|_| -> Result<()> { panic!("wanted") });
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
         x.fill(1.0).unwrap();
+    }
+}
+
+/// A warm-up returns what its work returns, its errors, and those of what it records, the first one
+/// first. It runs nothing, and neither does anything inside of it.
+#[test]
+fn a_warm_up_checks_what_is_recorded() {
+    for context in contexts() {
+        let x = Tensor::upload(&context, &[1.0f32, 2.0], &[1, 2]).unwrap();
+        let y = Tensor::upload(&context, &[1.0f32, 2.0], &[1, 2]).unwrap();
+        let other = Tensor::zeros(&Context::cpu(), DType::F32, &[1, 2]);
+        let wrong = Kernel::new("wrong").inputs(["a"]).outputs(["out"]).source("out[0] = b[0];");
+        let call = Call::of(&x).output_into(&y).grid([1, 1, 1]);
+        type Work<'a> = &'a dyn Fn(&mut Recorder<'_>) -> Result<()>;
+        let cases: [(&str, Work<'_>); 8] = [
+            ("of its own", &|_| Err(Error::Misuse("of its own".into()))),
+            ("K differs", &|to| Gemm::new(&x, &x).record(to, &y)),
+            ("\"none\"", &|to| Gemm::new(&x, x.t()).kernel("none").record(to, &y.narrow(1, 0, 1)?)),
+            ("softmax: the output", &|to| ops::softmax(&x).record(to, &y.t())),
+            ("contiguous f16", &|to| Take::new(&x).out_dtype(DType::F16).record(to, &y)),
+            ("`b`", &|to| {
+                wrong.record(to, &call)?;
+                wrong.clone().source("out[0] = c[0];").record(to, &call).map(drop)
+            }),
+            ("different contexts", &|to| ops::add(&x, &x).record(to, other.as_ref().unwrap())),
+            ("record it", &|_| x.fill(5.0)),
+        ];
+        for (text, work) in cases {
+            let error = context.warm_up(|to| {
+                ops::add(&x, &x).record(to, &y)?;
+                work(to)
+            });
+            let error = error.expect_err(text).to_string();
+            assert!(error.contains(text), "{context:?}: {text}: {error}");
+        }
+        let fine = |to: &mut Recorder<'_>| ops::add(&x, &x).record(to, &y).map(|()| 5);
+        assert_eq!(context.warm_up(fine).unwrap(), 5);
+        context.submit(|_| Ok(context.warm_up(fine).unwrap_err())).unwrap();
+        assert_eq!(y.read_blocking::<f32>().unwrap(), [1.0, 2.0]);
+
+        let error = wrong.validate(&call).unwrap_err();
+        assert!(error.to_string().contains("`b`"), "{error}");
+        let error = wrong.source("let b = 1;").validate(&call).unwrap_err();
+        assert!(error.to_string().contains("out"), "{error}");
+        let right = Kernel::new("right").inputs(["a"]).outputs(["out"]).source("out[0] = a[1];");
+        right.validate(&call).unwrap();
+        assert_eq!(y.read_blocking::<f32>().unwrap(), [1.0, 2.0]);
+        right.run(&call).unwrap();
+        assert_eq!(y.read_blocking::<f32>().unwrap()[0], 2.0);
     }
 }
 

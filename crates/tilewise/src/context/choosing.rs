@@ -21,14 +21,15 @@ struct Planned {
 }
 
 impl Context {
-    /// Plans the problems and compiles their pipelines; on the CPU executor it checks them.
-    pub(crate) fn prepare(&self, problems: &[Problem]) -> Result<()> {
+    /// Plans the problems, with the kernel of that name, and compiles their pipelines; on the CPU
+    /// executor it checks them.
+    pub(crate) fn prepare(&self, problems: &[Problem], kernel: Option<&Arc<str>>) -> Result<()> {
         if let Backend::Gpu(gpu) = &self.0.backend {
             gpu.device.still_alive()?;
         }
         problems.iter().try_for_each(|problem| match &self.0.backend {
-            Backend::Gpu(gpu) => self.compile(gpu, problem, None).map(drop),
-            Backend::Cpu => self.plan(problem, None).map(drop),
+            Backend::Gpu(gpu) => self.compile(gpu, problem, kernel).map(drop),
+            Backend::Cpu => self.plan(problem, kernel.map(AsRef::as_ref)).map(drop),
         })
     }
 

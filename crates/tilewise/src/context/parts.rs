@@ -33,7 +33,7 @@ impl Parts {
 
     /// Plans all parts and compiles their pipelines.
     pub(crate) fn warm_up(&self) -> Result<()> {
-        self.context.prepare(&self.problems())
+        self.context.prepare(&self.problems(), self.kernel.as_ref())
     }
 
     pub(crate) fn plans(&self) -> Result<Vec<Plan>> {

@@ -88,7 +88,12 @@ impl Gemm {
         if let Way::Plan(planned) = to.way(self.context())? {
             let parts = self.clone().out_dtype(c.dtype()).parts()?;
             let plans = parts.plans()?;
-            planned.push((parts, plans));
+            planned.products.push((parts, plans));
+            if self.context().is_cpu() {
+                self.prepare(c)?;
+            }
+            let (gemm, c) = (self.clone(), c.clone());
+            planned.operations.push(Box::new(move |to| gemm.record_onto(to, &c)));
             return Ok(());
         }
         let mut steps = self.lower(Some(c))?;
@@ -99,12 +104,12 @@ impl Gemm {
         steps.iter().try_for_each(|step| step.record(to))
     }
 
-    /// Whether rows of A must be copied by their indices before a product into `c`.
+    /// Plans the steps of a product into `c`, and compiles them on a GPU. Gives whether rows of A
+    /// must be copied by their indices.
     ///
     /// # Errors
     /// The errors of [`run_into`](Self::run_into).
-    #[cfg(feature = "custom-kernels")]
-    pub(crate) fn copies_rows(&self, c: &Tensor) -> Result<bool> {
+    pub(crate) fn prepare(&self, c: &Tensor) -> Result<bool> {
         self.lower(Some(c))?.iter().try_fold(false, |copies, step| Ok(step.prepare()? || copies))
     }
 }

@@ -3,7 +3,8 @@
 use super::Gpu;
 use super::outcome::{Outcome, Writers};
 use super::pipeline::Pipeline;
-use crate::host::cache::{Map, lock};
+use crate::host::cache::lock;
+use crate::host::recent::Recent;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use tilewise_core::Result;
 use tilewise_core::kernel::Role;
 
-/// The most bind groups that are kept; then all are forgotten at once.
+/// The most bind groups that are kept.
 const MAX_GROUPS: usize = 4096;
 
 /// A number for a buffer or a pipeline, which no other in this process has, nor ever had.
@@ -76,14 +77,14 @@ fn mentioned(key: &Key) -> impl Iterator<Item = u64> {
 pub(crate) struct BindGroups(Mutex<Table<wgpu::BindGroup>>);
 
 struct Table<V> {
-    values: Map<Arc<Key>, V>,
+    values: Recent<Arc<Key>, V>,
     /// The number of each buffer with each key that mentions it.
     uses: BTreeSet<(u64, Arc<Key>)>,
 }
 
 impl<V> Default for Table<V> {
     fn default() -> Self {
-        Table { values: Map::default(), uses: BTreeSet::new() }
+        Table { values: Recent::new(MAX_GROUPS), uses: BTreeSet::new() }
     }
 }
 
@@ -91,8 +92,12 @@ impl<V> Table<V> {
     /// Inserts a value, and returns the value that it replaces.
     fn insert(&mut self, key: &Key, value: V) -> Option<V> {
         let key: Arc<Key> = key.into();
+        let replaced = self.values.insert(key.clone(), value).map(|(replaced, value)| {
+            self.forget_uses(&replaced);
+            value
+        });
         self.uses.extend(mentioned(&key).map(|number| (number, key.clone())));
-        self.values.insert(key, value)
+        replaced
     }
 
     /// Removes the values whose keys mention a buffer.
@@ -101,12 +106,16 @@ impl<V> Table<V> {
         let keys: Vec<_> = self.uses.range(mentions).map(|(_, key)| key.clone()).collect();
         let mut forgotten = Vec::with_capacity(keys.len());
         for key in keys {
-            for number in mentioned(&key) {
-                self.uses.remove(&(number, key.clone()));
-            }
+            self.forget_uses(&key);
             forgotten.extend(self.values.remove(&key));
         }
         forgotten
+    }
+
+    fn forget_uses(&mut self, key: &Arc<Key>) {
+        for number in mentioned(key) {
+            self.uses.remove(&(number, key.clone()));
+        }
     }
 }
 
@@ -122,24 +131,40 @@ impl BindGroups {
     }
 }
 
+/// A bind group with its dynamic offsets.
+pub(crate) struct Bound {
+    pub(super) group: wgpu::BindGroup,
+    pub(super) offsets: SmallVec<[u32; 8]>,
+}
+
+/// The part of a binding's first byte that its bind group has, if the rest is a dynamic offset.
+/// These have 32 bits.
+const FIXED: u64 = !(u32::MAX as u64);
+
 impl Gpu {
     /// Makes or finds the bind group of a pipeline. `bound` has the number and the bytes of each
-    /// binding. A dynamic offset counts from the first of these bytes; `Pipeline::set` takes it.
+    /// binding, in the order of the pipeline's layout.
     pub(crate) fn bind(
         &self,
         pipeline: &Pipeline,
         label: &str,
         bound: &[(u32, Place<'_>)],
-    ) -> Result<wgpu::BindGroup> {
+    ) -> Result<Bound> {
         let mut key: SmallVec<[u64; 64]> = SmallVec::new();
+        let mut offsets = SmallVec::new();
         key.push(pipeline.number);
-        for (_, (buffer, start, bytes)) in bound {
-            key.extend([buffer.number, *start, *bytes]);
+        for ((_, (buffer, first, bytes)), moves) in bound.iter().zip(&pipeline.moves) {
+            let fixed = if *moves { first & FIXED } else { *first };
+            key.extend([buffer.number, fixed, *bytes]);
+            if *moves {
+                offsets.push(*first as u32);
+            }
         }
         if let Some(group) = lock(&self.groups.0).values.get(&*key) {
-            return Ok(group.clone());
+            return Ok(Bound { group: group.clone(), offsets });
         }
-        let entries = bound.iter().map(|&(binding, (buffer, offset, bytes))| {
+        let fixed = key.iter().skip(2).step_by(3);
+        let entries = bound.iter().zip(fixed).map(|(&(binding, (buffer, _, bytes)), &offset)| {
             let range = wgpu::BufferBinding { buffer, offset, size: NonZeroU64::new(bytes) };
             wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(range) }
         });
@@ -151,15 +176,11 @@ impl Gpu {
         })?;
         // The caller holds the buffers, so none of them is gone already.
         let mut table = lock(&self.groups.0);
-        let full = match table.values.len() >= MAX_GROUPS {
-            true => std::mem::take(&mut *table),
-            false => Table::default(),
-        };
         let replaced = table.insert(&key, group.clone());
         drop(table);
         // Dropped without the lock, because a driver may do anything when its objects go.
-        drop((full, replaced));
-        Ok(group)
+        drop(replaced);
+        Ok(Bound { group, offsets })
     }
 }
 
@@ -175,13 +196,24 @@ mod tests {
             assert_eq!(table.insert(&key(pipeline, buffer), 10 * pipeline + buffer), None);
         }
         assert_eq!(table.insert(&key(2, 5), 7), Some(25));
-        assert_eq!((table.values.len(), table.values.get(&key(2, 5)[..])), (3, Some(&7)));
+        assert_eq!(table.values.get(&key(2, 5)[..]), Some(&7));
         // Pipelines have other numbers than buffers, and no value goes with them.
         assert!(table.forget(2).is_empty() && table.forget(64).is_empty());
         let mut forgotten = table.forget(5);
         forgotten.sort_unstable();
-        assert_eq!((forgotten, table.forget(5).len(), table.values.len()), (vec![7, 15], 0, 1));
+        assert_eq!((forgotten, table.forget(5).len()), (vec![7, 15], 0));
+        assert_eq!(table.values.get(&key(1, 4)[..]), Some(&14));
         assert_eq!(table.forget(9), [14]);
         assert!(table.uses.is_empty() && table.values.is_empty());
+    }
+
+    #[test]
+    fn a_group_that_makes_room_leaves_no_uses() {
+        let mut table = Table::default();
+        let groups = 2 * MAX_GROUPS as u64;
+        let replaced = (0..groups).filter_map(|at| table.insert(&[1, at, 0, 4], at)).count();
+        assert_eq!((replaced, table.uses.len()), (MAX_GROUPS, MAX_GROUPS));
+        let forgotten = (0..groups).flat_map(|at| table.forget(at)).count();
+        assert!(forgotten == MAX_GROUPS && table.uses.is_empty());
     }
 }

@@ -84,6 +84,12 @@ impl Device {
         });
     }
 
+    /// Whether threads compile at once. wgpu gives OpenGL to one thread at a time.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn takes_threads(&self) -> bool {
+        self.device.adapter_info().backend != wgpu::Backend::Gl
+    }
+
     pub(crate) fn alive(&self) -> Result<()> {
         match self.lost.get() {
             Some(reason) => Err(Error::DeviceLost(reason.clone())),

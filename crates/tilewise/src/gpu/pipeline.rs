@@ -1,6 +1,6 @@
 //! Pipelines, compiled once per context, and kept between runs if the backend can keep them.
 
-use super::bind::number;
+use super::bind::{Bound, number};
 use super::device::Device;
 use super::outcome::Outcome;
 use crate::adapter::backend_name;
@@ -22,6 +22,8 @@ pub(crate) struct Pipeline {
     pub(super) number: u64,
     pipeline: wgpu::ComputePipeline,
     pub(super) layout: wgpu::BindGroupLayout,
+    /// Whether each binding has a dynamic offset, in their order.
+    pub(super) moves: Vec<bool>,
     /// The time that compiling took, if it is known.
     seconds: Option<f64>,
     /// The outcome of the call that compiled it.
@@ -29,16 +31,10 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// Sets the pipeline and its bind group in a pass; `uniform` is the dynamic offset of the
-    /// uniform, if it has one.
-    pub(crate) fn set(
-        &self,
-        pass: &mut wgpu::ComputePass<'_>,
-        group: &wgpu::BindGroup,
-        uniform: Option<u32>,
-    ) {
+    /// Sets the pipeline and its bindings in a pass.
+    pub(crate) fn set(&self, pass: &mut wgpu::ComputePass<'_>, bound: &Bound) {
         pass.set_pipeline(&self.pipeline);
-        pass.set_bind_group(0, group, uniform.as_slice());
+        pass.set_bind_group(0, &bound.group, &bound.offsets);
     }
 }
 
@@ -70,16 +66,17 @@ impl Pipelines {
         }
     }
 
-    /// The pipeline of a pass, compiled when it is met for the first time.
+    /// The pipeline of a pass, compiled when it is met for the first time. `moves` is whether its
+    /// operands are views that move ([`let_move`]); passes with the same text must agree.
     ///
     /// # Errors
     /// [`DeviceLimit`](crate::Error) for MSL that is refused, now or before.
-    pub(crate) fn get(&self, device: &Device, pass: &Pass) -> Result<Arc<Pipeline>> {
+    pub(crate) fn get(&self, device: &Device, pass: &Pass, moves: bool) -> Result<Arc<Pipeline>> {
         if let Some(why) = self.refusal(std::slice::from_ref(pass)) {
             return Err(Error::DeviceLimit(why.to_string()));
         }
         let compile = || match pass.language {
-            Language::Wgsl => device.catch(|| self.compile(device, pass)),
+            Language::Wgsl => device.catch(|| self.compile(device, pass, moves)),
             Language::Msl => self.compile_msl(device, pass),
         };
         self.compiled.get_or_make(&text_of(pass), || self.timed(device, &pass.label, compile))
@@ -131,7 +128,7 @@ impl Pipelines {
         Ok(Arc::new(Pipeline { seconds, made: call.outcome(), ..pipeline }))
     }
 
-    fn compile(&self, device: &wgpu::Device, pass: &Pass) -> Pipeline {
+    fn compile(&self, device: &Device, pass: &Pass, moves: bool) -> Pipeline {
         let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(&pass.label),
             source: wgpu::ShaderSource::Wgsl(tilewise_shaders::assemble(pass).into()),
@@ -147,7 +144,11 @@ impl Pipelines {
         };
         // Every kernel writes workgroup memory before it reads it. The sanitizer shows this, too:
         // it starts with undefined memory.
-        self.build(device, &pass.label, (&module, "main"), &entries(pass), false)
+        let mut entries = entries(pass);
+        if moves {
+            let_move(device, &mut entries);
+        }
+        self.build(device, &pass.label, (&module, "main"), &entries, false)
     }
 
     /// Compiles a pass in MSL. If the driver refuses the text, this is remembered, and the error is
@@ -220,8 +221,12 @@ impl Pipelines {
             },
             cache: self.kept.as_ref().map(|kept| &kept.cache),
         });
+        let moves = |entry: &wgpu::BindGroupLayoutEntry| {
+            matches!(entry.ty, wgpu::BindingType::Buffer { has_dynamic_offset: true, .. })
+        };
+        let moves = entries.iter().map(moves).collect();
         let (number, seconds, made) = (number(), None, Outcome::default());
-        Pipeline { number, pipeline, layout, seconds, made }
+        Pipeline { number, pipeline, layout, moves, seconds, made }
     }
 }
 
@@ -231,10 +236,12 @@ impl Pipelines {
     /// The pipeline of a text; `compile` makes it when it is met for the first time.
     pub(crate) fn custom(
         &self,
+        device: &Device,
+        label: &str,
         text: &str,
-        compile: impl FnOnce() -> Result<Arc<Pipeline>>,
+        compile: impl FnOnce() -> Result<Pipeline>,
     ) -> Result<Arc<Pipeline>> {
-        self.custom.get_or_make(text, compile)
+        self.custom.get_or_make(text, || self.timed(device, label, compile))
     }
 
     /// Compiles a custom kernel with all of wgpu's checks, because its text is not the library's.
@@ -247,22 +254,20 @@ impl Pipelines {
         label: &str,
         text: &str,
         ours: bool,
-        entries: &[wgpu::BindGroupLayoutEntry],
-    ) -> Result<Arc<Pipeline>> {
+        mut entries: Vec<wgpu::BindGroupLayoutEntry>,
+    ) -> Result<Pipeline> {
+        let_move(device, &mut entries);
         let source = wgpu::ShaderSource::Wgsl(tilewise_shaders::without_aliases(text).into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
-        let compile = || {
-            device.catch(|| {
-                let mut checks = wgpu::ShaderRuntimeChecks::checked();
-                checks.force_loop_bounding = !ours;
-                // SAFETY: all is checked except the loops of the library's operations. These end:
-                // the sanitizer runs all operations (`small_cases_are_clean` in
-                // tests/tests/device/ops.rs), in workgroup memory that starts undefined.
-                let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
-                self.build(device, label, (&module, "main"), entries, !ours)
-            })
-        };
-        self.timed(device, label, compile)
+        device.catch(|| {
+            let mut checks = wgpu::ShaderRuntimeChecks::checked();
+            checks.force_loop_bounding = !ours;
+            // SAFETY: all is checked except the loops of the library's operations. These end: the
+            // sanitizer runs all operations (`small_cases_are_clean` in tests/tests/device/ops.rs),
+            // in workgroup memory that starts undefined.
+            let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
+            self.build(device, label, (&module, "main"), &entries, !ours)
+        })
     }
 }
 
@@ -308,6 +313,29 @@ fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
         storage_entry(binding.role.binding(), pass.read_only(binding), binding.element_bytes)
     };
     std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect()
+}
+
+/// Gives storage buffers dynamic offsets, so that a view that moves within its buffer keeps its
+/// bind group. Leaves them as they are on other backends than Vulkan and Metal, where such offsets
+/// were not measured, and if the device has too few for all of them.
+fn let_move(device: &Device, entries: &mut [wgpu::BindGroupLayoutEntry]) {
+    let takes =
+        matches!(device.adapter_info().backend, wgpu::Backend::Vulkan | wgpu::Backend::Metal);
+    let most = device.limits().max_dynamic_storage_buffers_per_pipeline_layout as usize;
+    let mut storage: Vec<_> = entries
+        .iter_mut()
+        .filter_map(|entry| match &mut entry.ty {
+            wgpu::BindingType::Buffer {
+                ty: wgpu::BufferBindingType::Storage { .. },
+                has_dynamic_offset,
+                ..
+            } => Some(has_dynamic_offset),
+            _ => None,
+        })
+        .collect();
+    if takes && storage.len() <= most {
+        storage.iter_mut().for_each(|moves| **moves = true);
+    }
 }
 
 /// The entry of a uniform. With a `dynamic` offset, many contents share a bind group. But then

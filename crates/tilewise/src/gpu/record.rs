@@ -1,7 +1,7 @@
 //! Making plans ready to run, and recording them.
 
 use super::Gpu;
-use super::bind::{Place, Places, ROLES, SharedBuffer};
+use super::bind::{Bound, Place, Places, ROLES, SharedBuffer};
 use super::compiled::{Compiled, Conversion, Factors, Step};
 use super::outcome::Call;
 use super::recorder::{Target, Whole};
@@ -25,7 +25,7 @@ impl Gpu {
     /// knows.
     pub(crate) fn ready(&self, plan: Plan) -> Result<Compiled> {
         let Plan { passes, scratch_bytes, packed_bytes, copies_rows, .. } = plan;
-        Ok(Compiled { scratch_bytes, packed_bytes, copies_rows, ..self.compiled(passes)? })
+        Ok(Compiled { scratch_bytes, packed_bytes, copies_rows, ..self.compiled(passes, false)? })
     }
 
     /// The passes and pipelines of a conversion, planned and compiled if nothing like it was met
@@ -36,28 +36,28 @@ impl Gpu {
                 Conversion::Take(take) => plan::take(take, caps, &CONVERSIONS)?,
                 Conversion::Quantize(quantize) => plan::quantize(quantize, caps, &CONVERSIONS)?,
             };
-            Ok(Arc::new(self.compiled(passes)?))
+            Ok(Arc::new(self.compiled(passes, true)?))
         })
     }
 
     /// Passes that need no memory besides their operands, with their pipelines, compiled if they
-    /// are new.
-    pub(crate) fn compiled(&self, passes: Vec<Pass>) -> Result<Compiled> {
+    /// are new. `moves` is whether their operands are views that move.
+    pub(crate) fn compiled(&self, passes: Vec<Pass>, moves: bool) -> Result<Compiled> {
         #[cfg(not(target_family = "wasm"))]
-        self.compile_together(&passes);
-        let step =
-            |pass: Pass| Ok(Step { pipeline: self.pipelines.get(&self.device, &pass)?, pass });
+        self.compile_together(&passes, moves);
+        let pipeline = |pass: &Pass| self.pipelines.get(&self.device, pass, moves);
+        let step = |pass: Pass| Ok(Step { pipeline: pipeline(&pass)?, pass });
         let steps = passes.into_iter().map(step).collect::<Result<_>>()?;
         Ok(Compiled { steps, scratch_bytes: 0, packed_bytes: 0, copies_rows: false })
     }
 
     /// Compiles the new pipelines of the passes, each on a thread of its own: a driver was seen to
     /// take a quarter of a second for a large kernel. Errors come again when the pipeline is
-    /// needed. Does nothing on OpenGL, which wgpu gives to one thread at a time.
+    /// needed.
     #[cfg(not(target_family = "wasm"))]
-    fn compile_together(&self, passes: &[Pass]) {
+    fn compile_together(&self, passes: &[Pass], moves: bool) {
         use super::pipeline::text_of;
-        if self.device.adapter_info().backend == wgpu::Backend::Gl {
+        if !self.device.takes_threads() {
             return;
         }
         let mut new: Vec<&Pass> = Vec::new();
@@ -72,7 +72,7 @@ impl Gpu {
         }
         std::thread::scope(|scope| {
             for pass in new {
-                let compile = || drop(self.pipelines.get(&self.device, pass));
+                let compile = || drop(self.pipelines.get(&self.device, pass, moves));
                 // Without a thread the pipeline is compiled later.
                 drop(std::thread::Builder::new().spawn_scoped(scope, compile));
             }
@@ -101,6 +101,9 @@ impl Gpu {
         uniform: impl Fn(usize, &Step) -> Result<Slot>,
     ) -> Result<()> {
         self.device.alive()?;
+        if !to.runs() {
+            return Ok(());
+        }
         let call = self.device.call();
         let scratch = self.at_least(&self.scratch, "tilewise scratch", compiled.scratch_bytes)?;
         let packed = self.at_least(&self.packed, "tilewise packed", compiled.packed_bytes)?;
@@ -113,12 +116,12 @@ impl Gpu {
         // All are bound before the first is recorded: after an error nothing is recorded.
         let bound = compiled.steps.iter().enumerate().map(bind);
         let bound: SmallVec<[_; 4]> = bound.collect::<Result<_>>()?;
-        for (Step { pass: planned, pipeline }, group) in compiled.steps.iter().zip(&bound) {
+        for (Step { pass: planned, pipeline }, bound) in compiled.steps.iter().zip(&bound) {
             if let Some(seconds) = planned.piece_seconds {
                 to.begin(seconds)?;
             }
             to.record(&mut |pass| {
-                pipeline.set(pass, group, None);
+                pipeline.set(pass, bound);
                 let [x, y] = planned.grid;
                 match (planned.indirect, &packed) {
                     (Some(start), Some(packed)) => pass.dispatch_workgroups_indirect(packed, start),
@@ -240,13 +243,8 @@ impl Gpu {
         size_of::<Params>().next_multiple_of(alignment as usize)
     }
 
-    /// The bind group of a step, with its parameters in `uniform`.
-    fn bind_step(
-        &self,
-        step: &Step,
-        (uniform, start): Slot,
-        places: &Places<'_>,
-    ) -> Result<wgpu::BindGroup> {
+    /// The bindings of a step, with its parameters in `uniform`.
+    fn bind_step(&self, step: &Step, (uniform, start): Slot, places: &Places<'_>) -> Result<Bound> {
         let Step { pass, pipeline } = step;
         let mut bound: SmallVec<[(u32, Place<'_>); ROLES + 1]> = SmallVec::new();
         bound.push((Role::Params.binding(), (&uniform, start.into(), size_of::<Params>() as u64)));

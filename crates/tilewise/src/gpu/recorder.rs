@@ -22,6 +22,11 @@ pub(crate) trait Target {
     /// Records into the pass that is open.
     fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>));
 
+    /// Whether what is recorded runs. Otherwise pipelines are compiled, and nothing is bound.
+    fn runs(&self) -> bool {
+        true
+    }
+
     /// Clears bytes of a buffer. A given pass cannot.
     fn clear(&mut self, _buffer: &wgpu::Buffer, _start: u64, _bytes: u64) {}
 }
@@ -32,12 +37,27 @@ impl Target for wgpu::ComputePass<'_> {
     }
 }
 
+/// The target of work that is only compiled.
+pub(crate) struct Nowhere;
+
+impl Target for Nowhere {
+    fn record(&mut self, _: &mut dyn FnMut(&mut wgpu::ComputePass<'_>)) {}
+
+    fn runs(&self) -> bool {
+        false
+    }
+}
+
 /// Dispatches that must stay in one submission, which has room for them.
 pub(super) struct Whole<'a>(pub(super) &'a mut dyn Target);
 
 impl Target for Whole<'_> {
     fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>)) {
         self.0.record(work);
+    }
+
+    fn runs(&self) -> bool {
+        self.0.runs()
     }
 
     fn clear(&mut self, buffer: &wgpu::Buffer, start: u64, bytes: u64) {

@@ -6,8 +6,8 @@ use crate::host::cache::{Cache, lock};
 use std::sync::{Arc, Mutex};
 use tilewise_core::Result;
 
-/// The most contents that are kept; then all are forgotten at once. 4,096 · 256 bytes is a
-/// megabyte.
+/// The most contents that are kept. 4,096 · 256 bytes is a megabyte. Contents that stay keep the
+/// buffer in which they lie.
 const MAX_UNIFORMS: usize = 4096;
 
 /// The most buffers that are kept for the device to write.

@@ -7,10 +7,9 @@ use super::generate::{Binding, Layout, UNIFORM, Word};
 use super::output::{Slot, beside_output};
 use super::{contiguous, limits};
 use crate::gpu::pipeline::{Pipeline, storage_entry, uniform_entry};
-use crate::gpu::{Gpu, Place, Target};
+use crate::gpu::{Gpu, Place, Running, Target};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
-use std::sync::Arc;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::deep;
 
@@ -27,7 +26,8 @@ pub(super) fn record(
     let running = gpu.device.call();
     let generated = fitted.generated();
     let pipeline = fitted.ready.compiled(|| {
-        gpu.pipelines.custom(&generated.text, || compile(kernel, call, fitted, gpu))
+        let compile = || compile(kernel, call, fitted, gpu);
+        gpu.pipelines.custom(&gpu.device, &kernel.name, &generated.text, compile)
     })?;
     running.uses(&pipeline.made)?;
     limits::written(kernel, call, generated)?;
@@ -59,6 +59,28 @@ pub(super) fn record(
         (None, Slot::Output(i)) => &outputs[i],
     };
 
+    if target.runs() {
+        dispatch(kernel, call, fitted, (&pipeline, &running), tensor, target)?;
+    }
+    for (slot, copy) in &copies {
+        if let Slot::Output(i) = *slot {
+            let (kernel, call) = contiguous::scatter(&copy.words()?.0, &outputs[i])?;
+            record(&kernel, &call, &Fitted::new(&kernel, &call)?, target)?;
+        }
+    }
+    Ok(outputs)
+}
+
+/// Binds the tensors of a call, and records its dispatch.
+fn dispatch<'t>(
+    kernel: &Kernel,
+    call: &Call,
+    fitted: &Fitted,
+    (pipeline, running): (&Pipeline, &Running),
+    tensor: impl Fn(Slot) -> &'t Tensor,
+    target: &mut dyn Target,
+) -> Result<()> {
+    let (gpu, generated) = (call.context.gpu_backend()?, fitted.generated());
     let uniform = match generated.has_uniform {
         true => {
             let layout = |slot| {
@@ -70,7 +92,11 @@ pub(super) fn record(
         }
         false => None,
     };
+    // In the order of their numbers.
     let mut bound: SmallVec<[(u32, Place<'_>); 8]> = SmallVec::new();
+    if let Some((buffer, start)) = &uniform {
+        bound.push((UNIFORM, (buffer, u64::from(*start), generated.uniform_len())));
+    }
     for (number, binding) in (UNIFORM + 1..).zip(&generated.storage) {
         let (buffer, first, bytes) = place(tensor(binding.slot))?;
         if !matches!(binding.slot, Slot::Output(output) if !call.is_filled(output)) {
@@ -78,28 +104,19 @@ pub(super) fn record(
         }
         bound.push((number, (buffer, first, bytes)));
     }
-    for (binding, (_, (buffer, first, bytes))) in generated.storage.iter().zip(&bound) {
+    let storage = bound.iter().skip(usize::from(uniform.is_some()));
+    for (binding, (_, (buffer, first, bytes))) in generated.storage.iter().zip(storage) {
         if let Slot::Output(_) = binding.slot {
             running.writes(buffer, *first..*first + *bytes)?;
         }
     }
-    if let Some((buffer, _)) = &uniform {
-        bound.push((UNIFORM, (buffer, 0, generated.uniform_len())));
-    }
-    let group = gpu.bind(&pipeline, &kernel.name, &bound)?;
-    drop(bound);
+    let bound = gpu.bind(pipeline, &kernel.name, &bound)?;
     target.record(&mut |pass| {
-        pipeline.set(pass, &group, uniform.as_ref().map(|(_, start)| *start));
+        pipeline.set(pass, &bound);
         let [x, y, z] = fitted.workgroups;
         pass.dispatch_workgroups(x, y, z);
     });
-    for (slot, copy) in &copies {
-        if let Slot::Output(i) = *slot {
-            let (kernel, call) = contiguous::scatter(&copy.words()?.0, &outputs[i])?;
-            record(&kernel, &call, &Fitted::new(&kernel, &call)?, target)?;
-        }
-    }
-    Ok(outputs)
+    Ok(())
 }
 
 /// Makes a row-major copy of a view that is not empty, by a dispatch of its own.
@@ -112,7 +129,7 @@ fn copy(view: &Tensor, target: &mut dyn Target) -> Result<Tensor> {
 }
 
 /// Compiles the pipeline, after the checks that give the same messages everywhere.
-fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<Arc<Pipeline>> {
+fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<Pipeline> {
     fitted.parse(kernel, call)?;
     let generated = fitted.generated();
     limits::f16(kernel, call, generated)?;
@@ -130,7 +147,7 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<A
     // term of an expression. Error scopes belong to a thread, so they are opened there, too.
     let text = format!("{enable}{}", generated.text);
     let (name, ours) = (&kernel.name, kernel.ours);
-    let compile = || gpu.pipelines.compile_custom(&gpu.device, name, &text, ours, &entries);
+    let compile = || gpu.pipelines.compile_custom(&gpu.device, name, &text, ours, entries);
     deep(compile).map_err(no_thread)?.map_err(|error| match error {
         // naga has accepted the text with all that it knows.
         Error::Device { text, .. } => Error::DeviceLimit(format!(

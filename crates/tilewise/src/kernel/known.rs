@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use tilewise_core::Result;
 use tilewise_sanitizer::Shader;
 
-/// The most modules of one kernel that are kept; then all are forgotten at once.
+/// The most modules of one kernel that are kept.
 const MAX_MODULES: usize = 256;
 
 /// The modules of a kernel and its clones.

@@ -1,10 +1,10 @@
 //! Products of rows that indices name with matrices that indices name.
 
-use super::work::{asked, copied, planned, vector};
-use crate::context::parts::Parts;
+use super::work::{asked, copied, vector};
 use crate::gemm::Gemm;
 use crate::gemm::ends::GroupEnds;
 use crate::ops;
+use crate::recorder::planned::Product;
 use crate::recorder::{AsRecorder, Recorder};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
@@ -228,19 +228,20 @@ impl GatherMatmul {
         self.planned()?.0.explain()
     }
 
-    /// Compiles the pipelines of the product, as [`Gemm::warm_up`](crate::Gemm::warm_up).
+    /// Compiles all that a call needs, as [`Context::warm_up`](crate::Context::warm_up).
     ///
     /// # Errors
     /// The errors of [`run`](Self::run).
     pub fn warm_up(&self) -> Result<()> {
-        self.planned()?.0.warm_up()
+        let y = self.zeros()?;
+        self.x.context().warm_up(|to| self.record(to, &y))
     }
 
     /// The product that a call computes, of sorted rows or of rows that name their matrices, and
     /// its plans.
-    fn planned(&self) -> Result<(Parts, Vec<Plan>)> {
+    fn planned(&self) -> Result<Product> {
         let y = self.zeros()?;
-        Ok(planned(|to| self.record(to, &y))?.remove(0))
+        Ok(self.x.context().products(|to| self.record(to, &y))?.remove(0))
     }
 
     fn sizes(&self) -> Result<Sizes> {
@@ -351,7 +352,7 @@ impl GatherMatmul {
     }
 
     /// The [problem](crate::planner::Problem) of each [plan](Self::plans).
-    /// [`Context::warm_up`](crate::Context::warm_up) takes all of them,
+    /// [`Context::warm_up_problems`](crate::Context::warm_up_problems) takes all of them,
     /// [`Context::tune`](crate::Context::tune) takes one.
     ///
     /// # Errors

@@ -6,10 +6,11 @@ use super::routes::Routes;
 use super::routing::{Router, Routing};
 use super::slots::Slots;
 use super::weights::{Gate, Gated, Hidden, Of, Order, Rows, Ways};
-use super::work::{copied, planned, vector};
+use super::work::{copied, vector};
 use crate::host::cache::lock;
 use crate::ops;
-use crate::recorder::{AsRecorder, Planned};
+use crate::recorder::AsRecorder;
+use crate::recorder::planned::Product;
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use memory::{Memory, Sizes};
@@ -349,7 +350,7 @@ impl MoeLayer {
     /// # Errors
     /// The errors of [`forward`](Self::forward).
     pub fn explain(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<String> {
-        let products = self.planned(x, routes)?;
+        let products = self.products(x, routes)?;
         let texts = products.iter().enumerate().map(|(at, (product, _))| {
             let title = format!("product {} of {}\n", at + 1, products.len());
             Ok(title + &product.explain()?)
@@ -357,18 +358,18 @@ impl MoeLayer {
         texts.collect()
     }
 
-    /// Compiles the pipelines of all products, as [`Gemm::warm_up`](crate::Gemm::warm_up). The
-    /// operations between them are compiled when they are first used.
+    /// Compiles all that a call needs, as [`Context::warm_up`](crate::Context::warm_up).
     ///
     /// # Errors
     /// The errors of [`forward`](Self::forward).
     pub fn warm_up(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<()> {
-        self.planned(x, routes)?.iter().try_for_each(|(product, _)| product.warm_up())
+        let y = Tensor::zeros(x.context(), x.dtype(), x.shape())?;
+        x.context().warm_up(|to| self.record(to, x, routes, &y))
     }
 
-    fn planned(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Planned> {
+    fn products(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Product>> {
         let y = Tensor::zeros(x.context(), x.dtype(), x.shape())?;
-        planned(|to| self.record(to, x, routes, &y))
+        x.context().products(|to| self.record(to, x, routes, &y))
     }
 
     /// Whether rows in the order of their slots are computed without a sort.
@@ -395,18 +396,18 @@ impl MoeLayer {
     /// # Errors
     /// The errors of [`forward`](Self::forward).
     pub fn plans(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Plan>> {
-        let products = self.planned(x, routes)?;
+        let products = self.products(x, routes)?;
         Ok(products.into_iter().flat_map(|(_, plans)| plans).collect())
     }
 
     /// The problems of the products, in the order of [`plans`](Self::plans).
-    /// [`Context::warm_up`](crate::Context::warm_up) takes all of them,
+    /// [`Context::warm_up_problems`](crate::Context::warm_up_problems) takes all of them,
     /// [`Context::tune`](crate::Context::tune) takes one.
     ///
     /// # Errors
     /// The errors of [`forward`](Self::forward).
     pub fn problems(&self, x: &Tensor, routes: impl Into<Routes>) -> Result<Vec<Problem>> {
-        let products = self.planned(x, routes)?;
+        let products = self.products(x, routes)?;
         Ok(products.iter().flat_map(|(product, _)| product.problems()).collect())
     }
 }

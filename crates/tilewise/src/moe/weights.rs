@@ -292,8 +292,8 @@ impl Gated {
             return Ok(true);
         }
         let (gate, up) = self.products(rows, ways, hidden);
-        let up_copies = || up.map_or(Ok(false), |up| up.copies_rows(&hidden.second));
-        let gate_copies = rows.named(self.first_part(), gate.copies_rows(&hidden.first))?;
+        let up_copies = || up.map_or(Ok(false), |up| up.prepare(&hidden.second));
+        let gate_copies = rows.named(self.first_part(), gate.prepare(&hidden.first))?;
         Ok(gate_copies || rows.named("up", up_copies())?)
     }
 

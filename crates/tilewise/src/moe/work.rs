@@ -2,7 +2,7 @@
 
 use crate::gemm::Gemm;
 use crate::ops;
-use crate::recorder::{Planned, Recorder};
+use crate::recorder::Recorder;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 use tilewise_core::{Precision, Result};
@@ -39,11 +39,4 @@ pub(super) fn asked(
         Some(kernel) => gemm.kernel(&**kernel),
         None => gemm,
     }
-}
-
-/// The products of some work with their plans, in their order. Nothing is computed.
-pub(super) fn planned(work: impl FnOnce(&mut Recorder<'_>) -> Result<()>) -> Result<Planned> {
-    let mut planned = Vec::new();
-    work(&mut Recorder::planning(&mut planned))?;
-    Ok(planned)
 }

@@ -5,7 +5,7 @@ use super::layout::Sizes;
 use super::texts::{Step, Steps, apart};
 use crate::context::Context;
 use crate::kernel::{Call, Kernel};
-use crate::recorder::{AsRecorder, Recorder, Way};
+use crate::recorder::{AsRecorder, Recorder};
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
@@ -217,10 +217,8 @@ impl<K: Operation<N>, const N: usize> Op<K, N> {
         outs: impl Into<[&'o Tensor; N]>,
     ) -> Result<()> {
         let to = &mut to.as_recorder();
-        match to.way(self.context())? {
-            Way::Plan(_) => Ok(()),
-            _ => record(to, &self.steps(outs.into())?),
-        }
+        to.way(self.context())?;
+        record(to, &self.steps(outs.into())?)
     }
 
     /// The kernels that compute the outputs one after the other, and their calls: to read their

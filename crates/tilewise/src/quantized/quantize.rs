@@ -84,7 +84,12 @@ impl Quantize {
         let (gpu, target) = match to.way(self.context())? {
             Way::Record(gpu, target) => (gpu, target),
             Way::Run => return self.on_host(out),
-            Way::Plan(_) => return Ok(()),
+            Way::Plan(planned) => {
+                self.bundle(out)?;
+                let (quantize, out) = (self.clone(), out.clone());
+                planned.operations.push(Box::new(move |to| quantize.record(to, &out)));
+                return Ok(());
+            }
         };
         let (quantize, buffers) = self.bundle(out)?;
         if let Some(Storage::Gpu { buffer, start }) = out.status.as_ref().map(|own| &own.storage) {

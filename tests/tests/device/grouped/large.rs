@@ -59,7 +59,7 @@ fn give_what_one_product_gives() -> Result<()> {
             assert_eq!(got.shape(), [M, N]);
             wanted = one.run()?.read_bytes_blocking()?;
             assert!(got.read_bytes_blocking()? == wanted, "{context:?}");
-            context.warm_up(&gemm.problems()?)?;
+            context.warm_up_problems(&gemm.problems()?)?;
         }
         // The expected results of the last form: relu(x·w + bias) + beside, with positive numbers
         // only; then zeros.

@@ -38,7 +38,7 @@ fn lists_from_the_host() -> Result<()> {
         let gemm = Gemm::list(&a, &b, &both);
         assert_eq!(gemm.output_shape()?, [95]);
         assert_eq!(gemm.run()?.read_blocking::<f32>()?, wanted, "{context:?}");
-        context.warm_up(&gemm.problems()?)?;
+        context.warm_up_problems(&gemm.problems()?)?;
         assert!(gemm.explain()?.contains("batch 2 of products of a list"), "{}", gemm.explain()?);
         let halves = gemm.clone().out_dtype(DType::F16).run();
         match context.is_cpu() || context.caps().f16 {
