@@ -84,6 +84,7 @@ mod indexed;
 mod layout;
 mod op;
 mod order;
+mod position;
 mod rows;
 mod texts;
 
@@ -107,6 +108,7 @@ pub use order::histogram::histogram;
 pub use order::scan::exclusive_scan;
 pub use order::sort::{sort, sort_by_key};
 pub use order::top_k::top_k;
+pub use position::Position;
 pub use rows::norm::{layer_norm, rms_norm};
 pub use rows::reduce::{arg_max, max, mean, min, sum};
 pub use rows::rope::rope;

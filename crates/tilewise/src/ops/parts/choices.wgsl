@@ -1,5 +1,6 @@
 // Functions of which a kernel takes one, under the first word of its name: `apply` of elementwise
-// operations, `keep` of reductions, `moved` of sorting, `absent` of gathering, `before` of scans.
+// operations, `keep` of reductions, `moved` of sorting, `absent` of gathering, `before` of scans,
+// `placed` of positions. A position on the device is bounded: rows count up from it.
 
 fn apply_copy(x: V, z: V, value: E) -> V { return x; }
 fn apply_fill(x: V, z: V, value: E) -> V { return V(value); }
@@ -54,3 +55,8 @@ fn absent_integer(bits: u32) -> V { return V(bits); }
 
 fn before_zero(segment: u32) -> T { return T(); }
 fn before_base(segment: u32) -> T { return base[segment]; }
+
+fn placed_number(row: u32, number: u32) -> u32 { return number; }
+fn placed_tensor(row: u32, number: u32) -> u32 {
+    return min(position[position_row(row)], 0x7fffffffu) + number;
+}

@@ -3,7 +3,8 @@
 use super::Rows;
 use crate::ops::layout::{Axes, broadcast, float, part_of};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
-use crate::ops::texts::{Function, SOFTMAX, Steps};
+use crate::ops::position::Position;
+use crate::ops::texts::{SOFTMAX, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
@@ -17,7 +18,7 @@ pub struct Softmax {
     scale: f32,
     mask: Option<Tensor>,
     sinks: Option<Tensor>,
-    causal: Option<usize>,
+    causal: Option<Position>,
 }
 
 /// exp(x) / Σ exp(x) along the last axis of `x`, which may have any shape with at least one axis.
@@ -81,10 +82,23 @@ impl Op<Softmax> {
         self
     }
 
-    /// Counts the scores of row i (along the second-last axis) only up to column i + `offset`.
-    /// `offset` is the number of keys before the first query, 0 without a cache.
-    pub fn causal(mut self, offset: usize) -> Self {
-        self.kind.causal = Some(offset);
+    /// Counts the scores of row i (along the second-last axis) only up to column i + `position`.
+    /// The position is the number of keys before the first query, 0 without a cache.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let scores = Tensor::upload(&ctx, &[4.0f32; 6], &[2, 1, 3])?; // two sequences
+    /// let position = Tensor::upload(&ctx, &[0u32, 1], &[2])?;
+    /// let p = ops::softmax(&scores).causal(&position).run()?;
+    /// assert_eq!(p.read_blocking::<f32>()?, [1.0, 0.0, 0.0, 0.5, 0.5, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn causal(mut self, position: impl Into<Position>) -> Self {
+        self.kind.causal = Some(position.into());
         self
     }
 }
@@ -125,6 +139,9 @@ impl Lower for Softmax {
                 )));
             }
         }
+        if let Some(position) = causal {
+            position.strides("softmax", x)?;
+        }
         only(x.shape().into(), x.dtype())
     }
 
@@ -135,7 +152,9 @@ impl Lower for Softmax {
             let strides = other.and_then(|other| broadcast(other, shape));
             strides.unwrap_or_else(|| smallvec![0; shape.len()])
         });
-        let strides = [x.strides().into(), of_mask, of_sinks, out.strides().into()];
+        let position = self.causal.clone().unwrap_or(0.into());
+        let of_position = position.strides("softmax", x)?;
+        let strides = [x.strides().into(), of_mask, of_sinks, of_position, out.strides().into()];
         let axes = Axes { shape: shape.into(), strides };
         let rows = Rows::new("softmax", axes, shape.len() - 1)?;
         let [mask, sinks] = others;
@@ -143,20 +162,21 @@ impl Lower for Softmax {
             Some(rows.view(x, 0)),
             mask.map(|mask| rows.view(mask, 1)),
             sinks.map(|sinks| rows.view(sinks, 2)),
+            position.tensor().map(|tensor| rows.view(tensor, 3)),
         ];
         let inputs = inputs.each_ref().map(Option::as_ref);
-        let mut step = SOFTMAX.step("softmax", Function::NONE, &inputs, &[&rows.view(out, 3)])?;
-        // All offsets beyond the last column have the same effect.
-        let before = self.causal.map(|offset| offset.min(rows.length()) as u32);
-        let queries = if before.is_some() { shape[shape.len() - 2] as u32 } else { 1 };
+        let out = rows.view(out, 4);
+        let mut step = SOFTMAX.step("softmax", position.function(), &inputs, &[&out])?;
+        let causal = self.causal.is_some();
+        let queries = if causal { shape[shape.len() - 2] as u32 } else { 1 };
         step.call = rows
             .dispatch_kept(step.call, &x.context().0.caps)
             .constant("MASKED", mask.is_some())
             .constant("SINKS", sinks.is_some())
-            .constant("CAUSAL", before.is_some())
+            .constant("CAUSAL", causal)
             .value("scale", self.scale)
             .value("queries", queries)
-            .value("before", before.unwrap_or_default());
+            .value("before", position.before(rows.length()));
         Ok(smallvec![step])
     }
 
@@ -166,12 +186,12 @@ impl Lower for Softmax {
             return Ok(None);
         }
         let part = |tensor| part_of(tensor, rank, axis, &range);
-        let first = if axis + 2 == rank { range.start } else { 0 };
+        let causal = self.causal.as_ref().map(|position| position.part(rank, axis, &range));
         Ok(Some(Softmax {
             x: part(&self.x)?,
             mask: self.mask.as_ref().map(part).transpose()?,
             sinks: self.sinks.as_ref().map(part).transpose()?,
-            causal: self.causal.map(|offset| offset.saturating_add(first)),
+            causal: causal.transpose()?,
             scale: self.scale,
         }))
     }

@@ -1,5 +1,5 @@
 // The body of softmax. LANES invocations share a row, and a workgroup has ROWS of the `rows` rows.
-// `before` is the number of keys before the first of the `queries`. Scores are read once if they
+// `before` counts keys before the first of the `queries`, besides those of `position`. Scores are read once if they
 // are KEPT, and otherwise by each loop. If there are SINKS, a row has one more score, which has no
 // place in the output.
 let lane = lane_of(local_index);
@@ -10,8 +10,8 @@ let step = vec2(x_strides[last], mask_strides[last]);
 let length = select(0u, y_shape[last], row < rows);
 // The number of scores that count.
 var seen = length;
-if CAUSAL {
-    seen = min(length, row % queries + before + 1u);
+if CAUSAL && row < rows {
+    seen = min(length, row % queries + placed(row, before) + 1u);
 }
 
 var sink = vec4<f32>();
