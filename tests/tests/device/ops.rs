@@ -58,6 +58,11 @@ fn rope() {
 }
 
 #[test]
+fn append() {
+    are_right("append");
+}
+
+#[test]
 fn top_k() {
     are_right("top_k");
 }

@@ -2,6 +2,7 @@
 
 use super::layout::{Sizes, words};
 use super::texts::Function;
+use crate::kernel::Call;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
@@ -35,6 +36,43 @@ pub struct Position {
     /// Rows before the first one, in addition to those that the tensor says.
     number: usize,
     tensor: Option<Tensor>,
+}
+
+/// The rows of an output \[…, rows, D\] into which those of an operand are written, from a position
+/// on. All are 0 if the operation writes elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Room {
+    pub(super) rows: usize,
+    /// Rows of the whole output before those of this part.
+    first: usize,
+}
+
+impl Room {
+    pub(super) fn new(rows: usize) -> Self {
+        Room { rows, first: 0 }
+    }
+
+    /// The output's shape.
+    pub(super) fn shape(&self, operand: &Tensor) -> Sizes {
+        let mut shape = Sizes::from(operand.shape());
+        let rows = shape.len() - 2;
+        shape[rows] = self.rows;
+        shape
+    }
+
+    /// The room of a part: of a range of the rows.
+    pub(super) fn part(&self, range: &Range<usize>) -> Self {
+        Room { rows: range.len(), first: self.first + range.start }
+    }
+
+    /// Adds `before`, `tokens`, `room` and `first` to a call: row t of the operand's `tokens` goes
+    /// to row placed(t, before) + t − first of `room` rows, if there is one.
+    pub(super) fn values(&self, call: Call, position: &Position, operand: &Tensor) -> Call {
+        call.value("before", position.before(u32::MAX as usize))
+            .value("tokens", operand.shape()[operand.shape().len() - 2] as u32)
+            .value("room", self.rows as u32)
+            .value("first", self.first as u32)
+    }
 }
 
 impl From<usize> for Position {
@@ -91,6 +129,24 @@ impl Position {
             strides[axis] = if size == 1 { 0 } else { stride };
         }
         Ok(strides)
+    }
+
+    /// `Shape` if the operand's rows do not fit between the known position and the end of `rows`.
+    pub(super) fn fits(
+        &self,
+        operation: &str,
+        operand: &Tensor,
+        rows: usize,
+        of: &str,
+    ) -> Result<()> {
+        let shape = operand.shape();
+        let all = shape[shape.len() - 2].checked_add(self.number);
+        all.filter(|&all| all <= rows).map(drop).ok_or_else(|| {
+            Error::Shape(format!(
+                "{operation}: x of shape {shape:?} at position {}, and {rows} rows of {of}",
+                self.number
+            ))
+        })
     }
 
     /// The position of a part: of a range along an axis of an operand of `rank` axes.

@@ -1,5 +1,6 @@
 //! Sharing rows out among invocations.
 
+pub(super) mod append;
 pub(super) mod norm;
 pub(super) mod reduce;
 pub(super) mod rope;
@@ -147,6 +148,16 @@ impl<const N: usize> Rows<N> {
             .constant("TURNS", turns)
             .value("span", span as u32);
         Ok(dispatch(call, units.div_ceil(rows), invocations * rows, caps))
+    }
+}
+
+impl Rows<1> {
+    /// The rows of one tensor, or the first `length` elements of each.
+    pub(super) fn of(operation: &str, tensor: &Tensor, length: usize) -> Result<Self> {
+        let last = tensor.shape().len() - 1;
+        let mut shape = Sizes::from(tensor.shape());
+        shape[last] = length;
+        Rows::new(operation, Axes { shape, strides: [tensor.strides().into()] }, last)
     }
 }
 
