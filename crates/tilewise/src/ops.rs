@@ -40,9 +40,9 @@
 //! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
 //!
 //! Functions of one tensor are [`abs`], [`cos`], [`exp`], [`gelu`], [`gelu_erf`], [`log()`],
-//! [`neg`], [`recip`], [`relu`], [`rsqrt`], [`sigmoid`], [`silu`], [`sin`], [`sqrt`], [`square`],
-//! [`tanh`]; of two, which are broadcast as numpy does, [`add`], [`div`], [`maximum`], [`minimum`],
-//! [`mul`], [`pow`], [`silu_backward`], [`silu_mul`], [`sub`], [`swiglu_oai`]. They are computed
+//! [`neg`], [`recip`], [`relu`], [`rsqrt`], [`scale`], [`sigmoid`], [`silu`], [`sin`], [`sqrt`],
+//! [`square`], [`tanh`]; of two, which are broadcast as numpy does, [`add`], [`div`],
+//! [`gelu_mul`], [`maximum`], [`minimum`], [`mul`], [`pow`], [`silu_backward`], [`silu_mul`], [`sub`], [`swiglu_oai`]. They are computed
 //! in f32, with the errors that WGSL
 //! [permits](https://www.w3.org/TR/WGSL/#floating-point-accuracy). The output has the type of the
 //! operands, or f32 if they differ.
@@ -73,8 +73,8 @@
 //! the columns of a row-major matrix do; vectors that are sorted, grouped or counted; `x` of
 //! [`combine`].
 //!
-//! Operations bind four storage buffers at most, and one more for a [`Position`] on the device
-//! beside three other operands. The same inputs on the same device give the same
+//! Operations bind four storage buffers at most; a fifth is for a [`Position`] on the device or a
+//! residual beside three other operands. The same inputs on the same device give the same
 //! bits. [`Tensor::cast`](crate::Tensor::cast), [`Tensor::fill`](crate::Tensor::fill),
 //! [`Tensor::copy_from`](crate::Tensor::copy_from) and [`Tensor::write`](crate::Tensor::write) are
 //! copies.
@@ -91,12 +91,12 @@ mod rows;
 mod texts;
 
 pub use elementwise::binary::{
-    add, div, maximum, minimum, mul, pow, silu_backward, silu_mul, sub, swiglu_oai,
+    add, div, gelu_mul, maximum, minimum, mul, pow, silu_backward, silu_mul, sub, swiglu_oai,
 };
 pub use elementwise::copy::copy;
 pub use elementwise::unary::{
-    abs, cos, exp, gelu, gelu_erf, log, neg, recip, relu, rsqrt, sigmoid, silu, sin, sqrt, square,
-    tanh,
+    abs, cos, exp, gelu, gelu_erf, log, neg, recip, relu, rsqrt, scale, sigmoid, silu, sin, sqrt,
+    square, tanh,
 };
 pub(crate) use indexed::choose::admitted;
 pub use indexed::combine::combine;

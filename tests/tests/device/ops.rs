@@ -1,8 +1,9 @@
 //! Ready operations: every case on every adapter and on the CPU executor, and the small cases in
 //! the sanitizer. Bad input is refused.
 
+use std::collections::HashSet;
 use tilewise::sanitizer::Options;
-use tilewise::{Context, DType, Error, GroupEnds, Tensor, ops};
+use tilewise::{Call, Context, DType, Error, GroupEnds, Kernel, Tensor, ops};
 use tilewise_core::Caps;
 use tilewise_tests::ops::{self as cases, Case};
 use tilewise_tests::{adapters, contexts, minima, turns};
@@ -163,6 +164,28 @@ fn bad_input_is_refused() {
         refused(softmax.clone().sinks(&zeros(&[3, 1])).run(), shape, "[4, 6], wanted [4, 1]");
         refused(ops::softmax(&zeros(&[4])).causal(0).run(), shape, "2 dimensions");
         refused(ops::softmax(&zeros(&[])).run(), shape, "1 dimensions");
+        refused(softmax.clone().window(2).run(), misuse, "wants causal()");
+        refused(softmax.clone().causal(0).window(0).run(), misuse, "a key at least");
+        refused(softmax.clone().softcap(0.0).run(), misuse, "softcap is 0");
+        refused(softmax.clone().causal(&x).run(), unsupported, "the position in f32");
+        let of_two = Tensor::zeros(&context, DType::U32, &[2]).unwrap();
+        let rank = "the position has shape [2], wanted one element";
+        refused(softmax.clone().causal(&of_two).run(), shape, rank);
+        let batch = zeros(&[2, 3, 4, 6]);
+        let of_three = Tensor::zeros(&context, DType::U32, &[3]).unwrap();
+        refused(ops::append(&batch, 9, &of_three).run(), shape, "the first axes of [2, 3]");
+        refused(ops::append(&batch, 9, 6).run(), shape, "at position 6, and 9 rows of the output");
+        refused(ops::append(&batch, 3, &of_two).run(), shape, "and 3 rows of the output");
+        refused(ops::append(&zeros(&[4]), 9, 6).run(), shape, "wanted [..., T, D]");
+        let rope = |rows: usize, d: usize| ops::rope(&x, &zeros(&[rows, d]), &zeros(&[rows, d]));
+        refused(rope(7, 3).at(4).run(), shape, "at position 4, and 7 rows of the tables");
+        refused(rope(9, 3).at(4).into_rows(7).run(), shape, "and 7 rows of the output");
+        refused(rope(9, 2).at(4).run(), shape, "cos has shape [9, 2], wanted [9, 3]");
+        refused(rope(1, 3).into_rows(7).run(), shape, "and 1 rows of the tables");
+        let norm = ops::rms_norm(&x, &zeros(&[6]), 0.0);
+        refused(norm.clone().residual(&zeros(&[4])).run(), shape, "a residual of shape [4]");
+        refused(norm.weight_offset(f32::NAN).run(), misuse, "weight_offset is NaN");
+        refused(ops::scale(&x, f32::INFINITY).run(), misuse, "the factor is inf");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
         // Invocations would write rows that others read.
         let rows = [x.slice(&[0..3, 0..6]).unwrap(), x.slice(&[1..4, 0..6]).unwrap()];
@@ -423,6 +446,33 @@ fn vectors_with_strides() {
         ops::scatter(&payload, &keys, 4).run_into(&outs[1]).unwrap();
         assert_eq!(read(&tables[1]), [0, 13, 0, 13, 0, 10, 0, 12]);
     }
+}
+
+/// Few texts serve rows of all lengths: a text is compiled once.
+#[test]
+fn few_texts_serve_rows_of_all_lengths() {
+    let context = Context::cpu();
+    let texts = |op: &dyn Fn(&Tensor) -> Vec<(Kernel, Call)>| {
+        let of = |length| {
+            let x = Tensor::zeros(&context, DType::F32, &[2, 3, length]).unwrap();
+            op(&x).into_iter().map(|(kernel, call)| kernel.wgsl(&call).unwrap())
+        };
+        (1..2000).flat_map(of).collect::<HashSet<_>>().len()
+    };
+    let softmax = |x: &Tensor| ops::softmax(x).causal(5).calls(x).unwrap();
+    assert!(texts(&softmax) <= 4, "{}", texts(&softmax));
+    let norm = |x: &Tensor| {
+        let weight = x.slice(&[0..1, 0..1, 0..x.shape()[2]]).unwrap();
+        let weight = weight.reshape(&[x.shape()[2]]).unwrap();
+        let y = Tensor::zeros(&context, DType::F32, x.shape()).unwrap();
+        ops::rms_norm(x, &weight, 1.0).calls(&y).unwrap()
+    };
+    assert!(texts(&norm) <= 4, "{}", texts(&norm));
+    let sum = |x: &Tensor| {
+        let y = Tensor::zeros(&context, DType::F32, &[2, 3]).unwrap();
+        ops::sum(x, 2).calls(&y).unwrap()
+    };
+    assert!(texts(&sum) <= 4, "{}", texts(&sum));
 }
 
 /// Pairs of outputs, among other work of the caller's: counts, ends of groups, and tokens in their

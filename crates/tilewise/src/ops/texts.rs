@@ -83,8 +83,8 @@ texts! {
         Fours InPlace;
     SOFTMAX "softmax" "rows/softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask", "sinks", "position"]
         => ["y"], Fours InPlace;
-    NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias"] => ["y"],
-        Fours InPlace;
+    NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias", "residual"]
+        => ["y"], Fours InPlace;
     REDUCE "reduce" "rows/reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
     ROPE "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine", "position"] => ["y"], Fours InPlace;
     ROPE_INTO "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine", "position"] => ["y"], Fours Some;

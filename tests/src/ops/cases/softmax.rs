@@ -106,8 +106,27 @@ fn masked_softmax(rng: &mut Rng) -> Vec<Case> {
         (&[3, 1, 40], [None, Some(&[3, 1, 1])], [F32; 3], [Transposed; 2], (20, Some(&[]))),
         (&[2, 4, 9], [None, None], [BF16; 3], [Packed; 2], (u32::MAX as usize - 3, Some(&[2]))),
     ];
-    let of = |masked| [None, Some(0)].map(|in_place| masked_of(rng, masked, in_place));
-    MASKED.into_iter().flat_map(of).collect()
+    /// With a window, a softcap, or both.
+    const BOUNDED: [(Masked, Option<usize>, Option<f32>); 7] = [
+        ((&[5, 12], [None; 2], [F32; 3], [Packed; 2], (3, None)), Some(1), None),
+        ((&[2, 7, 33], [None; 2], [F16; 3], [Within; 2], (20, Some(&[2]))), Some(6), None),
+        ((&[300, 9], [None, Some(&[])], [F32; 3], [Packed; 2], (0, None)), Some(4), Some(2.5)),
+        ((&[2, 3, 8], [Some(&[8]), None], [F32; 3], [Packed; 2], (2, None)), Some(99), Some(0.5)),
+        (
+            (&[4, 31], [Some(&[31]), None], [BF16, F32, F32], [Packed; 2], (7, None)),
+            None,
+            Some(1.0),
+        ),
+        ((&[3, 16], [None; 2], [F32; 3], [Transposed; 2], (30, Some(&[1]))), Some(17), None),
+        (
+            (&[2, 2, 9], [None; 2], [F32; 3], [Packed; 2], (4_000_000_000, Some(&[2]))),
+            Some(3),
+            None,
+        ),
+    ];
+    let masked = MASKED.map(|masked| (masked, None, None)).into_iter();
+    let of = |bounded| [None, Some(0)].map(|in_place| masked_of(rng, bounded, in_place));
+    masked.chain(BOUNDED).flat_map(of).collect()
 }
 
 /// Rows that are too long for a workgroup to keep.
@@ -119,12 +138,17 @@ pub(super) fn in_parts() -> Vec<Case> {
         [Lies::Packed; 2],
         (8194, None),
     );
-    vec![masked_of(&mut Rng::new(13), masked, None)]
+    let bounded = [(masked, None, None), (masked, Some(6000), Some(300.0))];
+    bounded.map(|bounded| masked_of(&mut Rng::new(13), bounded, None)).into()
 }
 
 fn masked_of(
     rng: &mut Rng,
-    (shape, [of_mask, of_sinks], dtypes, lies, at): Masked,
+    ((shape, [of_mask, of_sinks], dtypes, lies, at), window, cap): (
+        Masked,
+        Option<usize>,
+        Option<f32>,
+    ),
     in_place: Option<usize>,
 ) -> Case {
     let (queries, keys) = (shape[shape.len() - 2], shape[shape.len() - 1]);
@@ -158,9 +182,14 @@ fn masked_of(
     let (masks, sink_of) = (all(&mask, shape), all(&sinks, &of_rows));
     let score = |(at, &x): (usize, &f64)| {
         let (key, query) = (at % keys, at / keys % queries);
-        let sum = 0.25 * x + masks.as_ref().map_or(0.0, |masks| masks[at]);
+        let scaled =
+            cap.map_or(0.25 * x, |cap| f64::from(cap) * (0.25 * x / f64::from(cap)).tanh());
+        let of_cap = cap.map_or(0.0, |cap| 12.0 * f64::from(cap) * ULP);
+        let sum = scaled + masks.as_ref().map_or(0.0, |masks| masks[at]);
         let offset = positions[at / keys / queries];
-        (if key > query + offset { f64::NEG_INFINITY } else { sum }, 2.0 * U * (x.abs() + 2.0))
+        let early = window.is_some_and(|window| key + window <= query + offset);
+        let score = if key > query + offset || early { f64::NEG_INFINITY } else { sum };
+        (score, 2.0 * U * (x.abs() + 2.0) + of_cap)
     };
     let scores: Vec<_> = x.values.iter().enumerate().map(score).collect();
     let of_row = |(row, scores): (usize, &[(f64, f64)])| {
@@ -173,7 +202,7 @@ fn masked_of(
     Case {
         name: format!(
             "softmax of {shape:?}, mask {of_mask:?}, sinks {of_sinks:?}, in place {in_place:?}, \
-             at {at:?}"
+             at {at:?}, window {window:?}, cap {cap:?}"
         ),
         wanted: scores.chunks(keys).enumerate().flat_map(of_row).collect(),
         out: (x.dtype, shape.to_vec(), x.lies),
@@ -181,6 +210,12 @@ fn masked_of(
         in_place,
         op: Box::new(move |given: &[Tensor]| {
             let mut op = ops::softmax(&given[0]).scale(0.25).causal(position(at, given));
+            if let Some(window) = window {
+                op = op.window(window);
+            }
+            if let Some(cap) = cap {
+                op = op.softcap(cap);
+            }
             if masked {
                 op = op.mask(&given[1]);
             }

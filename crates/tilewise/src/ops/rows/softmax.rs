@@ -19,6 +19,8 @@ pub struct Softmax {
     mask: Option<Tensor>,
     sinks: Option<Tensor>,
     causal: Option<Position>,
+    window: Option<usize>,
+    cap: Option<f32>,
 }
 
 /// exp(x) / Σ exp(x) along the last axis of `x`, which may have any shape with at least one axis.
@@ -43,13 +45,40 @@ pub struct Softmax {
 /// # }
 /// ```
 pub fn softmax(x: &Tensor) -> Op<Softmax> {
-    Op::new(Softmax { x: x.clone(), scale: 1.0, mask: None, sinks: None, causal: None })
+    Op::new(Softmax {
+        x: x.clone(),
+        scale: 1.0,
+        mask: None,
+        sinks: None,
+        causal: None,
+        window: None,
+        cap: None,
+    })
 }
 
 impl Op<Softmax> {
     /// Multiplies the scores by a factor first: 1/√D in attention.
     pub fn scale(mut self, scale: f32) -> Self {
         self.kind.scale = scale;
+        self
+    }
+
+    /// Bounds the scaled scores s to cap·tanh(s/cap), as Gemma 2 does, before the mask is added. The
+    /// error of a score is at most 12·cap·2⁻²³.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let scores = Tensor::upload(&ctx, &[900.0f32, 1000.0], &[2])?;
+    /// let p = ops::softmax(&scores).softcap(50.0).run()?.read_blocking::<f32>()?;
+    /// assert!((p[0] - 0.5).abs() < 1e-6);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn softcap(mut self, cap: f32) -> Self {
+        self.kind.cap = Some(cap);
         self
     }
 
@@ -101,6 +130,25 @@ impl Op<Softmax> {
         self.kind.causal = Some(position.into());
         self
     }
+
+    /// Counts only the last `keys` of the scores that [`causal`](Self::causal) counts in a row: a
+    /// sliding window.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let scores = Tensor::upload(&ctx, &[4.0f32; 6], &[2, 3])?;
+    /// let p = ops::softmax(&scores).causal(1).window(2).run()?;
+    /// assert_eq!(p.read_blocking::<f32>()?, [0.5, 0.5, 0.0, 0.0, 0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn window(mut self, keys: usize) -> Self {
+        self.kind.window = Some(keys);
+        self
+    }
 }
 
 impl Lower for Softmax {
@@ -113,7 +161,7 @@ impl Lower for Softmax {
     }
 
     fn outputs(&self) -> Result<[Output; 1]> {
-        let Softmax { x, mask, sinks, causal, .. } = self;
+        let Softmax { x, mask, sinks, causal, window, cap, .. } = self;
         float("softmax", "x", x)?;
         let axes = 1 + usize::from(causal.is_some());
         if x.shape().len() < axes {
@@ -142,6 +190,16 @@ impl Lower for Softmax {
         if let Some(position) = causal {
             position.strides("softmax", x)?;
         }
+        if window.is_some_and(|keys| keys == 0 || causal.is_none()) {
+            return Err(Error::Misuse(
+                "softmax: window() wants causal(), and a key at least".into(),
+            ));
+        }
+        if let Some(cap) = cap.filter(|cap| !(*cap > 0.0 && cap.is_finite())) {
+            return Err(Error::Misuse(format!(
+                "softmax: softcap is {cap}, wanted a finite number above 0"
+            )));
+        }
         only(x.shape().into(), x.dtype())
     }
 
@@ -168,14 +226,20 @@ impl Lower for Softmax {
         let out = rows.view(out, 4);
         let mut step = SOFTMAX.step("softmax", position.function(), &inputs, &[&out])?;
         let causal = self.causal.is_some();
-        let queries = if causal { shape[shape.len() - 2] as u32 } else { 1 };
+        let window = self.window.and_then(|keys| u32::try_from(keys).ok()).unwrap_or(u32::MAX);
+        let tokens = if causal { shape[shape.len() - 2] as u32 } else { 1 };
         step.call = rows
             .dispatch_kept(step.call, &x.context().0.caps)
             .constant("MASKED", mask.is_some())
             .constant("SINKS", sinks.is_some())
             .constant("CAUSAL", causal)
+            .constant("WINDOWED", self.window.is_some())
+            .constant("CAPPED", self.cap.is_some())
+            .value("window", window)
+            .value("cap", self.cap.unwrap_or_default())
+            .value("none", f32::NEG_INFINITY)
             .value("scale", self.scale)
-            .value("queries", queries)
+            .value("tokens", tokens)
             .value("before", position.before(rows.length()));
         Ok(smallvec![step])
     }
@@ -192,7 +256,7 @@ impl Lower for Softmax {
             mask: self.mask.as_ref().map(part).transpose()?,
             sinks: self.sinks.as_ref().map(part).transpose()?,
             causal: causal.transpose()?,
-            scale: self.scale,
+            ..*self
         }))
     }
 }
