@@ -42,8 +42,8 @@
 //! Functions of one tensor are [`abs`], [`cos`], [`exp`], [`gelu`], [`gelu_erf`], [`log()`],
 //! [`neg`], [`recip`], [`relu`], [`rsqrt`], [`scale`], [`sigmoid`], [`silu`], [`sin`], [`sqrt`],
 //! [`square`], [`tanh`]; of two, which are broadcast as numpy does, [`add`], [`div`],
-//! [`gelu_mul`], [`maximum`], [`minimum`], [`mul`], [`pow`], [`silu_backward`], [`silu_mul`], [`sub`], [`swiglu_oai`]. They are computed
-//! in f32, with the errors that WGSL
+//! [`gelu_mul`], [`maximum`], [`minimum`], [`mul`], [`pow`], [`silu_backward`], [`silu_mul`],
+//! [`sub`], [`swiglu_oai`]. They are computed in f32, with the errors that WGSL
 //! [permits](https://www.w3.org/TR/WGSL/#floating-point-accuracy). The output has the type of the
 //! operands, or f32 if they differ.
 //!

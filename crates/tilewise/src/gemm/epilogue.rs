@@ -33,8 +33,8 @@ impl Gemm {
     }
 
     /// Adds a matrix of the output's shape last, after the activation. A dimension of its batch may
-    /// be 1, which serves all. It replaces the residual of an earlier call. A [gate](Self::gated_by)
-    /// beside it is [`Misuse`](crate::Error).
+    /// be 1, which serves all. It replaces the residual of an earlier call. A
+    /// [gate](Self::gated_by) beside it is [`Misuse`](crate::Error).
     pub fn residual(self, residual: &Tensor) -> Self {
         self.last(residual, None)
     }

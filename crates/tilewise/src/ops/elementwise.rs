@@ -50,7 +50,7 @@ pub struct Elementwise {
     inputs: SmallVec<[Tensor; 2]>,
     /// Whether the operation takes integers, too, and gives any type.
     any: bool,
-    /// Alpha and limit of `swiglu_oai`, 0 and the factor of `scale`; other functions have no use for
+    /// Alpha and limit of `swiglu_oai`; 0 and the factor of `scale`. Other functions do not read
     /// them.
     numbers: [f32; 2],
 }

@@ -18,8 +18,8 @@ use tilewise_core::{Error, Result};
 /// let ctx = Context::new()?;
 /// let scores = Tensor::upload(&ctx, &[4.0f32, 4.0, 4.0], &[1, 3])?;
 /// let position = Tensor::upload(&ctx, &[1u32], &[1])?;
-/// let p = [ops::softmax(&scores).causal(1).run()?, ops::softmax(&scores).causal(&position).run()?];
-/// for p in p {
+/// for position in [ops::Position::from(1), ops::Position::from(&position)] {
+///     let p = ops::softmax(&scores).causal(position).run()?;
 ///     assert_eq!(p.read_blocking::<f32>()?, [0.5, 0.5, 0.0]);
 /// }
 /// # Ok(())

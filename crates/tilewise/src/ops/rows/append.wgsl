@@ -1,5 +1,5 @@
-// The body of an append: an invocation has a block of four elements of a row of `x`. Each of `y` has
-// `room` rows for `tokens` rows of `x`. A row beyond them is not written.
+// The body of an append: an invocation has a block of four elements of a row of `x`. `y` has `room`
+// rows for each `tokens` rows of `x`. A row beyond the room is not written.
 let index = group * SIZE + local_index;
 let last = x_ndim - 1u;
 let per_row = (x_shape[last] + 3u) / 4u;

@@ -18,7 +18,7 @@ pub struct Norm {
     /// Bias of layer_norm, which subtracts the mean; none for rms_norm.
     bias: Option<Tensor>,
     residual: Option<Tensor>,
-    /// What is added to the weights.
+    /// The number that is added to the weights.
     offset: f32,
     eps: f32,
 }

@@ -1,4 +1,5 @@
-// The body of norms along rows: `lanes` invocations share one of the `rows` rows. Elements are read once if they are KEPT, and otherwise by each loop.
+// The body of norms along rows: `lanes` invocations share one of the `rows` rows. Elements are read
+// once if they are KEPT, and otherwise by each loop.
 let lane = lane_of(local_index, lanes);
 let row = group * (SIZE / lanes) + row_of(local_index, lanes);
 let reach = 4u * lanes;

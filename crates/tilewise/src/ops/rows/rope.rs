@@ -55,8 +55,8 @@ impl Op<Rope> {
         self
     }
 
-    /// Turns row t of `x` by row `position` + t of the tables, which are \[rows, D/2\] with as many
-    /// rows as there are positions. Rows that a tensor places beyond the tables take their last row.
+    /// Turns row t of `x` by row position + t of the tables, which are \[rows, D/2\] with a row for
+    /// each position. A row that a tensor places beyond the tables is turned by their last row.
     ///
     /// ```
     /// use tilewise::{Context, Tensor, ops};

@@ -1,8 +1,8 @@
 // The body of rotary embeddings. An invocation has a block of four pairs of a row of `cosine` and
 // `sine`, which have a number for each pair. If INTERLEAVED, rows of `x` and `y` hold the pairs as
 // neighbours; otherwise one row holds the first elements, and the next row the second elements. If
-// PLACED, `cosine` and `sine` have a row for each position. If INTO_ROWS, each of `y` has `room` rows
-// for `tokens` rows of `x`, and a row beyond them is not written.
+// PLACED, `cosine` and `sine` have a row for each position. If INTO_ROWS, `y` has `room` rows for
+// each `tokens` rows of `x`, and a row beyond the room is not written.
 let index = group * SIZE + local_index;
 let last = cosine_ndim - 1u;
 let half = cosine_shape[last];

@@ -21,8 +21,8 @@ fn capped(s: vec4<f32>, cap: f32) -> vec4<f32> {
     return select(cap - 2.0 * cap / (exp(doubled) + 1.0), s, magnitude > vec4(0x7f800000u));
 }
 
-// How scores are made of elements. Those before `begin` are `none`, which is −∞; those from `end` on
-// are 0.
+// How scores are made of elements. Scores before `begin` are `none`, which is −∞; scores from `end`
+// on are 0.
 struct Scores {
     scale: f32,
     cap: f32,

@@ -63,8 +63,8 @@ impl Op<Softmax> {
         self
     }
 
-    /// Bounds the scaled scores s to cap·tanh(s/cap), as Gemma 2 does, before the mask is added. The
-    /// error of a score is at most 12·cap·2⁻²³.
+    /// Replaces each scaled score s by cap·tanh(s/cap), as Gemma 2 does, before the mask is added.
+    /// This adds an error of at most 12·cap·2⁻²³ to the score.
     ///
     /// ```
     /// use tilewise::{Context, Tensor, ops};

@@ -1,7 +1,7 @@
-// The body of softmax. `lanes` invocations share one of the `rows` rows. `before` counts keys before
-// the first of the `tokens`, besides those of `position`. If WINDOWED, the last `window` keys count. Scores are read once if they
-// are KEPT, and otherwise by each loop. If there are SINKS, a row has one more score, which has no
-// place in the output.
+// The body of softmax. `lanes` invocations share one of the `rows` rows. `before` counts keys
+// before the first of the `tokens`, besides those of `position`. Of the keys up to a token's own,
+// the last `window` count. Scores are read once if they are KEPT, and otherwise by each loop. If
+// there are SINKS, a row has one more score, which has no place in the output.
 let lane = lane_of(local_index, lanes);
 let row = group * (SIZE / lanes) + row_of(local_index, lanes);
 let reach = 4u * lanes;
