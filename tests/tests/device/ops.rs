@@ -172,8 +172,8 @@ fn tensors_are_filled_copied_and_written() {
     }
 }
 
-/// Softmax with a mask and layer norms bind at most four storage buffers. On a device with fewer the
-/// error says so.
+/// Softmax with a mask and layer norms bind at most four storage buffers. On a device with fewer
+/// the error says so.
 #[test]
 fn few_storage_buffers() {
     for adapter in adapters() {
