@@ -64,6 +64,9 @@ pub fn binary(function: Binary, a: f64, b: f64) -> (f64, f64) {
         Binary::SiluMul => {
             (|a, b| silu(a) * b, |a, b, y| unary(Unary::Silu, a).1 * b.abs() + ULP * y.abs())
         }
+        Binary::GeluMul => {
+            (|a, b| tanh_gelu(a) * b, |a, b, y| unary(Unary::Gelu, a).1 * b.abs() + ULP * y.abs())
+        }
         Binary::SiluBackward => {
             (|a, b| a * silu_slope(b).0, |a, b, y| silu_slope(b).1 * a.abs() + ULP * y.abs())
         }

@@ -106,6 +106,8 @@ pub struct Gemm {
     residual: Option<Tensor>,
     /// The function of the gate, if `residual` is one.
     gate: Option<Activation>,
+    /// Two calls that exclude each other.
+    clash: Option<&'static str>,
     out_dtype: Option<DType>,
     precision: Precision,
     kernel: Option<Arc<str>>,
@@ -144,6 +146,7 @@ impl Gemm {
             activation: Activation::None,
             residual: None,
             gate: None,
+            clash: None,
             out_dtype: None,
             precision: Precision::F32,
             kernel: None,

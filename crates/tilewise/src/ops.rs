@@ -27,6 +27,7 @@
 //! | [`mean`] | any, along an axis | without the axis | (n/8 + 9)·ε of Σ\|x\|/n |
 //! | [`max`], [`min`], [`arg_max`] | any, along an axis | without it | none; `arg_max` gives u32 |
 //! | [`rope`] | \[…, T, D\], tables \[T, D/2\] | the same | 2·ε of both terms |
+//! | [`append`] | \[…, T, D\], a [`Position`] | \[…, room, D\] | none |
 //! | [`copy`] | any | the same | none |
 //! | [`top_k`] | \[…, n\] | \[…, k\] twice: values and indices | none |
 //! | [`gather`] | \[n, …\], indices \[m\] | \[m, …\] | none |
@@ -39,10 +40,10 @@
 //! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
 //!
 //! Functions of one tensor are [`abs`], [`cos`], [`exp`], [`gelu`], [`gelu_erf`], [`log()`],
-//! [`neg`], [`recip`], [`relu`], [`rsqrt`], [`sigmoid`], [`silu`], [`sin`], [`sqrt`], [`square`],
-//! [`tanh`]; of two, which are broadcast as numpy does, [`add`], [`div`], [`maximum`], [`minimum`],
-//! [`mul`], [`pow`], [`silu_backward`], [`silu_mul`], [`sub`], [`swiglu_oai`]. They are computed
-//! in f32, with the errors that WGSL
+//! [`neg`], [`recip`], [`relu`], [`rsqrt`], [`scale`], [`sigmoid`], [`silu`], [`sin`], [`sqrt`],
+//! [`square`], [`tanh`]; of two, which are broadcast as numpy does, [`add`], [`div`],
+//! [`gelu_mul`], [`maximum`], [`minimum`], [`mul`], [`pow`], [`silu_backward`], [`silu_mul`],
+//! [`sub`], [`swiglu_oai`]. They are computed in f32, with the errors that WGSL
 //! [permits](https://www.w3.org/TR/WGSL/#floating-point-accuracy). The output has the type of the
 //! operands, or f32 if they differ.
 //!
@@ -72,7 +73,8 @@
 //! the columns of a row-major matrix do; vectors that are sorted, grouped or counted; `x` of
 //! [`combine`].
 //!
-//! Operations bind four storage buffers at most. The same inputs on the same device give the same
+//! Operations bind four storage buffers at most; a fifth is for a [`Position`] on the device or a
+//! residual beside three other operands. The same inputs on the same device give the same
 //! bits. [`Tensor::cast`](crate::Tensor::cast), [`Tensor::fill`](crate::Tensor::fill),
 //! [`Tensor::copy_from`](crate::Tensor::copy_from) and [`Tensor::write`](crate::Tensor::write) are
 //! copies.
@@ -84,16 +86,17 @@ mod indexed;
 mod layout;
 mod op;
 mod order;
+mod position;
 mod rows;
 mod texts;
 
 pub use elementwise::binary::{
-    add, div, maximum, minimum, mul, pow, silu_backward, silu_mul, sub, swiglu_oai,
+    add, div, gelu_mul, maximum, minimum, mul, pow, silu_backward, silu_mul, sub, swiglu_oai,
 };
 pub use elementwise::copy::copy;
 pub use elementwise::unary::{
-    abs, cos, exp, gelu, gelu_erf, log, neg, recip, relu, rsqrt, sigmoid, silu, sin, sqrt, square,
-    tanh,
+    abs, cos, exp, gelu, gelu_erf, log, neg, recip, relu, rsqrt, scale, sigmoid, silu, sin, sqrt,
+    square, tanh,
 };
 pub(crate) use indexed::choose::admitted;
 pub use indexed::combine::combine;
@@ -107,6 +110,8 @@ pub use order::histogram::histogram;
 pub use order::scan::exclusive_scan;
 pub use order::sort::{sort, sort_by_key};
 pub use order::top_k::top_k;
+pub use position::Position;
+pub use rows::append::append;
 pub use rows::norm::{layer_norm, rms_norm};
 pub use rows::reduce::{arg_max, max, mean, min, sum};
 pub use rows::rope::rope;
@@ -118,8 +123,8 @@ pub use {
     elementwise::Elementwise, indexed::choose::Choose, indexed::combine::Combine,
     indexed::gather::Gather, indexed::scatter::Scatter, indexed::take_along::TakeAlong,
     order::group::Group, order::histogram::Histogram, order::scan::Scan, order::sort::Sort,
-    order::top_k::TopK, rows::norm::Norm, rows::reduce::Reduce, rows::rope::Rope,
-    rows::softmax::Softmax,
+    order::top_k::TopK, rows::append::Append, rows::norm::Norm, rows::reduce::Reduce,
+    rows::rope::Rope, rows::softmax::Softmax,
 };
 
 /// The functions of elements, for tests that take all.

@@ -1,5 +1,6 @@
 //! The cases of ready operations.
 
+mod append;
 mod choose;
 mod combine;
 mod elementwise;
@@ -13,7 +14,7 @@ mod softmax;
 
 use super::{AnyOp, Case, Given, Half, Lies, Wanted};
 use crate::generators::Rng;
-use tilewise::{DType, ops};
+use tilewise::{DType, Tensor, ops};
 
 /// Half the distance from 1 to the next f32.
 const U: f64 = DType::F32.unit_roundoff();
@@ -54,12 +55,13 @@ pub fn all() -> Vec<Case> {
 pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
-pub const FAMILIES: [(&str, Cases); 15] = [
+pub const FAMILIES: [(&str, Cases); 16] = [
     ("softmax", softmax::cases),
     ("elementwise", elementwise::cases),
     ("norm", norm::cases),
     ("reduce", reduce::cases),
     ("rope", rope::cases),
+    ("append", append::cases),
     ("top_k", index::top_k),
     ("choose", choose::cases),
     ("gather", gather::cases),
@@ -135,4 +137,29 @@ fn broadcast(values: &[f64], from: &[usize], to: &[usize]) -> Vec<f64> {
         place
     };
     (0..to.iter().product()).map(|at| values[place(at)]).collect()
+}
+
+/// A position: the first one, and the shape of the tensor whose elements count up from it by three.
+/// It is a number if there is no shape.
+type At = (usize, Option<&'static [usize]>);
+
+/// The tensor of a position, and the position for each entry of an operand of this shape.
+fn placed((first, of): At, operand: &[usize]) -> (Option<Given>, Vec<usize>) {
+    let lead = &operand[..operand.len() - 2];
+    let own = of.unwrap_or_default();
+    let all: Vec<_> = (0..own.iter().product()).map(|i| (first + 3 * i) as f64).collect();
+    let entries = match all.len() {
+        1 => vec![all[0]; lead.iter().product()],
+        _ => broadcast(&all, &[own, &vec![1; lead.len() - own.len()]].concat(), lead),
+    };
+    let tensor = of.map(|of| Given::new(DType::U32, Lies::TransposedWithin, of, all));
+    (tensor, entries.into_iter().map(|entry| entry as usize).collect())
+}
+
+/// The position for a call: the tensor, which is the last operand, or the number.
+fn position((first, of): At, given: &[Tensor]) -> ops::Position {
+    match given.last().filter(|_| of.is_some()) {
+        Some(tensor) => tensor.into(),
+        None => first.into(),
+    }
 }

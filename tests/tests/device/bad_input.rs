@@ -48,6 +48,7 @@ fn writers<'a>(
         "add" f [4, 6], |out| ops::add(x, &row).run_into(out);
         "layer_norm" f [4, 6], |out| ops::layer_norm(x, &weight, &bias, 0.0).run_into(out);
         "rope" f [4, 6], |out| ops::rope(x, &cos, &sin).run_into(out);
+        "append" f [9, 6], |out| ops::append(x, 9, 2).run_into(out);
         "sum" f [6], |out| ops::sum(x, 0).run_into(out);
         "max" f [4], |out| ops::max(x, 1).run_into(out);
         "copy" f [4, 6], |out| ops::copy(x).run_into(out);

@@ -56,6 +56,10 @@ const CASES: &[Case] = &[
         let (x, sinks) = (numbers(on, F32, &[5, 37, 61]), numbers(on, F16, &[5, 1, 1]));
         one(ops::softmax(&x).sinks(&sinks))
     }),
+    ("softmax at positions", 4096, |on| {
+        let (x, positions) = (numbers(on, F32, &[5, 37, 61]), words(on, 40, &[5]));
+        one(ops::softmax(&x).causal(&positions).window(20))
+    }),
     ("add", 4096, |on| one(ops::add(&numbers(on, F16, &[3, 53, 59]), &numbers(on, F16, &[53, 1])))),
     ("mul, both broadcast", 4096, |on| {
         one(ops::mul(&numbers(on, F32, &[1, 1501]), &numbers(on, F32, &[7, 1])))
@@ -85,6 +89,10 @@ const CASES: &[Case] = &[
         let x = numbers(on, BF16, &[3, 41, 77]);
         within(&ops::rms_norm(&x, &numbers(on, F32, &[77]), 1e-5), &x, x.clone())
     }),
+    ("rms_norm with a residual", 4096, |on| {
+        let (y, x) = (numbers(on, F32, &[3, 41, 77]), numbers(on, F16, &[41, 77]));
+        one(ops::rms_norm(&y, &numbers(on, F32, &[77]), 1e-5).residual(&x))
+    }),
     ("rope", 4096, |on| {
         let [cos, sin] = [1, 2].map(|rows| numbers(on, F32, &[rows + 16, 23]));
         let [cos, sin] = [cos, sin].map(|table| table.narrow(0, 0, 17).unwrap());
@@ -94,6 +102,24 @@ const CASES: &[Case] = &[
         let [cos, sin] = [16, 17].map(|from| numbers(on, F32, &[70, from]).narrow(1, 0, 15));
         let [cos, sin] = [cos, sin].map(Result::unwrap);
         one(ops::rope(&numbers(on, F32, &[2, 70, 30]), &cos, &sin).interleaved())
+    }),
+    ("rope at positions", 4096, |on| {
+        let [cos, sin] = [1, 2].map(|rows| numbers(on, F32, &[rows + 60, 15]));
+        let [cos, sin] = [cos, sin].map(|table| table.narrow(0, 0, 61).unwrap());
+        let rope = ops::rope(&numbers(on, F16, &[6, 27, 30]), &cos, &sin);
+        one(rope.at(&words(on, 50, &[6])))
+    }),
+    ("rope into rows", 4096, |on| {
+        let [cos, sin] = [60, 61].map(|rows| numbers(on, F32, &[rows, 15]).narrow(0, 0, 60));
+        let [cos, sin] = [cos, sin].map(Result::unwrap);
+        one(ops::rope(&numbers(on, F32, &[50, 30]), &cos, &sin).at(7).into_rows(150))
+    }),
+    ("append", 4096, |on| {
+        let (x, positions) = (numbers(on, F32, &[3, 60, 13]), words(on, 50, &[3]));
+        one(ops::append(&x, 70, &positions))
+    }),
+    ("append to one cache", 4096, |on| {
+        one(ops::append(&numbers(on, F16, &[300, 13]), 400, 99).out_dtype(F32))
     }),
     ("sum of rows", 4096, |on| one(ops::sum(&numbers(on, F32, &[53, 101]), 1))),
     ("mean between others", 4096, |on| one(ops::mean(&numbers(on, F16, &[9, 61, 23]), 1))),

@@ -284,7 +284,7 @@ fn every_error_has_its_remedy() {
     }
 }
 
-/// A product has one bias and one residual: later calls replace earlier ones.
+/// A product has one bias, and one residual or gate: later calls of a kind replace earlier ones.
 #[test]
 fn a_later_call_replaces_an_earlier_one() {
     for context in tilewise_tests::contexts() {
@@ -295,11 +295,20 @@ fn a_later_call_replaces_an_earlier_one() {
         let plain = Gemm::new(&zero, &zero);
         for (gemm, wanted) in [
             (plain.clone().bias(&one).bias(&ten), [10.0, 20.0, 10.0, 20.0]),
-            (plain.clone().bias(&one).bias_along(&ten, Axis::M), [10.0, 10.0, 20.0, 20.0]),
-            (plain.clone().bias_along(&ten, Axis::M).bias(&one), [1.0; 4]),
-            (plain.residual(&matrix(3.0)).residual(&matrix(5.0)), [5.0; 4]),
+            (plain.clone().residual(&matrix(3.0)).residual(&matrix(5.0)), [5.0; 4]),
         ] {
             assert_eq!(gemm.run().unwrap().read_blocking::<f32>().unwrap(), wanted, "{context:?}");
+        }
+        let gate = |gemm: Gemm| gemm.gated_by(&matrix(3.0), tilewise::Activation::Relu);
+        for (gemm, words) in [
+            (plain.clone().bias(&one).bias_along(&ten, Axis::M), "two biases"),
+            (plain.clone().bias_along(&ten, Axis::M).bias(&one), "two biases"),
+            (gate(plain.clone().residual(&matrix(5.0))), "residual() and gated_by()"),
+            (gate(plain.clone()).residual(&matrix(5.0)), "residual() and gated_by()"),
+        ] {
+            let error = gemm.run().unwrap_err();
+            let is_misuse = matches!(error, tilewise::Error::Misuse(_));
+            assert!(is_misuse && error.to_string().contains(words), "{error:?}");
         }
     }
 }

@@ -15,10 +15,14 @@ impl Gemm {
     /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column. Entries of a
     /// batch, or groups, may have a vector each, as in [`bias`](Self::bias): with \[groups,M\], row
     /// i gets number i of its group's vector. A product has one bias: this one replaces the bias of
-    /// an earlier call, along either axis.
+    /// an earlier call; one along the other axis is [`Misuse`](crate::Error).
     pub fn bias_along(mut self, bias: &Tensor, axis: Axis) -> Self {
         let turned = if axis == Axis::M { Axis::N } else { Axis::M };
-        self.bias = Some((bias.clone(), if self.is_turned() { turned } else { axis }));
+        let axis = if self.is_turned() { turned } else { axis };
+        if self.bias.as_ref().is_some_and(|(_, earlier)| *earlier != axis) {
+            self.clash = Some("two biases, along N and along M: a product has one");
+        }
+        self.bias = Some((bias.clone(), axis));
         self
     }
 
@@ -29,17 +33,26 @@ impl Gemm {
     }
 
     /// Adds a matrix of the output's shape last, after the activation. A dimension of its batch may
-    /// be 1, which serves all. It replaces the residual, or the gate, of an earlier call.
-    pub fn residual(mut self, residual: &Tensor) -> Self {
-        self.residual = Some(self.as_matrix(residual).into_owned());
-        self.gate = None;
+    /// be 1, which serves all. It replaces the residual of an earlier call. A
+    /// [gate](Self::gated_by) beside it is [`Misuse`](crate::Error).
+    pub fn residual(self, residual: &Tensor) -> Self {
+        self.last(residual, None)
+    }
+
+    /// A residual, or a gate with its function.
+    fn last(mut self, matrix: &Tensor, gate: Option<Activation>) -> Self {
+        if self.residual.is_some() && self.gate.is_some() != gate.is_some() {
+            self.clash = Some("residual() and gated_by(): a product ends with one of them");
+        }
+        self.residual = Some(self.as_matrix(matrix).into_owned());
+        self.gate = gate;
         self
     }
 
     /// Multiplies by a function of a matrix of the output's shape, last: C = function(gate) ·
     /// (alpha · A·B + beta · C + bias), element by element, in f32. The gate takes the place of a
-    /// [residual](Self::residual): it may have the same shapes, and replaces the residual or gate
-    /// of an earlier call.
+    /// [residual](Self::residual): it may have the same shapes, and replaces the gate of an earlier
+    /// call. A residual beside it is [`Misuse`](crate::Error).
     ///
     /// A gated layer needs no pass over its hidden rows:
     ///
@@ -58,14 +71,17 @@ impl Gemm {
     /// # }
     /// ```
     pub fn gated_by(self, gate: &Tensor, function: Activation) -> Self {
-        Gemm { gate: Some(function), ..self.residual(gate) }
+        self.last(gate, Some(function))
     }
 
     /// The function after the bias, or the function of the gate.
     ///
     /// # Errors
-    /// [`Misuse`](crate::Error) if there are both.
+    /// [`Misuse`](crate::Error) if there are both, and for other calls that exclude each other.
     pub(super) fn function(&self) -> Result<Activation> {
+        if let Some(clash) = self.clash {
+            return Err(Error::Misuse(clash.into()));
+        }
         match (self.gate, self.activation) {
             (Some(gate), Activation::None) => Ok(gate),
             (None, own) => Ok(own),

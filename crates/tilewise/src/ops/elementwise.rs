@@ -50,7 +50,8 @@ pub struct Elementwise {
     inputs: SmallVec<[Tensor; 2]>,
     /// Whether the operation takes integers, too, and gives any type.
     any: bool,
-    /// Alpha and limit of `swiglu_oai`; other functions have no use for them.
+    /// Alpha and limit of `swiglu_oai`; 0 and the factor of `scale`. Other functions do not read
+    /// them.
     numbers: [f32; 2],
 }
 
@@ -93,11 +94,13 @@ impl Lower for Elementwise {
                 ))
             })?;
         }
-        for (number, name) in self.numbers.into_iter().zip(["alpha", "limit"]) {
-            if !(number >= 0.0 && number.is_finite()) {
-                let own = self.name;
+        let is_scale = self.name == "scale";
+        let names = if is_scale { ["", "the factor"] } else { ["alpha", "limit"] };
+        for (number, name) in self.numbers.into_iter().zip(names) {
+            if !(number.is_finite() && (is_scale || number >= 0.0)) {
+                let (own, from) = (self.name, if is_scale { "" } else { " from 0 on" });
                 return Err(Error::Misuse(format!(
-                    "{own}: {name} is {number}, wanted a finite number from 0 on"
+                    "{own}: {name} is {number}, wanted a finite number{from}"
                 )));
             }
         }

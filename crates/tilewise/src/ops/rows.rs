@@ -1,5 +1,6 @@
 //! Sharing rows out among invocations.
 
+pub(super) mod append;
 pub(super) mod norm;
 pub(super) mod reduce;
 pub(super) mod rope;
@@ -56,8 +57,8 @@ impl<const N: usize> Rows<N> {
         self.axes.shape.last().copied().unwrap_or(1)
     }
 
-    /// Adds to a call its grid, its workgroup and the numbers that every text of rows has: LANES,
-    /// ROWS, ACROSS and `rows`.
+    /// Adds to a call its grid, its workgroup, and the numbers that every text of rows has: SIZE,
+    /// ACROSS, `lanes` and `rows`. The constants LANES and ROWS are beside them.
     pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
         self.dispatch_of(call, self.length(), caps)
     }
@@ -70,28 +71,39 @@ impl<const N: usize> Rows<N> {
 
     /// Like [`dispatch`](Self::dispatch), for rows of this length.
     fn dispatch_of(&self, call: Call, length: usize, caps: &Caps) -> Call {
-        let Shares { invocations, rows } = Shares::new(length, caps);
+        let shares = Shares::new(length, caps);
+        let call = call.constant("LANES", shares.invocations).constant("ROWS", shares.rows);
+        self.shared(call, shares, false, self.count, caps)
+    }
+
+    /// Adds to a call its grid, its workgroup, and SIZE, ACROSS, `lanes` and `rows`. Invocations
+    /// share `units` rows or segments of rows.
+    fn shared(&self, call: Call, shares: Shares, across: bool, units: u32, caps: &Caps) -> Call {
+        let Shares { invocations, rows } = shares;
         let call = call
-            .constant("ACROSS", false)
-            .constant("LANES", invocations)
-            .constant("ROWS", rows)
+            .constant("ACROSS", across)
+            .constant("SIZE", invocations * rows)
+            .value("lanes", invocations)
             .value("rows", self.count);
-        dispatch(call, self.count.div_ceil(rows), invocations * rows, caps)
+        dispatch(call, units.div_ceil(rows), invocations * rows, caps)
     }
 
     /// Like [`dispatch`](Self::dispatch), for invocations that keep their elements if these are
-    /// few. Adds KEPT, whether they do, and TURNS, the number of blocks at once.
+    /// few. Adds KEPT, whether they do, and TURNS, the number of blocks at once, in place of LANES
+    /// and ROWS: one text serves all rows of up to 2048 elements.
     pub(super) fn dispatch_kept(&self, call: Call, caps: &Caps) -> Call {
-        let lanes = Shares::new(self.length(), caps).invocations as usize;
-        let turns = self.turns(lanes);
+        let shares = Shares::new(self.length(), caps);
+        let turns = self.turns(shares.invocations as usize);
         let kept = turns <= MAX_KEPT;
         let turns = if kept { turns } else { UNKEPT } as u32;
-        self.dispatch(call.constant("KEPT", kept).constant("TURNS", turns), caps)
+        let call = call.constant("KEPT", kept).constant("TURNS", turns);
+        self.shared(call, shares, false, self.count, caps)
     }
 
-    /// Blocks of a row for each of `lanes` invocations, rounded up to a power of two.
+    /// Blocks of a row for each of `lanes` invocations, rounded up to a power of two: at least as
+    /// many as an invocation has of [`SHARE`] elements, which saves texts.
     fn turns(&self, lanes: usize) -> usize {
-        self.length().div_ceil(BLOCK * lanes).max(1).next_power_of_two()
+        self.length().div_ceil(BLOCK * lanes).max(SHARE / BLOCK).next_power_of_two()
     }
 
     /// Whether neighbouring invocations should have neighbouring rows, because the first tensor is
@@ -119,7 +131,7 @@ impl<const N: usize> Rows<N> {
         Shared { shares, across, turns, span: span(segments), segments }
     }
 
-    /// Like [`dispatch`](Self::dispatch), for rows in segments. Also adds TURNS, `span` and
+    /// Like [`dispatch_kept`](Self::dispatch_kept), for rows in segments. Adds TURNS, `span` and
     /// `units`. `Shape` for more segments than kernels count.
     pub(super) fn dispatch_segments(
         &self,
@@ -128,7 +140,7 @@ impl<const N: usize> Rows<N> {
         shared: &Shared,
         caps: &Caps,
     ) -> Result<Call> {
-        let Shared { shares: Shares { invocations, rows }, across, turns, span, .. } = *shared;
+        let Shared { shares, across, turns, span, .. } = *shared;
         let segments = self.length().div_ceil(span).max(1);
         let units = u32::try_from(segments).ok().and_then(|all| self.count.checked_mul(all));
         let units = units.ok_or_else(|| {
@@ -138,15 +150,18 @@ impl<const N: usize> Rows<N> {
                 u32::MAX
             ))
         })?;
-        let call = call
-            .constant("ACROSS", across)
-            .constant("LANES", invocations)
-            .constant("ROWS", rows)
-            .value("rows", self.count)
-            .value("units", units)
-            .constant("TURNS", turns)
-            .value("span", span as u32);
-        Ok(dispatch(call, units.div_ceil(rows), invocations * rows, caps))
+        let call = call.value("units", units).constant("TURNS", turns).value("span", span as u32);
+        Ok(self.shared(call, shares, across, units, caps))
+    }
+}
+
+impl Rows<1> {
+    /// The rows of one tensor, or the first `length` elements of each.
+    pub(super) fn of(operation: &str, tensor: &Tensor, length: usize) -> Result<Self> {
+        let last = tensor.shape().len() - 1;
+        let mut shape = Sizes::from(tensor.shape());
+        shape[last] = length;
+        Rows::new(operation, Axes { shape, strides: [tensor.strides().into()] }, last)
     }
 }
 

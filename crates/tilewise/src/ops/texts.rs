@@ -81,12 +81,14 @@ macro_rules! texts {
 texts! {
     ELEMENTWISE "elementwise" "elementwise/elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"],
         Fours InPlace;
-    SOFTMAX "softmax" "rows/softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask", "sinks"] => ["y"],
-        Fours InPlace;
-    NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias"] => ["y"],
-        Fours InPlace;
+    SOFTMAX "softmax" "rows/softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask", "sinks", "position"]
+        => ["y"], Fours InPlace;
+    NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias", "residual"]
+        => ["y"], Fours InPlace;
     REDUCE "reduce" "rows/reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
-    ROPE "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine"] => ["y"], Fours InPlace;
+    ROPE "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine", "position"] => ["y"], Fours InPlace;
+    ROPE_INTO "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine", "position"] => ["y"], Fours Some;
+    APPEND "append" "rows/append.wgsl" [], ["x", "position"] => ["y"], Fours Some;
     TOP_K "top_k" "order/top_k.wgsl" [LARGEST, ROW], ["x"] => ["values", "indices"], Ones All;
     CHOOSE "choose" "indexed/choose.wgsl" [ROUTER, FUNCTIONS, LARGEST, ROW], ["logits", "bias"]
         => ["weights", "experts"], Ones All;
@@ -122,8 +124,10 @@ const GROUP: &str = include_str!("parts/group.wgsl");
 
 /// All files that kernels take as a whole. Of those in `parts/` they take some functions.
 pub(super) fn files() -> impl Iterator<Item = File> {
+    // Two texts have one body.
+    let texts = TEXTS.iter().filter(|text| !std::ptr::eq(**text, &ROPE_INTO));
     let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
-    TEXTS.iter().map(|text| text.body).chain(headers)
+    texts.map(|text| text.body).chain(headers)
 }
 
 /// The addition of an operation to a text: a header, and a function of parts/choices.wgsl. The

@@ -1,7 +1,7 @@
 //! Functions of elements, and copies.
 
 use super::{
-    Case, DType, FLOATS, Given, Lies, ROWS, Rng, Wanted, boxed, broadcast, numbers, turns,
+    Case, DType, FLOATS, Given, Lies, ROWS, Rng, ULP, Wanted, boxed, broadcast, numbers, turns,
 };
 use tilewise::Tensor;
 use tilewise::ops::{self, Binary, Unary};
@@ -53,6 +53,15 @@ pub(super) fn cases() -> Vec<Case> {
     }
     let x = Given::new(DType::F32, Lies::Packed, &[], vec![3.0]);
     cases.push(unary(Unary::Neg, x, (DType::F16, Lies::Packed), None));
+    let x = Given::new(DType::BF16, Lies::Within, &[22], EDGES.to_vec());
+    cases.push(Case {
+        name: "scale".into(),
+        wanted: x.values.iter().map(|x| (-1.25 * x, (1.25 * x).abs() * ULP)).collect(),
+        inputs: vec![x],
+        out: (DType::F32, vec![22], Lies::Packed),
+        in_place: None,
+        op: Box::new(|x: &[Tensor]| boxed(ops::scale(&x[0], -1.25))),
+    });
     cases.extend(binary(&mut rng));
     cases.extend(copies(&mut rng));
     cases

@@ -1,13 +1,88 @@
 //! Norms.
 
-use super::{Case, FLOATS, Given, Lies, ROWS, Rng, Turn, ULP, Wanted, boxed, numbers, rows, turns};
+use super::{
+    Case, DType, FLOATS, Given, LIES, Lies, ROWS, Rng, Turn, ULP, Wanted, boxed, broadcast,
+    numbers, rows, turns,
+};
 use tilewise::{Tensor, ops};
 
 const EPS: f32 = 1e-3;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut rng = Rng::new(3);
-    turns(&ROWS).into_iter().enumerate().flat_map(|(at, turn)| norms(&mut rng, at, turn)).collect()
+    let turns = turns(&ROWS).into_iter().enumerate();
+    let mut cases: Vec<_> = turns.flat_map(|(at, turn)| norms(&mut rng, at, turn)).collect();
+    cases.extend(with_residuals(&mut rng));
+    cases
+}
+
+/// Norms with an offset of the weights, added to a residual. The last number says which operand is
+/// the output.
+fn with_residuals(rng: &mut Rng) -> Vec<Case> {
+    const SHAPES: [(&[usize], &[usize], Option<usize>); 6] = [
+        (&[3, 12], &[3, 12], Some(2)),
+        (&[2, 3, 31], &[3, 31], Some(0)),
+        (&[4, 31], &[31], None),
+        (&[2, 260], &[2, 1], None),
+        (&[300, 4], &[300, 4], Some(0)),
+        (&[8], &[8], Some(2)),
+    ];
+    let mut cases = Vec::new();
+    for (turn, (shape, of_residual, in_place)) in SHAPES.into_iter().enumerate() {
+        for (of, dtype) in FLOATS.into_iter().enumerate() {
+            let n = shape[shape.len() - 1];
+            let mut given = |dtype, lies, shape: &[usize], spread| {
+                Given::new(dtype, lies, shape, numbers(rng, shape, spread))
+            };
+            let lies = LIES[(turn + of) % 4];
+            let x = given(dtype, lies, shape, 3.0);
+            let weight = given(FLOATS[turn % 3], LIES[of], &[n], 1.0);
+            let residual = given(FLOATS[(of + turn) % 3], LIES[turn % 4], of_residual, 9.0);
+            let offset = [1.0f32, -0.25][turn % 2];
+            let weights: Vec<_> = weight.values.iter().map(|w| w + f64::from(offset)).collect();
+            let added = broadcast(&residual.values, of_residual, shape);
+            let normed: Vec<_> =
+                rows(shape, &x.values).flat_map(|row| norm(row, &weights, None)).collect();
+            let sum = |((value, error), added): (Wanted, &f64)| {
+                let rounding = (3.0 * value.abs() + added.abs()) * ULP;
+                (value + added, error + rounding)
+            };
+            let inputs = vec![x, weight, residual];
+            let (out, out_lies) = match in_place {
+                Some(at) => (inputs[at].dtype, inputs[at].lies),
+                None => (FLOATS[(turn + of + 1) % 3], LIES[of]),
+            };
+            cases.push(Case {
+                name: format!("norm of {shape:?} {dtype} {lies:?}, residual {of_residual:?}"),
+                wanted: normed.into_iter().zip(&added).map(sum).collect(),
+                inputs,
+                out: (out, shape.to_vec(), out_lies),
+                in_place,
+                op: Box::new(move |x: &[Tensor]| {
+                    let norm = ops::rms_norm(&x[0], &x[1], EPS).weight_offset(offset);
+                    boxed(norm.residual(&x[2]))
+                }),
+            });
+        }
+    }
+    let mut given =
+        |shape: &[usize]| Given::new(DType::F32, Lies::Packed, shape, numbers(rng, shape, 2.0));
+    let inputs = [given(&[3, 9]), given(&[9]), given(&[9]), given(&[3, 9])];
+    let [x, weight, bias, residual] = &inputs;
+    let normed = rows(&x.shape, &x.values)
+        .flat_map(|row| norm(row, &weight.values, Some(&bias.values)))
+        .zip(&residual.values);
+    cases.push(Case {
+        name: "layer norm with a residual".into(),
+        wanted: normed.map(|((y, error), r)| (y + r, error + (y.abs() + r.abs()) * ULP)).collect(),
+        inputs: inputs.to_vec(),
+        out: (DType::F32, vec![3, 9], Lies::Within),
+        in_place: None,
+        op: Box::new(|x: &[Tensor]| {
+            boxed(ops::layer_norm(&x[0], &x[1], &x[2], EPS).residual(&x[3]))
+        }),
+    });
+    cases
 }
 
 /// Rows that are too long for a workgroup to keep.

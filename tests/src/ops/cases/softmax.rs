@@ -1,7 +1,7 @@
 //! Softmax.
 
-use super::{Case, DType, Given, Lies, Rng, Wanted, ops};
-use super::{ROWS, U, ULP, boxed, broadcast, numbers, rows, turns};
+use super::{At, Case, DType, Given, Lies, Rng, Wanted, ops};
+use super::{ROWS, U, ULP, boxed, broadcast, numbers, placed, position, rows, turns};
 use tilewise::Tensor;
 
 /// Softmax of a row whose scores have these errors. The operation's documentation gives the bound.
@@ -80,36 +80,75 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// Scores with their mask and their sinks, which may be absent; types of the three; the places of
 /// scores and mask; and the keys before the first query.
-type Masked = (&'static [usize], [Option<&'static [usize]>; 2], [DType; 3], [Lies; 2], usize);
+type Masked = (&'static [usize], [Option<&'static [usize]>; 2], [DType; 3], [Lies; 2], At);
 
 fn masked_softmax(rng: &mut Rng) -> Vec<Case> {
     use DType::{BF16, F16, F32};
     use Lies::{Packed, Transposed, TransposedWithin, Within};
-    const MASKED: [Masked; 9] = [
-        (&[2, 3, 5, 7], [Some(&[5, 7]), None], [F32, F16, F32], [Packed, Within], 2),
-        (&[2, 2, 4, 33], [Some(&[2, 1, 1, 33]), None], [F16, F32, F32], [Within, Packed], 30),
-        (&[3, 12], [Some(&[3, 12]), None], [BF16, F32, F32], [Packed; 2], 9),
-        (&[9, 40], [Some(&[1]), None], [F32, BF16, F32], [TransposedWithin, Within], 2),
-        (&[2, 6, 5, 7], [None, Some(&[6, 1, 1])], [F32, F32, BF16], [Packed; 2], 7),
-        (&[2, 6, 3, 8], [Some(&[3, 8]), Some(&[6, 1, 1])], [F16, F32, F32], [Packed; 2], 5),
-        (&[300, 2], [None, Some(&[300, 1])], [BF16, F32, F16], [Transposed, Packed], 300),
-        (&[6, 1], [None, Some(&[6, 1])], [F32, F32, F32], [Within, Packed], 1),
-        (&[5, 12], [Some(&[12]), Some(&[])], [F32, F16, F16], [Packed, Within], 3),
+    const MASKED: [Masked; 13] = [
+        (&[2, 3, 5, 7], [Some(&[5, 7]), None], [F32, F16, F32], [Packed, Within], (2, None)),
+        (
+            &[2, 2, 4, 33],
+            [Some(&[2, 1, 1, 33]), None],
+            [F16, F32, F32],
+            [Within, Packed],
+            (30, None),
+        ),
+        (&[3, 12], [Some(&[3, 12]), None], [BF16, F32, F32], [Packed; 2], (9, None)),
+        (&[9, 40], [Some(&[1]), None], [F32, BF16, F32], [TransposedWithin, Within], (2, None)),
+        (&[2, 6, 5, 7], [None, Some(&[6, 1, 1])], [F32, F32, BF16], [Packed; 2], (7, None)),
+        (&[2, 6, 3, 8], [Some(&[3, 8]), Some(&[6, 1, 1])], [F16, F32, F32], [Packed; 2], (5, None)),
+        (&[300, 2], [None, Some(&[300, 1])], [BF16, F32, F16], [Transposed, Packed], (300, None)),
+        (&[6, 1], [None, Some(&[6, 1])], [F32, F32, F32], [Within, Packed], (1, None)),
+        (&[5, 12], [Some(&[12]), Some(&[])], [F32, F16, F16], [Packed, Within], (3, None)),
+        (&[2, 3, 5, 7], [None, None], [F32; 3], [Packed; 2], (1, Some(&[2]))),
+        (&[2, 3, 2, 12], [Some(&[12]), None], [F16, F32, F32], [Within; 2], (0, Some(&[2, 3]))),
+        (&[3, 1, 40], [None, Some(&[3, 1, 1])], [F32; 3], [Transposed; 2], (20, Some(&[]))),
+        (&[2, 4, 9], [None, None], [BF16; 3], [Packed; 2], (u32::MAX as usize - 3, Some(&[2]))),
     ];
-    let of = |masked| [None, Some(0)].map(|in_place| masked_of(rng, masked, in_place));
-    MASKED.into_iter().flat_map(of).collect()
+    /// With a window, a softcap, or both.
+    const BOUNDED: [(Masked, Option<usize>, Option<f32>); 7] = [
+        ((&[5, 12], [None; 2], [F32; 3], [Packed; 2], (3, None)), Some(1), None),
+        ((&[2, 7, 33], [None; 2], [F16; 3], [Within; 2], (20, Some(&[2]))), Some(6), None),
+        ((&[300, 9], [None, Some(&[])], [F32; 3], [Packed; 2], (0, None)), Some(4), Some(2.5)),
+        ((&[2, 3, 8], [Some(&[8]), None], [F32; 3], [Packed; 2], (2, None)), Some(99), Some(0.5)),
+        (
+            (&[4, 31], [Some(&[31]), None], [BF16, F32, F32], [Packed; 2], (7, None)),
+            None,
+            Some(1.0),
+        ),
+        ((&[3, 16], [None; 2], [F32; 3], [Transposed; 2], (30, Some(&[1]))), Some(17), None),
+        (
+            (&[2, 2, 9], [None; 2], [F32; 3], [Packed; 2], (4_000_000_000, Some(&[2]))),
+            Some(3),
+            None,
+        ),
+    ];
+    let masked = MASKED.map(|masked| (masked, None, None)).into_iter();
+    let of = |bounded| [None, Some(0)].map(|in_place| masked_of(rng, bounded, in_place));
+    masked.chain(BOUNDED).flat_map(of).collect()
 }
 
 /// Rows that are too long for a workgroup to keep.
 pub(super) fn in_parts() -> Vec<Case> {
-    let masked: Masked =
-        (&[3, 8196], [Some(&[8196]), Some(&[3, 1])], [DType::F32; 3], [Lies::Packed; 2], 8194);
-    vec![masked_of(&mut Rng::new(13), masked, None)]
+    let masked: Masked = (
+        &[3, 8196],
+        [Some(&[8196]), Some(&[3, 1])],
+        [DType::F32; 3],
+        [Lies::Packed; 2],
+        (8194, None),
+    );
+    let bounded = [(masked, None, None), (masked, Some(6000), Some(300.0))];
+    bounded.map(|bounded| masked_of(&mut Rng::new(13), bounded, None)).into()
 }
 
 fn masked_of(
     rng: &mut Rng,
-    (shape, [of_mask, of_sinks], dtypes, lies, offset): Masked,
+    ((shape, [of_mask, of_sinks], dtypes, lies, at), window, cap): (
+        Masked,
+        Option<usize>,
+        Option<f32>,
+    ),
     in_place: Option<usize>,
 ) -> Case {
     let (queries, keys) = (shape[shape.len() - 2], shape[shape.len() - 1]);
@@ -139,11 +178,18 @@ fn masked_of(
     let all = |other: &Option<Given>, shape: &[usize]| {
         other.as_ref().map(|other| broadcast(&other.values, &other.shape, shape))
     };
+    let (tensor, positions) = placed(at, shape);
     let (masks, sink_of) = (all(&mask, shape), all(&sinks, &of_rows));
     let score = |(at, &x): (usize, &f64)| {
         let (key, query) = (at % keys, at / keys % queries);
-        let sum = 0.25 * x + masks.as_ref().map_or(0.0, |masks| masks[at]);
-        (if key > query + offset { f64::NEG_INFINITY } else { sum }, 2.0 * U * (x.abs() + 2.0))
+        let scaled =
+            cap.map_or(0.25 * x, |cap| f64::from(cap) * (0.25 * x / f64::from(cap)).tanh());
+        let of_cap = cap.map_or(0.0, |cap| 12.0 * f64::from(cap) * ULP);
+        let sum = scaled + masks.as_ref().map_or(0.0, |masks| masks[at]);
+        let offset = positions[at / keys / queries];
+        let early = window.is_some_and(|window| key + window <= query + offset);
+        let score = if key > query + offset || early { f64::NEG_INFINITY } else { sum };
+        (score, 2.0 * U * (x.abs() + 2.0) + of_cap)
     };
     let scores: Vec<_> = x.values.iter().enumerate().map(score).collect();
     let of_row = |(row, scores): (usize, &[(f64, f64)])| {
@@ -155,19 +201,26 @@ fn masked_of(
     let (masked, sinks_given) = (mask.is_some(), sinks.is_some());
     Case {
         name: format!(
-            "softmax of {shape:?}, mask {of_mask:?}, sinks {of_sinks:?}, in place {in_place:?}"
+            "softmax of {shape:?}, mask {of_mask:?}, sinks {of_sinks:?}, in place {in_place:?}, \
+             at {at:?}, window {window:?}, cap {cap:?}"
         ),
         wanted: scores.chunks(keys).enumerate().flat_map(of_row).collect(),
         out: (x.dtype, shape.to_vec(), x.lies),
-        inputs: [Some(x), mask, sinks].into_iter().flatten().collect(),
+        inputs: [Some(x), mask, sinks, tensor].into_iter().flatten().collect(),
         in_place,
         op: Box::new(move |given: &[Tensor]| {
-            let mut op = ops::softmax(&given[0]).scale(0.25).causal(offset);
+            let mut op = ops::softmax(&given[0]).scale(0.25).causal(position(at, given));
+            if let Some(window) = window {
+                op = op.window(window);
+            }
+            if let Some(cap) = cap {
+                op = op.softcap(cap);
+            }
             if masked {
                 op = op.mask(&given[1]);
             }
-            if let (true, Some(sinks)) = (sinks_given, given.last()) {
-                op = op.sinks(sinks);
+            if sinks_given {
+                op = op.sinks(&given[1 + usize::from(masked)]);
             }
             boxed(op)
         }),

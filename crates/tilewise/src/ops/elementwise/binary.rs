@@ -38,6 +38,8 @@ public! {
     pow Pow "pow";
     /// a/(1 + e⁻ᵃ)·b: the gate of SwiGLU.
     silu_mul SiluMul "silu_mul";
+    /// [`gelu`](crate::ops::gelu)(a)·b: the gate of GeGLU.
+    gelu_mul GeluMul "gelu_mul";
     /// a times the slope of silu at b: PyTorch's `silu_backward`. For b below −87 the slope, which
     /// is less than 2e-36, is taken as 0.
     silu_backward SiluBackward "silu_backward";

@@ -56,6 +56,22 @@ public! {
     recip Recip "recip";
 }
 
+/// x times a number of the host's, such as the root of a width.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, -2.0], &[2])?;
+/// assert_eq!(ops::scale(&x, 0.5).run()?.read_blocking::<f32>()?, [0.5, -1.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn scale(x: &Tensor, factor: f32) -> Op<Elementwise> {
+    Elementwise::op("scale", &[x], [0.0, factor])
+}
+
 /// Applies one of the functions.
 #[doc(hidden)]
 pub fn unary(x: &Tensor, function: Unary) -> Op<Elementwise> {

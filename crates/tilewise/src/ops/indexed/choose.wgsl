@@ -2,9 +2,9 @@
 // `rows` tokens. An expert's rank is the number of experts that come before it. The invocations
 // look at LANES experts at a time. Experts of ranks below k are chosen. If there are several GROUPS
 // of experts, those of the first TOPK_GROUP groups come first.
-let lane = lane_of(local_index);
+let lane = lane_of(local_index, LANES);
 let first = local_index - lane;
-let row = group * ROWS + row_of(local_index);
+let row = group * ROWS + row_of(local_index, LANES);
 let last = logits_ndim - 1u;
 let logit = vec2(logits_row(row), logits_strides[last]);
 let all = logits_shape[last];
@@ -18,7 +18,7 @@ if OF_ALL {
     for (var i = lane; i < length; i += LANES) {
         most = max(most, ordered(logits_load(logit.x + i * logit.y)));
     }
-    top = whole(vec2(most, lane), local_index).x;
+    top = whole(vec2(most, lane), local_index, LANES).x;
     var part = 0.0;
     for (var i = lane; i < length; i += LANES) {
         part += score(logits_load(logit.x + i * logit.y), top);
@@ -26,7 +26,7 @@ if OF_ALL {
     divisor = max(total(part, local_index), 1.0);
 }
 
-let group_at = row_of(local_index) * GROUPS;
+let group_at = row_of(local_index, LANES) * GROUPS;
 if GROUPS > 1u {
     for (var i = lane; i < GROUPS; i += LANES) {
         groups[group_at + i] = group_key(i, length, logit, bias_strides[0], top, divisor);
@@ -64,7 +64,7 @@ for (var start = 0u; start < all; start += LANES) {
 storageBarrier();
 
 // The largest logit of the chosen experts.
-let largest = whole(vec2(most, lane), local_index).x;
+let largest = whole(vec2(most, lane), local_index, LANES).x;
 let chosen = select(0u, k, row < rows);
 var part = 0.0;
 for (var rank = lane; rank < chosen; rank += LANES) {

@@ -12,7 +12,7 @@ var<workgroup> groups: array<u32, ROWS * GROUPS>;
 // The sum over all invocations of a row; each of them gets it. Callers must have a barrier between
 // two calls.
 fn total(part: f32, index: u32) -> f32 {
-    let lane = lane_of(index);
+    let lane = lane_of(index, LANES);
     sums[index] = part;
     workgroupBarrier();
     for (var span = LANES / 2u; span > 0u; span /= 2u) {

@@ -1,7 +1,6 @@
 // The body of scans: LANES invocations share a segment of a row, and a workgroup has ROWS of the
 // `rows` segments. An invocation has four elements at a time. If a row has several segments, each
 // is a whole number of chunks, and the sums of its segments lie side by side.
-const SIZE = LANES * ROWS;
 var<workgroup> parts: array<T, SIZE>;
 
 let lane = local_index % LANES;

@@ -1,10 +1,12 @@
 // Functions of which a kernel takes one, under the first word of its name: `apply` of elementwise
-// operations, `keep` of reductions, `moved` of sorting, `absent` of gathering, `before` of scans.
+// operations, `keep` of reductions, `moved` of sorting, `absent` of gathering, `before` of scans,
+// `placed` of positions. A position on the device is bounded: rows count up from it.
 
 fn apply_copy(x: V, z: V, value: E) -> V { return x; }
 fn apply_fill(x: V, z: V, value: E) -> V { return V(value); }
 fn apply_minus(x: V, z: V, value: E) -> V { return x - V(value); }
 
+fn apply_scale(x: V, z: V, value: E) -> V { return x * value; }
 fn apply_neg(x: V, z: V, value: E) -> V { return -x; }
 fn apply_abs(x: V, z: V, value: E) -> V { return abs(x); }
 fn apply_exp(x: V, z: V, value: E) -> V { return select(exp(x), x, is_nan(x)); }
@@ -36,6 +38,7 @@ fn apply_min(x: V, z: V, value: E) -> V {
 }
 fn apply_pow(x: V, z: V, value: E) -> V { return power(x, z); }
 fn apply_silu_mul(x: V, z: V, value: E) -> V { return silu(x) * z; }
+fn apply_gelu_mul(x: V, z: V, value: E) -> V { return gelu(x) * z; }
 fn apply_swiglu_oai(x: V, z: V, value: E) -> V { return swiglu_oai(x, z, ALPHA, value); }
 fn apply_silu_backward(x: V, z: V, value: E) -> V {
     return x * (sigmoid(z) * (1.0 + clamp(z, V(-88.0), V(88.0)) * sigmoid(-z)));
@@ -54,3 +57,8 @@ fn absent_integer(bits: u32) -> V { return V(bits); }
 
 fn before_zero(segment: u32) -> T { return T(); }
 fn before_base(segment: u32) -> T { return base[segment]; }
+
+fn placed_number(row: u32, number: u32) -> u32 { return number; }
+fn placed_tensor(row: u32, number: u32) -> u32 {
+    return min(position[position_row(row)], 0x7fffffffu) + number;
+}

@@ -1,7 +1,7 @@
 //! Norms along the last axis.
 
 use super::Rows;
-use crate::ops::layout::{Axes, float};
+use crate::ops::layout::{Axes, broadcast, float, part_of};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::texts::{Function, NORMALIZE, Steps};
 use crate::tensor::Tensor;
@@ -17,6 +17,9 @@ pub struct Norm {
     weight: Tensor,
     /// Bias of layer_norm, which subtracts the mean; none for rms_norm.
     bias: Option<Tensor>,
+    residual: Option<Tensor>,
+    /// The number that is added to the weights.
+    offset: f32,
     eps: f32,
 }
 
@@ -43,7 +46,7 @@ pub struct Norm {
 /// # }
 /// ```
 pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, eps: f32) -> Op<Norm> {
-    Op::new(Norm { x: x.clone(), weight: weight.clone(), bias: Some(bias.clone()), eps })
+    norm(x, weight, Some(bias), eps)
 }
 
 /// x / √(mean of x² + eps) · weight along the last axis of `x`; `weight` is a vector \[n\].
@@ -63,7 +66,56 @@ pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, eps: f32) -> Op<No
 /// # }
 /// ```
 pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Op<Norm> {
-    Op::new(Norm { x: x.clone(), weight: weight.clone(), bias: None, eps })
+    norm(x, weight, None, eps)
+}
+
+fn norm(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, eps: f32) -> Op<Norm> {
+    let [x, weight] = [x, weight].map(Tensor::clone);
+    Op::new(Norm { x, weight, bias: bias.cloned(), residual: None, offset: 0.0, eps })
+}
+
+impl Op<Norm> {
+    /// Adds a tensor of the shape of `x`, or one that is broadcast to it, to the norm: the stream
+    /// of a transformer, which may be the output, too. The sum rounds once more.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let stream = Tensor::upload(&ctx, &[5.0f32, 5.0], &[1, 2])?;
+    /// let y = Tensor::upload(&ctx, &[2.0f32, -2.0], &[1, 2])?;
+    /// let weight = Tensor::upload(&ctx, &[3.0f32, 1.0], &[2])?;
+    /// ops::rms_norm(&y, &weight, 0.0).residual(&stream).run_into(&stream)?;
+    /// let x = stream.read_blocking::<f32>()?;
+    /// assert!((x[0] - 8.0).abs() < 1e-5 && (x[1] - 4.0).abs() < 1e-5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn residual(mut self, residual: &Tensor) -> Self {
+        self.kind.residual = Some(residual.clone());
+        self
+    }
+
+    /// Adds a number to the weights, which rounds once: 1 for the files of Gemma, which hold the
+    /// distance of the weights from 1.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[2.0f32, -2.0], &[1, 2])?;
+    /// let weight = Tensor::upload(&ctx, &[0.0f32, 1.0], &[2])?;
+    /// let y = ops::rms_norm(&x, &weight, 0.0).weight_offset(1.0).run()?.read_blocking::<f32>()?;
+    /// assert!((y[0] - 1.0).abs() < 1e-5 && (y[1] + 2.0).abs() < 1e-5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn weight_offset(mut self, offset: f32) -> Self {
+        self.kind.offset = offset;
+        self
+    }
 }
 
 impl Lower for Norm {
@@ -93,6 +145,20 @@ impl Lower for Norm {
                 )));
             }
         }
+        if let Some(residual) = &self.residual {
+            float(name, "the residual", residual)?;
+            x.context().same(residual.context(), "the residual")?;
+            if broadcast(residual, x.shape()).is_none() {
+                return Err(Error::Shape(format!(
+                    "{name}: a residual of shape {:?} for x of shape {:?}",
+                    residual.shape(),
+                    x.shape()
+                )));
+            }
+        }
+        if !self.offset.is_finite() {
+            return Err(Error::Misuse(format!("{name}: weight_offset is {}", self.offset)));
+        }
         if !(self.eps >= 0.0 && self.eps.is_finite()) {
             return Err(Error::Misuse(format!(
                 "{name}: eps is {}, wanted a finite number from 0 on",
@@ -104,16 +170,20 @@ impl Lower for Norm {
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let (x, shape) = (&self.x, self.x.shape());
-        let axes =
-            Axes { shape: shape.into(), strides: [x.strides().into(), out.strides().into()] };
+        let of_residual = self.residual.as_ref().and_then(|residual| broadcast(residual, shape));
+        let of_residual = of_residual.unwrap_or_else(|| smallvec![0; shape.len()]);
+        let strides = [x.strides().into(), of_residual, out.strides().into()];
+        let axes = Axes { shape: shape.into(), strides };
         let rows = Rows::new(self.name(), axes, shape.len() - 1)?;
-        let view = rows.view(x, 0);
-        let inputs = [Some(&view), Some(&self.weight), self.bias.as_ref()];
-        let mut step =
-            NORMALIZE.step(self.name(), Function::NONE, &inputs, &[&rows.view(out, 1)])?;
+        let (view, out) = (rows.view(x, 0), rows.view(out, 2));
+        let residual = self.residual.as_ref().map(|residual| rows.view(residual, 1));
+        let inputs = [Some(&view), Some(&self.weight), self.bias.as_ref(), residual.as_ref()];
+        let mut step = NORMALIZE.step(self.name(), Function::NONE, &inputs, &[&out])?;
         step.call = rows
             .dispatch_kept(step.call, &x.context().0.caps)
             .constant("CENTRED", self.bias.is_some())
+            .constant("ADDED", self.residual.is_some())
+            .value("offset", self.offset)
             .value("eps", self.eps);
         Ok(smallvec![step])
     }
@@ -122,6 +192,8 @@ impl Lower for Norm {
         if axis + 1 == self.x.shape().len() {
             return Ok(None);
         }
-        Ok(Some(Norm { x: self.x.narrow(axis, range.start, range.len())?, ..self.clone() }))
+        let part = |tensor: &Tensor| part_of(tensor, self.x.shape().len(), axis, &range);
+        let residual = self.residual.as_ref().map(part).transpose()?;
+        Ok(Some(Norm { x: part(&self.x)?, residual, ..self.clone() }))
     }
 }

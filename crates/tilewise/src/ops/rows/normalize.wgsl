@@ -1,7 +1,8 @@
-// The body of norms along rows: LANES invocations share a row, and a workgroup has ROWS of the
-// `rows` rows. Elements are read once if they are KEPT, and otherwise by each loop.
-let lane = lane_of(local_index);
-let row = group * ROWS + row_of(local_index);
+// The body of norms along rows: `lanes` invocations share one of the `rows` rows. Elements are read
+// once if they are KEPT, and otherwise by each loop.
+let lane = lane_of(local_index, lanes);
+let row = group * (SIZE / lanes) + row_of(local_index, lanes);
+let reach = 4u * lanes;
 let last = y_ndim - 1u;
 let at_x = x_row(row);
 let length = select(0u, y_shape[last], row < rows);
@@ -11,40 +12,45 @@ var v: Blocks;
 var mean = 0.0;
 if CENTRED {
     var part = nothing();
-    for (var first = 4u * lane; first < length; first += STEP * TURNS) {
-        v = blocks(at_x, first, x_strides[last], length);
+    for (var first = 4u * lane; first < length; first += reach * TURNS) {
+        v = blocks(at_x, first, reach, x_strides[last], length);
         for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
             part += (v[turn].x + v[turn].y) + (v[turn].z + v[turn].w);
         }
     }
-    mean = whole(part, local_index) / f32(y_shape[last]);
+    mean = whole(part, local_index, lanes) / f32(y_shape[last]);
 }
 
 // Then the mean square of the distances from the mean.
 var part = nothing();
-for (var first = 4u * lane; first < length; first += STEP * TURNS) {
+for (var first = 4u * lane; first < length; first += reach * TURNS) {
     if !(KEPT && CENTRED) {
-        v = blocks(at_x, first, x_strides[last], length);
+        v = blocks(at_x, first, reach, x_strides[last], length);
     }
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
-        let i = first + turn * STEP;
+        let i = first + turn * reach;
         let d = select(vec4<f32>(), v[turn] - mean, vec4(0u, 1u, 2u, 3u) + i < vec4(length));
         part += (d.x * d.x + d.y * d.y) + (d.z * d.z + d.w * d.w);
     }
 }
-let factor = inverseSqrt(whole(part, local_index) / f32(y_shape[last]) + eps);
+let factor = inverseSqrt(whole(part, local_index, lanes) / f32(y_shape[last]) + eps);
 
-for (var first = 4u * lane; first < length; first += STEP * TURNS) {
+for (var first = 4u * lane; first < length; first += reach * TURNS) {
     if !KEPT {
-        v = blocks(at_x, first, x_strides[last], length);
+        v = blocks(at_x, first, reach, x_strides[last], length);
     }
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
-        let i = first + turn * STEP;
+        let i = first + turn * reach;
         if i < length {
             let count = min(4u, length - i);
-            var z = (v[turn] - mean) * factor * weight_get(0u, i, weight_strides[0], count);
+            let own = weight_get(0u, i, weight_strides[0], count) + offset;
+            var z = (v[turn] - mean) * factor * own;
             if CENTRED {
                 z += bias_get(0u, i, bias_strides[0], count);
+            }
+            if ADDED {
+                let steps = residual_strides[residual_ndim - 1u];
+                z += residual_get(residual_row(row), i, steps, count);
             }
             y_put(y_row(row), i, y_strides[last], count, z);
         }

@@ -3,7 +3,8 @@
 use super::{Rows, in_blocks};
 use crate::ops::layout::{Axes, Sizes, broadcast, float, part_of};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
-use crate::ops::texts::{Function, ROPE, Steps};
+use crate::ops::position::{Position, Room};
+use crate::ops::texts::{ROPE, ROPE_INTO, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
@@ -17,6 +18,8 @@ pub struct Rope {
     cos: Tensor,
     sin: Tensor,
     interleaved: bool,
+    position: Option<Position>,
+    room: Option<Room>,
 }
 
 /// Rotary position embedding of `x` \[…, T, D\]: turns each pair of elements of a row by the angle
@@ -41,13 +44,61 @@ pub struct Rope {
 /// # }
 /// ```
 pub fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Op<Rope> {
-    Op::new(Rope { x: x.clone(), cos: cos.clone(), sin: sin.clone(), interleaved: false })
+    let [x, cos, sin] = [x, cos, sin].map(Tensor::clone);
+    Op::new(Rope { x, cos, sin, interleaved: false, position: None, room: None })
 }
 
 impl Op<Rope> {
     /// Takes neighbours as pairs.
     pub fn interleaved(mut self) -> Self {
         self.kind.interleaved = true;
+        self
+    }
+
+    /// Turns row t of `x` by row position + t of the tables, which are \[rows, D/2\] with a row for
+    /// each position. A row that a tensor places beyond the tables is turned by their last row.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
+    /// let cos = Tensor::upload(&ctx, &[1.0f32, 0.0, -1.0], &[3, 1])?;
+    /// let sin = Tensor::upload(&ctx, &[0.0f32, 1.0, 0.0], &[3, 1])?;
+    /// let position = Tensor::upload(&ctx, &[1u32], &[1])?;
+    /// let rope = ops::rope(&x, &cos, &sin);
+    /// assert_eq!(rope.clone().at(&position).run()?.read_blocking::<f32>()?, [-2.0, 1.0]);
+    /// assert_eq!(rope.at(2).run()?.read_blocking::<f32>()?, [-1.0, -2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn at(mut self, position: impl Into<Position>) -> Self {
+        self.kind.position = Some(position.into());
+        self
+    }
+
+    /// Writes row t to row position + t of an output \[…, room, D\], a cache of keys, as
+    /// [`append`](crate::ops::append()) does. The position, also in the tables, is 0 unless
+    /// [`at`](Self::at) gives it.
+    ///
+    /// ```
+    /// use tilewise::{Context, DType, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let keys = Tensor::zeros(&ctx, DType::F32, &[3, 2])?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
+    /// let cos = Tensor::upload(&ctx, &[1.0f32, 0.0, -1.0], &[3, 1])?;
+    /// let sin = Tensor::upload(&ctx, &[0.0f32, 1.0, 0.0], &[3, 1])?;
+    /// ops::rope(&x, &cos, &sin).at(1).into_rows(3).run_into(&keys)?;
+    /// assert_eq!(keys.read_blocking::<f32>()?, [0.0, 0.0, -2.0, 1.0, 0.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_rows(mut self, room: usize) -> Self {
+        self.kind.room = Some(Room::new(room));
+        self.kind.position.get_or_insert(0.into());
         self
     }
 }
@@ -61,6 +112,22 @@ impl Rope {
         }
         pairs
     }
+
+    /// `x` or the output as rows of the first and of the second elements of pairs, or of both;
+    /// `of` is its place among the strides of `rows`.
+    fn as_pairs<const N: usize>(&self, rows: &Rows<N>, tensor: &Tensor, of: usize) -> Tensor {
+        let half = rows.length();
+        let (mut shape, mut strides) = (rows.axes.shape.clone(), rows.axes.strides[of].clone());
+        let step = strides.last().copied().unwrap_or_default();
+        if self.interleaved {
+            shape.pop();
+            shape.push(2 * half);
+        } else {
+            shape.insert(shape.len() - 1, 2);
+            strides.insert(strides.len() - 1, half * step);
+        }
+        tensor.laid_out(&shape, &strides)
+    }
 }
 
 impl Lower for Rope {
@@ -73,64 +140,106 @@ impl Lower for Rope {
     }
 
     fn outputs(&self) -> Result<[Output; 1]> {
-        let x = &self.x;
+        let Rope { x, position, room, .. } = self;
         float("rope", "x", x)?;
-        if x.shape().len() < 2 || !x.shape()[x.shape().len() - 1].is_multiple_of(2) {
+        let rank = x.shape().len();
+        if rank < 2 || !x.shape()[rank - 1].is_multiple_of(2) {
             return Err(Error::Shape(format!(
                 "rope: x has shape {:?}, wanted [..., T, D] with an even D",
                 x.shape()
             )));
         }
+        let mut pairs = self.pairs();
+        if let Some(position) = position {
+            position.strides("rope", x)?;
+            let rows = self.cos.shape().first().copied().unwrap_or_default();
+            pairs = smallvec![rows, pairs[rank - 1]];
+            position.fits("rope", x, pairs[0], "the tables")?;
+        }
         for (name, table) in [("cos", &self.cos), ("sin", &self.sin)] {
             float("rope", name, table)?;
             x.context().same(table.context(), name)?;
-            if broadcast(table, &self.pairs()).is_none() {
+            if broadcast(table, &pairs).is_none()
+                || position.is_some() && table.shape() != &pairs[..]
+            {
                 return Err(Error::Shape(format!(
                     "rope: {name} has shape {:?}, wanted {:?} for x of shape {:?}",
                     table.shape(),
-                    &self.pairs()[x.shape().len() - 2..],
+                    &pairs[pairs.len() - 2..],
                     x.shape()
                 )));
             }
         }
-        only(x.shape().into(), x.dtype())
+        let shape = match room {
+            Some(room) => room.shape(x),
+            None => x.shape().into(),
+        };
+        if let (Some(position), Some(room)) = (position, room) {
+            position.fits("rope", x, room.rows, "the output")?;
+        }
+        only(shape, x.dtype())
     }
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
-        let Rope { x, cos, sin, interleaved } = self;
-        let shape = self.pairs();
-        let table = |table| broadcast(table, &shape).unwrap_or_default();
-        let strides = [x.strides().into(), table(cos), table(sin), out.strides().into()];
-        let rows = Rows::new("rope", Axes { shape: shape.clone(), strides }, shape.len() - 1)?;
-        let pairs = |tensor: &Tensor, of: usize| {
-            let half = rows.length();
-            let (mut shape, mut strides) = (rows.axes.shape.clone(), rows.axes.strides[of].clone());
-            let step = strides.last().copied().unwrap_or_default();
-            if *interleaved {
-                shape.pop();
-                shape.push(2 * half);
-            } else {
-                shape.insert(shape.len() - 1, 2);
-                strides.insert(strides.len() - 1, half * step);
-            }
-            tensor.laid_out(&shape, &strides)
+        let Rope { x, cos, sin, interleaved, position, room } = self;
+        let (shape, rank) = (self.pairs(), x.shape().len());
+        if x.elem_count() == 0 {
+            return Ok(Steps::new());
+        }
+        let table = |table| match position {
+            Some(_) => smallvec![0; rank],
+            None => broadcast(table, &shape).unwrap_or_default(),
         };
-        let inputs = [pairs(x, 0), rows.view(cos, 1), rows.view(sin, 2)];
-        let inputs = inputs.each_ref().map(Some);
-        let mut step = ROPE.step("rope", Function::NONE, &inputs, &[&pairs(out, 3)])?;
+        let of_out = if room.is_some() { smallvec![0; rank] } else { out.strides().into() };
+        let at = position.clone().unwrap_or(0.into());
+        let strides = [x.strides().into(), table(cos), table(sin), at.strides("rope", x)?, of_out];
+        let rows = Rows::new("rope", Axes { shape: shape.clone(), strides }, rank - 1)?;
+        let tables = [(cos, 1), (sin, 2)].map(|(table, of)| match position {
+            Some(_) => table.clone(),
+            None => rows.view(table, of),
+        });
+        let out = match room {
+            Some(_) => self.as_pairs(&Rows::of("rope", out, shape[rank - 1])?, out, 0),
+            None => self.as_pairs(&rows, out, 4),
+        };
+        let [x, cos, sin] = [&self.as_pairs(&rows, x, 0), &tables[0], &tables[1]];
+        let tensor = at.tensor().map(|tensor| rows.view(tensor, 3));
+        let inputs = [Some(x), Some(cos), Some(sin), tensor.as_ref()];
+        let text = if room.is_some() { &ROPE_INTO } else { &ROPE };
+        let mut step = text.step("rope", at.function(), &inputs, &[&out])?;
         let caps = &x.context().0.caps;
-        step.call = in_blocks("rope", step.call, rows.count, rows.length(), caps)?
-            .constant("INTERLEAVED", *interleaved);
+        let call = in_blocks("rope", step.call, rows.count, rows.length(), caps)?
+            .constant("INTERLEAVED", *interleaved)
+            .constant("PLACED", position.is_some())
+            .constant("INTO_ROWS", room.is_some())
+            .value("table_rows", self.cos.shape()[0] as u32);
+        step.call = room.unwrap_or_default().values(call, &at, &self.x);
         Ok(smallvec![step])
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
-        let Rope { x, cos, sin, interleaved } = self;
-        if axis + 1 == x.shape().len() {
+        let Rope { x, cos, sin, interleaved, position, room } = self;
+        let rank = x.shape().len();
+        if axis + 1 == rank {
             return Ok(None);
         }
-        let part = |tensor| part_of(tensor, x.shape().len(), axis, &range);
-        let [x, cos, sin] = [part(x)?, part(cos)?, part(sin)?];
-        Ok(Some(Rope { x, cos, sin, interleaved: *interleaved }))
+        if let (Some(room), true) = (room, axis + 2 == rank) {
+            return Ok(Some(Rope { room: Some(room.part(&range)), ..self.clone() }));
+        }
+        // The axis behind the output's is that of the operand's rows.
+        let axis = axis.min(rank - 2);
+        let part = |tensor: &Tensor| match position {
+            Some(_) => Ok(tensor.clone()),
+            None => part_of(tensor, rank, axis, &range),
+        };
+        let [cos, sin] = [part(cos)?, part(sin)?];
+        let x = part_of(x, rank, axis, &range)?;
+        let position = position.as_ref().map(|position| position.part(rank, axis, &range));
+        let position = position.transpose()?;
+        Ok(Some(Rope { x, cos, sin, interleaved: *interleaved, position, room: *room }))
+    }
+
+    fn entries(&self) -> usize {
+        self.room.as_ref().map_or(1, |_| self.x.shape()[self.x.shape().len() - 2])
     }
 }

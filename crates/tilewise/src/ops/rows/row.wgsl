@@ -1,26 +1,25 @@
-// The header of texts in which LANES invocations share a row, and a workgroup has ROWS rows.
-// Neighbouring invocations belong to one row, or, if ACROSS, to neighbouring rows.
-const SIZE = LANES * ROWS;
+// The header of texts in which `lanes` of a workgroup's SIZE invocations share a row. Neighbouring
+// invocations belong to one row, or, if ACROSS, to neighbouring rows.
 var<workgroup> parts: array<Part, SIZE>;
 
 // The number of an invocation among the invocations of its row.
-fn lane_of(index: u32) -> u32 {
-    return select(index % LANES, index / ROWS, ACROSS);
+fn lane_of(index: u32, lanes: u32) -> u32 {
+    return select(index % lanes, index / (SIZE / lanes), ACROSS);
 }
 
 // The number of an invocation's row in the workgroup.
-fn row_of(index: u32) -> u32 {
-    return select(index / LANES, index % ROWS, ACROSS);
+fn row_of(index: u32, lanes: u32) -> u32 {
+    return select(index / lanes, index % (SIZE / lanes), ACROSS);
 }
 
 // Joins the parts of all invocations of a row; each invocation gets the result.
-fn whole(part: Part, index: u32) -> Part {
-    let lane = lane_of(index);
-    let step = select(1u, ROWS, ACROSS);
+fn whole(part: Part, index: u32, lanes: u32) -> Part {
+    let lane = lane_of(index, lanes);
+    let step = select(1u, SIZE / lanes, ACROSS);
     let first = index - lane * step;
     parts[index] = part;
     workgroupBarrier();
-    for (var span = LANES; span > 1u; span /= 4u) {
+    for (var span = lanes; span > 1u; span /= 4u) {
         let share = max(span / 4u, 1u);
         if lane < share {
             var some = joined(parts[index], parts[index + share * step]);

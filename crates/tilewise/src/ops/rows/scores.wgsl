@@ -14,15 +14,37 @@ fn is_finite(scores: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(scores) & vec4(0x7fffffffu)) < vec4(0x7f800000u);
 }
 
-// The scores from the `first` on; from `end` on they are 0. `at` and `step` are places and steps of
-// x and of the mask.
-fn scores(at: vec2<u32>, first: u32, step: vec2<u32>, end: u32, scale: f32) -> Blocks {
-    var s = blocks(at.x, first, step.x, end);
+// cap · tanh(s/cap). The exponential is far from overflow; NaN stays.
+fn capped(s: vec4<f32>, cap: f32) -> vec4<f32> {
+    let magnitude = bitcast<vec4<u32>>(s) & vec4(0x7fffffffu);
+    let doubled = 2.0 * clamp(s / cap, vec4(-15.0), vec4(15.0));
+    return select(cap - 2.0 * cap / (exp(doubled) + 1.0), s, magnitude > vec4(0x7f800000u));
+}
+
+// How scores are made of elements. Scores before `begin` are `none`, which is −∞; scores from `end`
+// on are 0.
+struct Scores {
+    scale: f32,
+    cap: f32,
+    none: f32,
+    begin: u32,
+    end: u32,
+}
+
+// The scores from the `first` on. `at` and `step` are places and steps of x and of the mask.
+fn scores(at: vec2<u32>, first: u32, reach: u32, step: vec2<u32>, by: Scores) -> Blocks {
+    var s = blocks(at.x, first, reach, step.x, by.end);
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
-        s[turn] *= scale;
-        let i = first + turn * STEP;
-        if MASKED && i < end {
-            s[turn] += mask_get(at.y, i, step.y, min(4u, end - i));
+        s[turn] *= by.scale;
+        if CAPPED {
+            s[turn] = capped(s[turn], by.cap);
+        }
+        let i = first + turn * reach;
+        if MASKED && i < by.end {
+            s[turn] += mask_get(at.y, i, step.y, min(4u, by.end - i));
+        }
+        if WINDOWED {
+            s[turn] = select(s[turn], vec4(by.none), vec4(0u, 1u, 2u, 3u) + i < vec4(by.begin));
         }
     }
     return s;

@@ -3,7 +3,8 @@
 use super::Rows;
 use crate::ops::layout::{Axes, broadcast, float, part_of};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
-use crate::ops::texts::{Function, SOFTMAX, Steps};
+use crate::ops::position::Position;
+use crate::ops::texts::{SOFTMAX, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
@@ -17,7 +18,9 @@ pub struct Softmax {
     scale: f32,
     mask: Option<Tensor>,
     sinks: Option<Tensor>,
-    causal: Option<usize>,
+    causal: Option<Position>,
+    window: Option<usize>,
+    cap: Option<f32>,
 }
 
 /// exp(x) / Σ exp(x) along the last axis of `x`, which may have any shape with at least one axis.
@@ -42,13 +45,40 @@ pub struct Softmax {
 /// # }
 /// ```
 pub fn softmax(x: &Tensor) -> Op<Softmax> {
-    Op::new(Softmax { x: x.clone(), scale: 1.0, mask: None, sinks: None, causal: None })
+    Op::new(Softmax {
+        x: x.clone(),
+        scale: 1.0,
+        mask: None,
+        sinks: None,
+        causal: None,
+        window: None,
+        cap: None,
+    })
 }
 
 impl Op<Softmax> {
     /// Multiplies the scores by a factor first: 1/√D in attention.
     pub fn scale(mut self, scale: f32) -> Self {
         self.kind.scale = scale;
+        self
+    }
+
+    /// Replaces each scaled score s by cap·tanh(s/cap), as Gemma 2 does, before the mask is added.
+    /// This adds an error of at most 12·cap·2⁻²³ to the score.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let scores = Tensor::upload(&ctx, &[900.0f32, 1000.0], &[2])?;
+    /// let p = ops::softmax(&scores).softcap(50.0).run()?.read_blocking::<f32>()?;
+    /// assert!((p[0] - 0.5).abs() < 1e-6);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn softcap(mut self, cap: f32) -> Self {
+        self.kind.cap = Some(cap);
         self
     }
 
@@ -81,10 +111,42 @@ impl Op<Softmax> {
         self
     }
 
-    /// Counts the scores of row i (along the second-last axis) only up to column i + `offset`.
-    /// `offset` is the number of keys before the first query, 0 without a cache.
-    pub fn causal(mut self, offset: usize) -> Self {
-        self.kind.causal = Some(offset);
+    /// Counts the scores of row i (along the second-last axis) only up to column i + `position`.
+    /// The position is the number of keys before the first query, 0 without a cache.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let scores = Tensor::upload(&ctx, &[4.0f32; 6], &[2, 1, 3])?; // two sequences
+    /// let position = Tensor::upload(&ctx, &[0u32, 1], &[2])?;
+    /// let p = ops::softmax(&scores).causal(&position).run()?;
+    /// assert_eq!(p.read_blocking::<f32>()?, [1.0, 0.0, 0.0, 0.5, 0.5, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn causal(mut self, position: impl Into<Position>) -> Self {
+        self.kind.causal = Some(position.into());
+        self
+    }
+
+    /// Counts only the last `keys` of the scores that [`causal`](Self::causal) counts in a row: a
+    /// sliding window.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let scores = Tensor::upload(&ctx, &[4.0f32; 6], &[2, 3])?;
+    /// let p = ops::softmax(&scores).causal(1).window(2).run()?;
+    /// assert_eq!(p.read_blocking::<f32>()?, [0.5, 0.5, 0.0, 0.0, 0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn window(mut self, keys: usize) -> Self {
+        self.kind.window = Some(keys);
         self
     }
 }
@@ -99,7 +161,7 @@ impl Lower for Softmax {
     }
 
     fn outputs(&self) -> Result<[Output; 1]> {
-        let Softmax { x, mask, sinks, causal, .. } = self;
+        let Softmax { x, mask, sinks, causal, window, cap, .. } = self;
         float("softmax", "x", x)?;
         let axes = 1 + usize::from(causal.is_some());
         if x.shape().len() < axes {
@@ -125,6 +187,19 @@ impl Lower for Softmax {
                 )));
             }
         }
+        if let Some(position) = causal {
+            position.strides("softmax", x)?;
+        }
+        if window.is_some_and(|keys| keys == 0 || causal.is_none()) {
+            return Err(Error::Misuse(
+                "softmax: window() wants causal(), and a key at least".into(),
+            ));
+        }
+        if let Some(cap) = cap.filter(|cap| !(*cap > 0.0 && cap.is_finite())) {
+            return Err(Error::Misuse(format!(
+                "softmax: softcap is {cap}, wanted a finite number above 0"
+            )));
+        }
         only(x.shape().into(), x.dtype())
     }
 
@@ -135,7 +210,9 @@ impl Lower for Softmax {
             let strides = other.and_then(|other| broadcast(other, shape));
             strides.unwrap_or_else(|| smallvec![0; shape.len()])
         });
-        let strides = [x.strides().into(), of_mask, of_sinks, out.strides().into()];
+        let position = self.causal.clone().unwrap_or(0.into());
+        let of_position = position.strides("softmax", x)?;
+        let strides = [x.strides().into(), of_mask, of_sinks, of_position, out.strides().into()];
         let axes = Axes { shape: shape.into(), strides };
         let rows = Rows::new("softmax", axes, shape.len() - 1)?;
         let [mask, sinks] = others;
@@ -143,20 +220,27 @@ impl Lower for Softmax {
             Some(rows.view(x, 0)),
             mask.map(|mask| rows.view(mask, 1)),
             sinks.map(|sinks| rows.view(sinks, 2)),
+            position.tensor().map(|tensor| rows.view(tensor, 3)),
         ];
         let inputs = inputs.each_ref().map(Option::as_ref);
-        let mut step = SOFTMAX.step("softmax", Function::NONE, &inputs, &[&rows.view(out, 3)])?;
-        // All offsets beyond the last column have the same effect.
-        let before = self.causal.map(|offset| offset.min(rows.length()) as u32);
-        let queries = if before.is_some() { shape[shape.len() - 2] as u32 } else { 1 };
+        let out = rows.view(out, 4);
+        let mut step = SOFTMAX.step("softmax", position.function(), &inputs, &[&out])?;
+        let causal = self.causal.is_some();
+        let window = self.window.and_then(|keys| u32::try_from(keys).ok()).unwrap_or(u32::MAX);
+        let tokens = if causal { shape[shape.len() - 2] as u32 } else { 1 };
         step.call = rows
             .dispatch_kept(step.call, &x.context().0.caps)
             .constant("MASKED", mask.is_some())
             .constant("SINKS", sinks.is_some())
-            .constant("CAUSAL", before.is_some())
+            .constant("CAUSAL", causal)
+            .constant("WINDOWED", self.window.is_some())
+            .constant("CAPPED", self.cap.is_some())
+            .value("window", window)
+            .value("cap", self.cap.unwrap_or_default())
+            .value("none", f32::NEG_INFINITY)
             .value("scale", self.scale)
-            .value("queries", queries)
-            .value("before", before.unwrap_or_default());
+            .value("tokens", tokens)
+            .value("before", position.before(rows.length()));
         Ok(smallvec![step])
     }
 
@@ -166,13 +250,13 @@ impl Lower for Softmax {
             return Ok(None);
         }
         let part = |tensor| part_of(tensor, rank, axis, &range);
-        let first = if axis + 2 == rank { range.start } else { 0 };
+        let causal = self.causal.as_ref().map(|position| position.part(rank, axis, &range));
         Ok(Some(Softmax {
             x: part(&self.x)?,
             mask: self.mask.as_ref().map(part).transpose()?,
             sinks: self.sinks.as_ref().map(part).transpose()?,
-            causal: self.causal.map(|offset| offset.saturating_add(first)),
-            scale: self.scale,
+            causal: causal.transpose()?,
+            ..*self
         }))
     }
 }
