@@ -156,7 +156,7 @@ const OPERANDS: &[OperandDef] = &[
     table("operand/iq4_nl_codes.wgsl", [31.0, 32.0], |f, _| is(f, "gguf", &[("X_TABLE", 2)])),
     words(8, table("operand/iq4_xs_codes.wgsl", [36.0, 32.0], |f, _| f.is_of("iq4_xs"))),
     bytes("operand/k45_bytes.wgsl", [32.0, 38.0], |f, _| is(f, "k45", &[("X_HIGH", 0)])),
-    bytes("operand/k45_bytes.wgsl", [54.0, 47.0], |f, _| is(f, "k45", &[("X_HIGH", 1)])),
+    bytes("operand/k45_bytes.wgsl", [44.0, 47.0], |f, _| is(f, "k45", &[("X_HIGH", 1)])),
     words(4, bytes("operand/q2_k_bytes.wgsl", [44.0, 26.0], |f, _| f.is_of("q2_k"))),
     words(4, bytes("operand/q3_k_bytes.wgsl", [39.0, 26.0], |f, _| f.is_of("q3_k"))),
     bytes("operand/q6_k_bytes.wgsl", [39.0, 26.0], |f, _| f.is_of("q6_k")),
