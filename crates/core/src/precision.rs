@@ -10,9 +10,10 @@ pub enum Precision {
     /// Sums in f32. Beside quantized weights an element of A may be taken as a whole number of 24
     /// bits; 32 elements along K share one power of two. An element is then off by at most 2⁻²³ of
     /// the largest magnitude of these 32, so that small elements beside large ones have fewer
-    /// digits than in f32. Kernels for few rows beside weights of 4 and 8 bits do this. Others add
-    /// up to 32 elements of A, and their products with codes, before they multiply by scale and
-    /// bias: there a small element beside large ones has fewer digits as well.
+    /// digits than in f32. Kernels for few rows do this beside codes that stand for small whole
+    /// numbers: all formats but 8-bit floats, NF4, FP4, IQ4_NL and IQ4_XS. Others add up to 32
+    /// elements of A, and their products with codes, before they multiply by scale and bias: there
+    /// a small element beside large ones has fewer digits as well.
     ///
     /// Beside A in f16 or bf16, kernels on matrix units round quantized weights to f16, once; a
     /// weight beyond 65504 becomes infinite. They divide rows of A and columns of B in bf16 by
@@ -52,8 +53,8 @@ pub enum Precision {
     /// the largest magnitude of these 32. So a product may lose this share of Σ largest·|b|, where
     /// f32 arithmetic loses shares of Σ|ab|: small elements beside large ones have few digits or
     /// none. Sums are f32; infinities and NaN among the operands have the same effect as in f32.
-    /// Kernels for few rows beside weights of 4 and 8 bits that are stored along K use it. All
-    /// other products are computed as with [`F32`](Self::F32).
+    /// Kernels for few rows use it beside the formats that [`F32`](Self::F32) names, if both
+    /// operands are stored along K. All other products are computed as with `F32`.
     Int16Activations,
     /// Partial sums may be kept in f16 if A is f16 and B is f16 or quantized. This costs accuracy:
     /// each of the K additions may lose 2⁻¹¹ of a partial sum instead of 2⁻²⁴. It costs range: a
