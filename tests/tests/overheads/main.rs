@@ -276,8 +276,8 @@ fn compiled_in_advance() {
     }
 }
 
-/// Whatever a step of a model records is compiled in advance, and nothing of it runs then: takes,
-/// also those before a product; operations; kernels, also those that copy views for them.
+/// A warm-up compiles all that a step of a model records, and runs none of it: takes, a take before
+/// a product, operations, kernels, and kernels that need copies of views.
 #[test]
 fn steps_are_compiled_in_advance() {
     for adapter in adapters() {

@@ -33,7 +33,7 @@ use tilewise_core::{Error, Result};
 /// buffers each time.
 #[derive(Clone, Debug)]
 pub struct Position {
-    /// Rows before the first one, in addition to those that the tensor says.
+    /// Rows before the first one. The tensor's number is added.
     number: usize,
     tensor: Option<Tensor>,
 }
