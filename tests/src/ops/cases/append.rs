@@ -4,7 +4,7 @@ use super::{At, Case, FLOATS, Given, LIES, Lies, Rng, ULP, boxed, numbers, place
 use tilewise::{DType, Tensor, ops};
 
 /// Shapes of the rows, the room, and the position. Some positions lie beyond the room.
-const SHAPES: [(&[usize], usize, At); 9] = [
+const SHAPES: [(&[usize], usize, At); 10] = [
     (&[1, 4], 3, (2, None)),
     (&[1, 4], 3, (1, Some(&[]))),
     (&[5, 10], 9, (4, None)),
@@ -13,6 +13,7 @@ const SHAPES: [(&[usize], usize, At); 9] = [
     (&[2, 3, 2, 6], 5, (1, Some(&[2]))),
     (&[2, 3, 2, 8], 4, (0, Some(&[1, 3]))),
     (&[2, 3, 4, 2], 6, (0, Some(&[2, 3]))),
+    (&[2, 300, 6], 303, (1, Some(&[2]))),
     (&[2, 300, 6], 301, (u32::MAX as usize - 3, Some(&[2]))),
 ];
 
@@ -87,13 +88,13 @@ pub(super) fn cases() -> Vec<Case> {
             });
         }
     }
-    let integers = Given::new(DType::I32, Lies::Within, &[2, 3], (0..6).map(f64::from).collect());
+    let integers = Given::new(DType::I32, Lies::Within, &[2, 5], (0..10).map(f64::from).collect());
     let elements = integers.values.iter().map(|&x| (x, 0.0));
     cases.push(Case {
         name: "append of integers".into(),
-        wanted: [(0.0, 0.0); 3].into_iter().chain(elements).collect(),
+        wanted: [(0.0, 0.0); 5].into_iter().chain(elements).collect(),
         inputs: vec![integers],
-        out: (DType::I32, vec![3, 3], Lies::Transposed),
+        out: (DType::I32, vec![3, 5], Lies::Transposed),
         in_place: None,
         op: Box::new(|given: &[Tensor]| boxed(ops::append(&given[0], 3, 1))),
     });

@@ -4,7 +4,7 @@ use super::{Case, DType, FLOATS, Given, Lies, Rng, ULP, Wanted, boxed, numbers};
 use tilewise::{Tensor, ops};
 
 /// Shapes, and the axis along which they are reduced.
-const SHAPES: [(&[usize], usize); 22] = [
+const SHAPES: [(&[usize], usize); 23] = [
     (&[300, 2], 1),
     (&[4, 5, 2], 1),
     (&[1], 0),
@@ -13,6 +13,7 @@ const SHAPES: [(&[usize], usize); 22] = [
     (&[3, 3], 1),
     (&[31, 5], 0),
     (&[5, 31], 1),
+    (&[70, 300], 1),
     (&[2, 33, 3], 1),
     (&[257, 40], 0),
     (&[2, 1000], 1),

@@ -173,6 +173,10 @@ fn masked_of(
         // together with the first block, the other in a later one.
         [8196 + 1500, 2 * 8196 + 6000].iter().for_each(|&at| values[at] += 800.0);
     }
+    if cap == Some(2.5) {
+        // A cap bounds them.
+        (values[9 * 20 + 6], values[9 * 30 + 7]) = (f64::INFINITY, f64::NEG_INFINITY);
+    }
     let x = Given::new(dtypes[0], lies[0], shape, values);
     let of_rows = [&shape[..shape.len() - 1], &[1]].concat();
     let all = |other: &Option<Given>, shape: &[usize]| {
@@ -189,7 +193,8 @@ fn masked_of(
         let offset = positions[at / keys / queries];
         let early = window.is_some_and(|window| key + window <= query + offset);
         let score = if key > query + offset || early { f64::NEG_INFINITY } else { sum };
-        (score, 2.0 * U * (x.abs() + 2.0) + of_cap)
+        let most = cap.map_or(f64::INFINITY, |cap| 80.0 * f64::from(cap));
+        (score, 2.0 * U * (x.abs().min(most) + 2.0) + of_cap)
     };
     let scores: Vec<_> = x.values.iter().enumerate().map(score).collect();
     let of_row = |(row, scores): (usize, &[(f64, f64)])| {
