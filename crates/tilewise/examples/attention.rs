@@ -1,6 +1,7 @@
 //! Causal attention with a cache of keys and values that grows: a prompt at once, then one token
 //! at a time. 8 heads of queries share 2 heads of keys and values. One product computes queries,
-//! keys and values, and views separate them. Keys and values are written into the cache.
+//! keys and values, and views separate them. Keys and values are written into the cache, which
+//! attention gets as a whole.
 //!
 //! `cargo run --release --example attention`; on the CPU with TILEWISE_ADAPTER=cpu.
 
@@ -49,11 +50,10 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
         ops::rope(&q, &cos, &sin).run_into(&q)?;
         ops::rope(&k, &cos, &sin).run_into(&keys.narrow(1, past, n)?)?; // appends
         ops::copy(&v).run_into(&values.narrow(1, past, n)?)?;
-        let (k, v) = (keys.narrow(1, 0, past + n)?, values.narrow(1, 0, past + n)?);
-        let p = ctx.matmul(&q, &k.t())?; // [H, n, past + n]: four heads meet the same keys
-        ops::softmax(&p).scale((D as f32).sqrt().recip()).causal(past).run_into(&p)?;
         let joined = Tensor::zeros(ctx, DType::F32, &[n, H, D])?;
-        Gemm::new(&p, &v).run_into(&joined.transpose(0, 1)?)?;
+        // Four heads of queries meet the same keys, and none sees the room behind its own token.
+        let attention = ops::attention(&q, &keys, &values).causal(past);
+        attention.run_into(&joined.transpose(0, 1)?)?;
         let joined = joined.reshape(&[n, H * D])?;
         Gemm::new(&joined, o.t()).residual(&x).run_into(&y.narrow(0, past, n)?)?;
     }

@@ -20,6 +20,7 @@
 //! | operation | shapes | output | relative error, with ε = 2⁻²³ |
 //! |---|---|---|---|
 //! | [`softmax`] | \[…, n\], mask and sinks broadcast to it | the same | (20 + 5·range + n/2)·ε |
+//! | [`attention`] | \[…, heads, T, d\], keys and values \[…, heads of keys, S, d or e\] | \[…, heads, T, e\] | see there |
 //! | functions of one tensor, such as [`exp`] | any | the same | below |
 //! | functions of two, such as [`add`] | two, broadcast | their joint one | below |
 //! | [`layer_norm`], [`rms_norm`] | \[…, n\], vectors \[n\] | the same | (n/4 + 20)·ε about 0 |
@@ -68,18 +69,20 @@
 //! integers, too. Tensors may have any strides and up to eight dimensions, and may be empty.
 //!
 //! If no binding of the device holds the tensors of an operation, it runs in parts, mostly of rows,
-//! with the same bits. `DeviceLimit` names a tensor that cannot be cut in parts: a single row
+//! with the same bits ([`attention`] may then sum in another order). `DeviceLimit` names a tensor that cannot be cut in parts: a single row
 //! (except long rows of [`sum`], [`mean`], [`max`] and [`min`]); rows that lie among each other, as
 //! the columns of a row-major matrix do; vectors that are sorted, grouped or counted; `x` of
 //! [`combine`].
 //!
 //! Operations bind four storage buffers at most; a fifth is for a [`Position`] on the device or a
-//! residual beside three other operands. The same inputs on the same device give the same
+//! residual beside three other operands. [`attention`] with mask, sinks or a position on the device
+//! binds one more for each. The same inputs on the same device give the same
 //! bits. [`Tensor::cast`](crate::Tensor::cast), [`Tensor::fill`](crate::Tensor::fill),
 //! [`Tensor::copy_from`](crate::Tensor::copy_from) and [`Tensor::write`](crate::Tensor::write) are
 //! copies.
 
 mod access;
+mod attention;
 mod cut;
 mod elementwise;
 mod indexed;
@@ -90,6 +93,7 @@ mod position;
 mod rows;
 mod texts;
 
+pub use attention::attention;
 pub use elementwise::binary::{
     add, div, gelu_mul, maximum, minimum, mul, pow, silu_backward, silu_mul, sub, swiglu_oai,
 };
@@ -120,11 +124,11 @@ pub use rows::softmax::softmax;
 /// The kinds of operations: `K` of [`Op`]. They are public so that a struct can hold an operation.
 #[doc(hidden)]
 pub use {
-    elementwise::Elementwise, indexed::choose::Choose, indexed::combine::Combine,
-    indexed::gather::Gather, indexed::scatter::Scatter, indexed::take_along::TakeAlong,
-    order::group::Group, order::histogram::Histogram, order::scan::Scan, order::sort::Sort,
-    order::top_k::TopK, rows::append::Append, rows::norm::Norm, rows::reduce::Reduce,
-    rows::rope::Rope, rows::softmax::Softmax,
+    attention::Attention, elementwise::Elementwise, indexed::choose::Choose,
+    indexed::combine::Combine, indexed::gather::Gather, indexed::scatter::Scatter,
+    indexed::take_along::TakeAlong, order::group::Group, order::histogram::Histogram,
+    order::scan::Scan, order::sort::Sort, order::top_k::TopK, rows::append::Append,
+    rows::norm::Norm, rows::reduce::Reduce, rows::rope::Rope, rows::softmax::Softmax,
 };
 
 /// The functions of elements, for tests that take all.

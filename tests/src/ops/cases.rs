@@ -1,6 +1,7 @@
 //! The cases of ready operations.
 
 mod append;
+mod attention;
 mod choose;
 mod combine;
 mod elementwise;
@@ -57,6 +58,7 @@ pub(super) type Cases = fn() -> Vec<Case>;
 /// The cases of each family, by its name.
 pub const FAMILIES: [(&str, Cases); 16] = [
     ("softmax", softmax::cases),
+    ("attention", attention::cases),
     ("elementwise", elementwise::cases),
     ("norm", norm::cases),
     ("reduce", reduce::cases),
@@ -77,7 +79,8 @@ pub const FAMILIES: [(&str, Cases); 16] = [
 /// Cases of several workgroups, or of rows that are too long to be kept. They have as few elements
 /// as that permits.
 pub fn in_parts() -> Vec<Case> {
-    [softmax::in_parts(), norm::in_parts(), index::in_parts()].into_iter().flatten().collect()
+    let families = [softmax::in_parts, attention::in_parts, norm::in_parts, index::in_parts];
+    families.iter().flat_map(|cases| cases()).collect()
 }
 
 /// Cases that only devices run.

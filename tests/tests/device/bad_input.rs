@@ -44,6 +44,7 @@ fn writers<'a>(
     let (indices, table, chosen) = (four.clone(), four, order.clone());
     rows! {
         "softmax" f [4, 6], |out| ops::softmax(x).run_into(out);
+        "attention" f [4, 6], |out| ops::attention(x, x, x).run_into(out);
         "exp" f [4, 6], |out| ops::exp(x).run_into(out);
         "add" f [4, 6], |out| ops::add(x, &row).run_into(out);
         "layer_norm" f [4, 6], |out| ops::layer_norm(x, &weight, &bias, 0.0).run_into(out);

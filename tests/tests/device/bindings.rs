@@ -60,6 +60,17 @@ const CASES: &[Case] = &[
         let (x, positions) = (numbers(on, F32, &[5, 37, 61]), words(on, 40, &[5]));
         one(ops::softmax(&x).causal(&positions).window(20))
     }),
+    ("attention", 4096, |on| {
+        let (q, cache) = (numbers(on, F32, &[2, 6, 100, 9]), numbers(on, F16, &[2, 50, 3, 9]));
+        let [cache, sinks] = [cache.transpose(1, 2).unwrap(), numbers(on, F32, &[6, 1, 1])];
+        let position = Tensor::upload(on, &[3u32, 7, 9, 4, 1, 2], &[2, 3]).unwrap();
+        one(ops::attention(&q, &cache, &cache).causal(&position).window(20).sinks(&sinks))
+    }),
+    ("attention with lengths", 4096, |on| {
+        let (q, mask) = (numbers(on, F32, &[80, 21]), numbers(on, F16, &[80, 33]));
+        let keys = numbers(on, BF16, &[33, 21]);
+        one(ops::attention(&q, &keys, &keys).lengths(30).mask(&mask))
+    }),
     ("add", 4096, |on| one(ops::add(&numbers(on, F16, &[3, 53, 59]), &numbers(on, F16, &[53, 1])))),
     ("mul, both broadcast", 4096, |on| {
         one(ops::mul(&numbers(on, F32, &[1, 1501]), &numbers(on, F32, &[7, 1])))
@@ -194,6 +205,8 @@ fn rows_beyond_a_binding() {
         let row = numbers(on, F32, &[3, 1025]);
         refused(some(ops::softmax(&row).run()), "x");
         refused(some(ops::softmax(&numbers(on, F32, &[61, 90]).t()).run()), "x");
+        let [one, keys] = [1, 40].map(|rows| numbers(on, F32, &[rows, 33]));
+        refused(some(ops::attention(&one, &keys, &keys).run()), "k");
         refused(some(ops::sum(&row, 1).run()), "x");
         let places = words(on, 40, &[9, 2]);
         let table = numbers(on, F32, &[40, 33]);

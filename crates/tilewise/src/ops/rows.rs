@@ -181,7 +181,7 @@ pub(super) struct Shared {
 
 /// Adds `groups` workgroups of this size to a call, in several rows of workgroups if one is not
 /// enough.
-fn dispatch(call: Call, groups: u32, size: u32, caps: &Caps) -> Call {
+pub(super) fn dispatch(call: Call, groups: u32, size: u32, caps: &Caps) -> Call {
     let x = groups.min(caps.max_workgroups);
     let y = if x == 0 { 0 } else { groups.div_ceil(x) };
     // If the product does not fit, the call is refused for its number of workgroups.

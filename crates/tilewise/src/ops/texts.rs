@@ -85,6 +85,9 @@ texts! {
         => ["y"], Fours InPlace;
     NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias", "residual"]
         => ["y"], Fours InPlace;
+    ATTENTION "attention" "attention/attention.wgsl" [WEIGHTS, SEEN],
+        ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
+    JOIN "join" "attention/join.wgsl" [WEIGHTS], ["x", "sinks"] => ["y"], Fours All;
     REDUCE "reduce" "rows/reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
     ROPE "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine", "position"] => ["y"], Fours InPlace;
     ROPE_INTO "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine", "position"] => ["y"], Fours Some;
@@ -110,6 +113,8 @@ texts! {
 const BEYOND_FXC: [&str; 1] = ["top_k"];
 
 const FUNCTIONS: File = file!("elementwise/functions.wgsl");
+const WEIGHTS: File = file!("attention/weights.wgsl");
+const SEEN: File = file!("attention/seen.wgsl");
 const SCORES: File = file!("rows/scores.wgsl");
 const BLOCKS: File = file!("rows/blocks.wgsl");
 const ROW: File = file!("rows/row.wgsl");
@@ -126,7 +131,7 @@ const GROUP: &str = include_str!("parts/group.wgsl");
 pub(super) fn files() -> impl Iterator<Item = File> {
     // Two texts have one body.
     let texts = TEXTS.iter().filter(|text| !std::ptr::eq(**text, &ROPE_INTO));
-    let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
+    let headers = [FUNCTIONS, WEIGHTS, SEEN, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
     texts.map(|text| text.body).chain(headers)
 }
 
@@ -164,7 +169,7 @@ impl Function {
 struct Form {
     function: Function,
     /// From where each input is read.
-    inputs: [Place; 4],
+    inputs: [Place; 6],
     /// How the first output is written.
     output: Access,
     /// Whether elements are integers during the computation.
@@ -211,7 +216,7 @@ impl Text {
             )));
         }
         let mut call = Call::new(out.context()).edge(Edge::Whole);
-        let mut places = [Place::Absent; 4];
+        let mut places = [Place::Absent; 6];
         for (at, input) in inputs.iter().enumerate() {
             let Some(input) = input else { continue };
             if self.writes == Writes::InPlace && input.is_same_view(out) {

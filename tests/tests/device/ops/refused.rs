@@ -55,6 +55,37 @@ fn bad_input_is_refused() {
         refused(norm.weight_offset(f32::NAN).run(), misuse, "weight_offset is NaN");
         refused(ops::scale(&x, f32::INFINITY).run(), misuse, "the factor is inf");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
+        let [q, k] = [zeros(&[4, 2, 6]), zeros(&[2, 3, 6])];
+        let attention = ops::attention(&q, &k, &k);
+        let words = "q has shape [4, 2, 6], k [3, 3, 6], v [2, 3, 6], wanted [..., heads, T, d]";
+        refused(ops::attention(&q, &zeros(&[3, 3, 6]), &k).run(), shape, words);
+        for [k, v] in [[&[2, 3, 5], &[2, 3, 6]], [&[2, 3, 6], &[2, 4, 6]], [&[2, 3, 6], &[4, 3, 6]]]
+        {
+            refused(ops::attention(&q, &zeros(k), &zeros(v)).run(), shape, "attention: q has");
+        }
+        for few in [zeros(&[3, 6]), zeros(&[6])] {
+            refused(ops::attention(&q, &few, &few).run(), shape, "attention: q has shape");
+            refused(ops::attention(&few, &k, &k).run(), shape, "attention: q has shape");
+        }
+        let [wide, none] = [zeros(&[2, 1025]), zeros(&[2, 0])];
+        refused(ops::attention(&wide, &wide, &x).run(), shape, "q has shape [2, 1025]");
+        refused(
+            ops::attention(&wide, &wide, &wide).run(),
+            shape,
+            "1025 elements of keys, wanted 1",
+        );
+        refused(ops::attention(&none, &none, &none).run(), shape, "0 elements of keys");
+        refused(attention.clone().mask(&zeros(&[4])).run(), shape, "[4], wanted [4, 2, 3]");
+        refused(attention.clone().sinks(&zeros(&[4])).run(), shape, "[4], wanted [4, 2, 1]");
+        let place = Tensor::zeros(&context, DType::U32, &[3]).unwrap();
+        refused(attention.clone().causal(&place).run(), shape, "the position has shape [3]");
+        refused(attention.clone().lengths(&x).run(), unsupported, "the position");
+        refused(attention.clone().causal(0).lengths(1).run(), misuse, "causal and lengths");
+        refused(attention.clone().window(2).run(), misuse, "window needs causal");
+        for c in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            refused(attention.clone().softcap(c).run(), value, &format!("softcap is {c}, wanted"));
+        }
+        refused(attention.run_into(&q), aliased, "q of attention share bytes");
         // Invocations would write rows that others read.
         let rows = [x.slice(&[0..3, 0..6]).unwrap(), x.slice(&[1..4, 0..6]).unwrap()];
         let words = "a of exp share bytes 24..72 of one buffer: give another output, as run() \

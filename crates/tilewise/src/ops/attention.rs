@@ -1,0 +1,584 @@
+//! Attention: softmax(Q·Kᵀ)·V without the scores in memory.
+
+use super::elementwise::{copy::FILL, each};
+use super::layout::{Axes, Sizes, broadcast, float, part_of};
+use super::op::{Op, Output, only, sealed::Lower};
+use super::position::Position;
+use super::rows::{dispatch, group_size};
+use super::texts::{ATTENTION, Function, JOIN, Steps, apart};
+use crate::kernel::{Call, Constant};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use std::ops::Range;
+use tilewise_core::{Caps, DType, Error, Result};
+
+/// Invocations of a workgroup.
+const SIZE: u32 = 128;
+
+/// The most rows of a workgroup.
+const ROWS: usize = 8;
+
+/// The most blocks of four elements of queries that a workgroup stages: half of the memory that
+/// every device has.
+const STAGED: usize = 512;
+
+/// The most invocations that share a score.
+const SHARE: usize = 8;
+
+/// Keys that a workgroup takes at a time, if its invocations have no more than `TURNS` turns.
+const KEYS: u32 = 64;
+const TURNS: u32 = 4;
+
+/// Workgroups that keep a large device busy.
+const BUSY: usize = 512;
+
+/// The fewest keys of a part.
+const PART: usize = 128;
+
+/// The most places that positions count, and keys, and windows.
+const FAR: usize = 1 << 30;
+
+/// The operation of [`attention`].
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Attention {
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: Option<f32>,
+    softcap: Option<f32>,
+    mask: Option<Tensor>,
+    sinks: Option<Tensor>,
+    causal: Option<Position>,
+    lengths: Option<Position>,
+    window: Option<usize>,
+}
+
+/// softmax(Q·Kᵀ/√d)·V, for a prompt or for one query, without the scores in memory.
+///
+/// ```
+/// use tilewise::{Context, DType, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let q = Tensor::upload(&ctx, &[1.0f32; 8], &[2, 1, 4])?; // two heads, one query
+/// let cache = |x: [f32; 12]| Tensor::upload(&ctx, &x, &[1, 3, 4]); // one head, room for three
+/// let (keys, values) = (cache([0.5; 12])?, cache([1., 1., 1., 1., 3., 3., 3., 3., 9., 9., 9., 9.])?);
+/// let position = Tensor::upload(&ctx, &[1u32], &[1])?; // one key before the query
+/// let y = ops::attention(&q, &keys, &values).causal(&position).run()?;
+/// assert_eq!(y.read_blocking::<f32>()?, [2.0; 8]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// `q` is \[…, heads, T, d\], `k` \[…, heads of keys, S, d\], `v` \[…, heads of keys, S, e\], and the
+/// output \[…, heads, T, e\]; the first axes are equal. Without heads they are \[T, d\], \[S, d\],
+/// \[S, e\]. The heads of queries are a multiple of the heads of keys, and neighbours share one.
+/// Each tensor is f32, f16 or bf16, with any strides: a cache \[batch, S, heads, d\] is given as
+/// `cache.transpose(1, 2)`, which copies nothing. d and e are at most 512 (four times the
+/// invocations of a workgroup, if the device permits fewer than 128).
+///
+/// With few queries and many keys, workgroups share out the keys, and a second kernel joins their
+/// results. The order of all sums is fixed: the same shapes on the same device give the same bits.
+/// A text depends on d, e, types and options, but not on T, S, lengths or positions.
+///
+/// A query that sees no key gives zeros. A row with +∞ or NaN among its scores gives NaN, and a
+/// score of −∞ does not count. Keys and values that no query of the call sees are not read; values
+/// that some query sees must be finite.
+///
+/// The arithmetic is f32. With n the number of keys that a row sees, r the distance between its
+/// largest and its smallest score (at most 104), p its weights, and ε = 2⁻²³, an element of the
+/// output is off by at most (2·δ + (32 + 5·r + 2·n)·ε)·Σ p·|v|, apart from the rounding to its type,
+/// where δ is the largest error of a score s: (d/64 + 8)·ε·scale·Σ|q·k| + ε·|s|, and 8·ε·c more with
+/// a soft cap c. Results below 2⁻¹²⁶ may be 0. A [sink](Op::sinks) counts as a score.
+pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Op<Attention> {
+    Op::new(Attention {
+        q: q.clone(),
+        k: k.clone(),
+        v: v.clone(),
+        scale: None,
+        softcap: None,
+        mask: None,
+        sinks: None,
+        causal: None,
+        lengths: None,
+        window: None,
+    })
+}
+
+impl Op<Attention> {
+    /// Multiplies the products of queries and keys by this factor, 1/√d by default.
+    pub fn scale(mut self, scale: f32) -> Self {
+        self.kind.scale = Some(scale);
+        self
+    }
+
+    /// Bounds the scaled scores: s becomes c·tanh(s/c), before the mask is added, as in Gemma 2.
+    pub fn softcap(mut self, c: f32) -> Self {
+        self.kind.softcap = Some(c);
+        self
+    }
+
+    /// Adds a mask to the scores: 0 for those that count, −∞ for the others. It is broadcast to
+    /// \[…, heads, T, S\] as numpy does.
+    pub fn mask(mut self, mask: &Tensor) -> Self {
+        self.kind.mask = Some(mask.clone());
+        self
+    }
+
+    /// Adds a score to each row that counts in the sum of weights only, as in GPT-OSS. `sinks` is
+    /// broadcast to \[…, heads, T, 1\]: give \[heads, 1, 1\] if each head has one.
+    pub fn sinks(mut self, sinks: &Tensor) -> Self {
+        self.kind.sinks = Some(sinks.clone());
+        self
+    }
+
+    /// Query i sees keys up to the place `position` + i only. The position is the number of keys
+    /// before the first query, 0 without a cache: a number, or u32 on the device, one or one for
+    /// each sequence (see [`Position`]). Keys behind the last query's are not read, so a cache may
+    /// have room.
+    pub fn causal(mut self, position: impl Into<Position>) -> Self {
+        self.kind.causal = Some(position.into());
+        self
+    }
+
+    /// All queries see the first keys only, so many as `lengths` says: a number, or u32 on the
+    /// device, one or one for each sequence (see [`Position`]). With [`causal`](Self::causal), the
+    /// position says it already.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 1.0, 1.0, 5.0], &[2, 1, 2, 1])?; // two sequences
+    /// let lengths = Tensor::upload(&ctx, &[2u32, 1], &[2])?;
+    /// let y = ops::attention(&x, &x, &x).lengths(&lengths).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [1.0; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lengths(mut self, lengths: impl Into<Position>) -> Self {
+        self.kind.lengths = Some(lengths.into());
+        self
+    }
+
+    /// With [`causal`](Self::causal), a query sees the last `keys` keys only, its own among them.
+    pub fn window(mut self, keys: usize) -> Self {
+        self.kind.window = Some(keys);
+        self
+    }
+}
+
+/// The numbers of a call.
+struct Numbers {
+    /// Heads of queries for each head of keys.
+    heads: usize,
+    /// Queries of a head.
+    queries: usize,
+    keys: usize,
+    /// Elements of a key.
+    width: usize,
+    /// Elements of a value.
+    v_width: usize,
+}
+
+impl Attention {
+    /// The numbers of the call, once the operands are found to fit.
+    fn sizes(&self) -> Result<Numbers> {
+        let Attention { q, k, v, .. } = self;
+        for (name, tensor) in [("q", q), ("k", k), ("v", v)] {
+            float("attention", name, tensor)?;
+            q.context().same(tensor.context(), name)?;
+        }
+        let shapes = [q, k, v].map(|tensor| tensor.shape());
+        let fits = || {
+            let [q, k, v] = shapes;
+            let rank = q.len();
+            if rank < 2 || k.len() != rank || v.len() != rank {
+                return None;
+            }
+            let lead = rank.saturating_sub(3);
+            let heads = |shape: &[usize]| if rank > 2 { shape[lead] } else { 1 };
+            let equal = q[..lead] == k[..lead]
+                && k[..rank - 1] == v[..rank - 1]
+                && q[rank - 1] == k[rank - 1];
+            let shared = heads(k) > 0 && heads(q).is_multiple_of(heads(k)) || heads(q) == 0;
+            (equal && shared).then(|| Numbers {
+                heads: heads(q) / heads(k).max(1),
+                queries: q[rank - 2],
+                keys: k[rank - 2],
+                width: k[rank - 1],
+                v_width: v[rank - 1],
+            })
+        };
+        let sizes = fits().ok_or_else(|| {
+            let [q, k, v] = shapes;
+            Error::Shape(format!(
+                "attention: q has shape {q:?}, k {k:?}, v {v:?}, wanted [..., heads, T, d], \
+                 [..., heads of keys, S, d], [..., heads of keys, S, e]"
+            ))
+        })?;
+        let most = 4 * size(&q.context().0.caps) as usize;
+        for (name, width) in [("keys", sizes.width), ("values", sizes.v_width)] {
+            if width > most || name == "keys" && width == 0 {
+                return Err(Error::Shape(format!(
+                    "attention: a head of {width} elements of {name}, wanted 1 to {most}"
+                )));
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// Checks what is beside the three operands.
+    fn check(&self) -> Result<()> {
+        let Attention { q, k, mask, sinks, causal, lengths, window, softcap, .. } = self;
+        let rank = q.shape().len();
+        let mut scores = Sizes::from(q.shape());
+        scores[rank - 1] = k.shape()[rank - 2];
+        let mut one_each = scores.clone();
+        one_each[rank - 1] = 1;
+        for (what, other, shape) in [("mask", mask, &scores), ("sinks", sinks, &one_each)] {
+            let Some(other) = other else { continue };
+            float("attention", &format!("the {what}"), other)?;
+            q.context().same(other.context(), what)?;
+            if broadcast(other, shape).is_none() {
+                return Err(Error::Shape(format!(
+                    "attention: the {what} has shape {:?}, wanted {shape:?}, or 1 in place of a \
+                     number",
+                    other.shape()
+                )));
+            }
+        }
+        for position in [causal, lengths].into_iter().flatten() {
+            position.strides("attention", k)?;
+        }
+        if causal.is_some() && lengths.is_some() {
+            return Err(Error::Misuse(
+                "attention: causal and lengths: the position of causal says how many keys there are"
+                    .into(),
+            ));
+        }
+        if window.is_some() && causal.is_none() {
+            return Err(Error::Misuse("attention: a window needs causal".into()));
+        }
+        match softcap {
+            Some(c) if !(c.is_finite() && *c > 0.0) => {
+                Err(Error::Misuse(format!("attention: softcap is {c}, wanted a number above 0")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Lower for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.q
+    }
+
+    fn outputs(&self) -> Result<[Output; 1]> {
+        let Attention { q, k, v, .. } = self;
+        let sizes = self.sizes()?;
+        self.check()?;
+        let mut shape = Sizes::from(q.shape());
+        shape.pop();
+        shape.push(sizes.v_width);
+        let same = q.dtype() == k.dtype() && q.dtype() == v.dtype();
+        only(shape, if same { q.dtype() } else { DType::F32 })
+    }
+
+    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
+        let name = "attention";
+        let Attention { q, k, v, mask, sinks, window, softcap, .. } = self;
+        let (sizes, caps) = (self.sizes()?, &q.context().0.caps);
+        if sizes.keys == 0 {
+            return each(name, FILL, &[], out, Constant::F32(0.0));
+        }
+        let position = self.causal.as_ref().or(self.lengths.as_ref());
+        let position = position.cloned().unwrap_or(FAR.into());
+        let inputs = [Some(q), Some(k), Some(v), mask.as_ref(), sinks.as_ref(), position.tensor()];
+        for (at, input) in ["q", "k", "values", "mask", "sinks", "position"].into_iter().zip(inputs)
+        {
+            if let Some(input) = input {
+                apart(name, at, input, out, false)?;
+            }
+        }
+
+        let views = self.views(&sizes, &position, out)?;
+        let plan = Plan::new(&sizes, views.units, views.rows, caps)?;
+        let rows = views.units * views.rows;
+        let parts = plan.room(rows, q)?;
+        // Sinks count once: where there are parts, the last kernel has them.
+        let (to, sinks) = match &parts {
+            Some(parts) => (parts, None),
+            None => (&views.out, views.sinks.as_ref()),
+        };
+        let inputs = [
+            Some(&views.q),
+            Some(&views.k),
+            Some(&views.v),
+            views.mask.as_ref(),
+            sinks,
+            views.position.as_ref(),
+        ];
+        let mut step = ATTENTION.step(name, position.function(), &inputs, &[to])?;
+        step.call = plan
+            .dispatch(step.call, caps)
+            .constant("CAUSAL", self.causal.is_some())
+            .constant("WINDOWED", window.is_some())
+            .constant("CAPPED", softcap.is_some())
+            .constant("MASKED", mask.is_some())
+            .constant("SINKS", sinks.is_some())
+            .constant("PLACED", position.tensor().is_some())
+            .value("scale", self.scale.unwrap_or((sizes.width as f32).sqrt().recip()))
+            .value("softcap", softcap.unwrap_or(1.0))
+            .value("window", window.unwrap_or(0).min(FAR) as u32)
+            .value("heads", sizes.heads as u32)
+            .value("units", views.units as u32)
+            .value("rows", views.rows as u32)
+            .value("before", position.before(FAR));
+        let mut steps: Steps = smallvec![step];
+        if let Some(parts) = &parts {
+            let inputs = [Some(parts), views.sinks.as_ref()];
+            let mut step = JOIN.step(name, Function::NONE, &inputs, &[&views.out])?;
+            let size = group_size(caps);
+            step.call = dispatch(step.call, rows as u32, size, caps)
+                .constant("SIZE", size)
+                .constant("SINKS", views.sinks.is_some())
+                .value("rows", rows as u32)
+                .value("parts", plan.parts);
+            steps.push(step);
+        }
+        Ok(steps)
+    }
+
+    /// Heads are cut between those that share a head of keys.
+    fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
+        let rank = self.q.shape().len();
+        let heads = self.sizes()?.heads;
+        let of_keys = match (rank - 1 - axis, rank) {
+            (0, _) => return Ok(None),
+            (1, _) => 0..self.k.shape()[rank - 2],
+            (2, _) if !range.start.is_multiple_of(heads) || !range.end.is_multiple_of(heads) => {
+                return Ok(None);
+            }
+            (2, _) => range.start / heads..range.end / heads,
+            _ => range.clone(),
+        };
+        let part = |tensor: &Tensor| part_of(tensor, rank, axis, &range);
+        let keys = |tensor: &Tensor| tensor.narrow(axis, of_keys.start, of_keys.len());
+        let place = |position: &Position, tokens: bool| match rank - 1 - axis {
+            1 if tokens => position.part(rank, axis, &range),
+            1 => Ok(position.clone()),
+            _ => position.part(rank, axis, &of_keys),
+        };
+        Ok(Some(Attention {
+            q: part(&self.q)?,
+            k: keys(&self.k)?,
+            v: keys(&self.v)?,
+            mask: self.mask.as_ref().map(part).transpose()?,
+            sinks: self.sinks.as_ref().map(part).transpose()?,
+            causal: self.causal.as_ref().map(|p| place(p, true)).transpose()?,
+            lengths: self.lengths.as_ref().map(|p| place(p, false)).transpose()?,
+            ..*self
+        }))
+    }
+}
+
+/// The tensors as the kernel walks through them. A unit is a head of keys; its rows are the queries
+/// that share it, those of one token side by side.
+struct Views {
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Option<Tensor>,
+    sinks: Option<Tensor>,
+    position: Option<Tensor>,
+    out: Tensor,
+    units: usize,
+    rows: usize,
+}
+
+impl Attention {
+    fn views(&self, sizes: &Numbers, position: &Position, out: &Tensor) -> Result<Views> {
+        let Attention { q, k, v, mask, sinks, .. } = self;
+        let rank = q.shape().len();
+        let lead = rank.saturating_sub(3);
+        let mut scores = Sizes::from(q.shape());
+        scores[rank - 1] = sizes.keys;
+        let mut one_each = scores.clone();
+        one_each[rank - 1] = 1;
+        let spread = |other: &Option<Tensor>, shape: &[usize]| {
+            let strides = other.as_ref().and_then(|other| broadcast(other, shape));
+            strides.unwrap_or_else(|| smallvec![0; rank])
+        };
+        let of_rows = [
+            q.strides().into(),
+            spread(mask, &scores),
+            spread(sinks, &one_each),
+            out.strides().into(),
+        ];
+        let of_units = [k.strides().into(), v.strides().into(), position.strides("attention", k)?];
+        let of_head = |strides: &Sizes| if rank > 2 { strides[lead] } else { 0 };
+
+        let mut units: Sizes = q.shape()[..lead].into();
+        units.push(if rank > 2 { k.shape()[lead] } else { 1 });
+        let mut rows = Axes {
+            shape: units.clone(),
+            strides: of_rows.each_ref().map(|strides| {
+                let mut own: Sizes = strides[..lead].into();
+                own.extend([sizes.heads * of_head(strides), strides[rank - 2], of_head(strides)]);
+                own
+            }),
+        };
+        rows.shape.extend([sizes.queries, sizes.heads]);
+        let heads = Axes {
+            shape: units,
+            strides: of_units.each_ref().map(|strides| {
+                let mut own: Sizes = strides[..lead].into();
+                own.push(of_head(strides));
+                own
+            }),
+        };
+        let units = heads.shape.iter().product();
+        let (rows, heads) = (rows.collapsed(), heads.collapsed());
+        let row = |tensor: &Tensor, of: usize, length: usize| {
+            with(tensor, &rows.shape, &rows.strides[of], &[(length, of_rows[of][rank - 1])])
+        };
+        let unit = |tensor: &Tensor, of: usize, length: usize| {
+            let strides = &of_units[of];
+            let axes = [(sizes.keys, strides[rank - 2]), (length, strides[rank - 1])];
+            with(tensor, &heads.shape, &heads.strides[of], &axes)
+        };
+        Ok(Views {
+            q: row(q, 0, sizes.width),
+            mask: mask.as_ref().map(|mask| row(mask, 1, sizes.keys)),
+            sinks: sinks.as_ref().map(|sinks| row(sinks, 2, 1)),
+            out: row(out, 3, sizes.v_width),
+            k: unit(k, 0, sizes.width),
+            v: unit(v, 1, sizes.v_width),
+            position: position
+                .tensor()
+                .map(|tensor| with(tensor, &heads.shape, &heads.strides[2], &[(1, 1)])),
+            units,
+            rows: sizes.queries * sizes.heads,
+        })
+    }
+}
+
+/// A tensor with these axes, and more behind them: their sizes and strides.
+fn with(tensor: &Tensor, shape: &[usize], strides: &[usize], more: &[(usize, usize)]) -> Tensor {
+    let (mut shape, mut strides) = (Sizes::from(shape), Sizes::from(strides));
+    shape.extend(more.iter().map(|axis| axis.0));
+    strides.extend(more.iter().map(|axis| axis.1));
+    tensor.laid_out(&shape, &strides)
+}
+
+/// Invocations of a workgroup.
+fn size(caps: &Caps) -> u32 {
+    group_size(caps).min(SIZE)
+}
+
+/// How the work is shared out.
+struct Plan {
+    size: u32,
+    /// Blocks of four elements of a query, and of a value.
+    blocks: u32,
+    columns: u32,
+    /// Rows of a workgroup, and their tiles in a unit.
+    rows: u32,
+    tiles: u32,
+    /// Invocations that share a score.
+    share: u32,
+    /// Keys that the invocations have at once, and how often.
+    lines: u32,
+    turns: u32,
+    /// Parts of the keys, and keys of a part.
+    parts: u32,
+    span: u32,
+    groups: u32,
+}
+
+impl Plan {
+    fn new(sizes: &Numbers, units: usize, rows: usize, caps: &Caps) -> Result<Self> {
+        let size = size(caps);
+        let blocks = sizes.width.div_ceil(4);
+        let tile = rows.next_power_of_two().min(ROWS).min(power_below(STAGED / blocks));
+        let tiles = rows.div_ceil(tile);
+        let share = blocks.next_power_of_two().min(SHARE) as u32;
+        let lines = size / share;
+        let turns = (KEYS / lines).clamp(1, TURNS);
+        // The number of parts depends on shapes only: lengths on the device change nothing.
+        let step = (lines * turns) as usize;
+        let workgroups = units.saturating_mul(tiles);
+        let wanted = (BUSY / workgroups).min(sizes.keys / PART).min(group_size(caps) as usize);
+        let span = sizes.keys.div_ceil(wanted.max(1)).next_multiple_of(step);
+        let parts = sizes.keys.div_ceil(span);
+        let rows_of_parts = units.saturating_mul(rows).saturating_mul(parts);
+        for (what, number, most) in [
+            ("keys", sizes.keys, FAR),
+            ("queries", sizes.queries, FAR),
+            ("rows of keys", units.saturating_mul(sizes.keys), u32::MAX as usize),
+            ("rows", rows_of_parts, u32::MAX as usize),
+        ] {
+            if number > most {
+                return Err(Error::Shape(format!(
+                    "overflow: attention: {number} {what}: kernels count to {most}"
+                )));
+            }
+        }
+        Ok(Plan {
+            size,
+            blocks: blocks as u32,
+            columns: sizes.v_width.div_ceil(4) as u32,
+            rows: tile as u32,
+            tiles: tiles as u32,
+            share,
+            lines,
+            turns,
+            parts: parts as u32,
+            span: span as u32,
+            groups: (workgroups * parts) as u32,
+        })
+    }
+
+    /// Room for the sums of the parts of all rows, if there are several: weighted values, and a
+    /// block with the largest score and the sum of weights.
+    fn room(&self, rows: usize, q: &Tensor) -> Result<Option<Tensor>> {
+        let shape = [rows * self.parts as usize, 4 * (self.columns as usize + 1)];
+        (self.parts > 1).then(|| Tensor::zeros(q.context(), DType::F32, &shape)).transpose()
+    }
+
+    /// Adds to a call its grid, its workgroup, and the numbers that say how the work is shared.
+    fn dispatch(&self, call: Call, caps: &Caps) -> Call {
+        let keys = self.lines * self.turns;
+        let call = call
+            .constant("SIZE", self.size)
+            .constant("ROWS", self.rows)
+            .constant("BLOCKS", self.blocks)
+            .constant("COLUMNS", self.columns)
+            .constant("STAGED", (self.rows * self.blocks).max(self.size))
+            .constant("SHARE", self.share)
+            .constant("LINES", self.lines)
+            .constant("TURNS", self.turns)
+            .constant(
+                "LANES",
+                power_below((self.size / self.columns) as usize).min(keys as usize / 4) as u32,
+            )
+            .constant("CHUNKS", (self.size / self.rows).min(8))
+            .constant("PARTS", self.parts > 1)
+            .value("tiles", self.tiles)
+            .value("parts", self.parts)
+            .value("span", self.span);
+        dispatch(call, self.groups, self.size, caps)
+    }
+}
+
+/// The largest power of two that is no more than `number`, which is no 0.
+fn power_below(number: usize) -> usize {
+    1 << number.ilog2()
+}

@@ -1,0 +1,190 @@
+// The body of attention. A unit is a head of keys and values; `heads` heads of queries share it,
+// and its `rows` rows are their queries, those of one token side by side. A workgroup has ROWS rows
+// and a part of `span` keys, and takes KEYS keys at a time. The result is the output if the parts
+// are one, and else, if PARTS, a row for each part: weighted values, largest score, and sum of
+// weights. `before` is the number of keys before the first query, or of all that count, besides
+// what `position` says.
+const KEYS: u32 = LINES * TURNS;
+// A gap after the shares of a score lets neighbours read different banks.
+const PITCH = SHARE | 1u;
+var<workgroup> staged: array<vec4<f32>, STAGED>;
+var<workgroup> shares: array<f32, ROWS * LINES * PITCH>;
+var<workgroup> scores: array<f32, ROWS * KEYS>;
+var<workgroup> tops: array<f32, ROWS * CHUNKS>;
+var<workgroup> factors: array<f32, ROWS>;
+
+let part = group % parts;
+let tile = group / parts % tiles;
+let unit = min(group / parts / tiles, units - 1u);
+let keys = k_shape[k_ndim - 2u];
+let first = tile * ROWS;
+let count = select(0u, min(ROWS, rows - first), group / parts / tiles < units);
+let row = unit * rows + first;
+
+// The keys that an invocation's own row sees, and those of all rows.
+let own_row = local_index % ROWS;
+let place = placed(unit, before);
+var own = seen(place, (first + own_row) / heads, keys, window);
+own.y = select(0u, own.y, own_row < count);
+var start = part * span;
+var stop = min(start + span, keys);
+let begin = max(start, seen(place, first / heads, keys, window).x);
+var end = seen(place, (first + max(count, 1u) - 1u) / heads, keys, window).y;
+end = select(0u, min(end, stop), count > 0u);
+if !PLACED {
+    // Numbers that are the same for the whole workgroup: only they may bound a loop with barriers.
+    start = max(start, seen(before, first / heads, keys, window).x);
+    stop = min(stop, seen(before, (min(first + ROWS, rows) - 1u) / heads, keys, window).y);
+}
+
+let step_q = q_strides[q_ndim - 1u];
+let width = q_shape[q_ndim - 1u];
+for (var at = local_index; at < ROWS * BLOCKS; at += SIZE) {
+    let i = at % BLOCKS * 4u;
+    staged[at] = vec4<f32>();
+    if at / BLOCKS < count {
+        staged[at] = q_get(q_row(row + at / BLOCKS), i, step_q, min(4u, width - i));
+    }
+}
+workgroupBarrier();
+
+let lane = local_index % SHARE;
+let line = local_index / SHARE;
+let at_k = k_row(unit * keys);
+let step_k = vec2(k_strides[k_ndim - 2u], k_strides[k_ndim - 1u]);
+let at_mask = mask_row(row + min(own_row, max(count, 1u) - 1u));
+let step_mask = mask_strides[mask_ndim - 1u];
+
+let column = local_index % COLUMNS;
+let at_v = values_row(unit * keys);
+let step_v = vec2(values_strides[values_ndim - 2u], values_strides[values_ndim - 1u]);
+let v_width = values_shape[values_ndim - 1u];
+let v_count = min(4u, v_width - 4u * column);
+
+var top = ABSENT;
+var total = 0.0;
+if SINKS && own_row < count {
+    top = marked(sinks_get(sinks_row(row + own_row), 0u, 1u, 1u).x);
+    total = select(0.0, 1.0, local_index < ROWS && top != ABSENT);
+}
+var sums = array<vec4<f32>, ROWS>();
+for (var base = start; base < stop; base += KEYS) {
+    let is_busy = begin < end && base < end && base + KEYS > begin;
+    var products = array<f32, ROWS * TURNS>();
+    for (var block = lane; is_busy && block < BLOCKS; block += SHARE) {
+        let i = 4u * block;
+        var k4: array<vec4<f32>, TURNS>;
+        for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+            let key = clamp(base + turn * LINES + line, begin, end - 1u);
+            k4[turn] = k_get(at_k + key * step_k.x, i, step_k.y, min(4u, width - i));
+        }
+        for (var r = 0u; r < ROWS; r += 1u) { //unroll
+            let q4 = staged[r * BLOCKS + block];
+            for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+                products[turn * ROWS + r] += dot(q4, k4[turn]);
+            }
+        }
+    }
+    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+        for (var r = 0u; r < ROWS; r += 1u) { //unroll
+            shares[(r * LINES + line) * PITCH + lane] = products[turn * ROWS + r];
+        }
+        workgroupBarrier();
+        for (var at = local_index; at < ROWS * LINES; at += SIZE) {
+            let key = base + turn * LINES + at / ROWS;
+            var s = ABSENT;
+            if key >= own.x && key < min(own.y, end) {
+                let share = (own_row * LINES + at / ROWS) * PITCH;
+                var sum = 0.0;
+                for (var l = 0u; l < SHARE; l += 1u) {
+                    sum += shares[share + l];
+                }
+                s = marked(scale * sum);
+                if CAPPED && abs(s) <= MOST {
+                    s = capped(s, softcap);
+                }
+                if MASKED {
+                    let i = key / 4u * 4u;
+                    let mask = mask_get(at_mask, i, step_mask, min(4u, keys - i));
+                    s = select(marked(s + one_of(mask, key % 4u)), s, abs(s) > MOST);
+                }
+            }
+            scores[turn * ROWS * LINES + at] = s;
+        }
+        workgroupBarrier();
+    }
+
+    if local_index < ROWS * CHUNKS {
+        var most = ABSENT;
+        for (var at = local_index; at < ROWS * KEYS; at += ROWS * CHUNKS) {
+            most = max(most, scores[at]);
+        }
+        tops[local_index] = most;
+    }
+    workgroupBarrier();
+    let before_top = top;
+    for (var chunk = 0u; chunk < CHUNKS; chunk += 1u) {
+        top = max(top, tops[chunk * ROWS + own_row]);
+    }
+    let factor = exponential(before_top, top);
+    total *= factor;
+    for (var at = local_index; at < ROWS * KEYS; at += SIZE) {
+        let s = scores[at];
+        let p = select(exponential(s, top), 0.0, s == ABSENT);
+        scores[at] = p;
+        total += p;
+    }
+    if local_index < ROWS {
+        factors[local_index] = factor;
+    }
+    workgroupBarrier();
+
+    for (var r = 0u; r < ROWS; r += 1u) { //unroll
+        sums[r] *= factors[r];
+    }
+    if is_busy && local_index < COLUMNS * LANES {
+        for (var at = local_index / COLUMNS; at < KEYS; at += 4u * LANES) {
+            var v4: array<vec4<f32>, 4>;
+            for (var n = 0u; n < 4u; n += 1u) { //unroll
+                let key = clamp(base + at + n * LANES, begin, end - 1u);
+                v4[n] = values_get(at_v + key * step_v.x, 4u * column, step_v.y, v_count);
+            }
+            for (var n = 0u; n < 4u; n += 1u) { //unroll
+                for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                    sums[r] += scores[(at + n * LANES) * ROWS + r] * v4[n];
+                }
+            }
+        }
+    }
+}
+
+shares[local_index] = total;
+if local_index < ROWS {
+    tops[local_index] = top;
+}
+for (var r = 0u; r < ROWS; r += 1u) { //unroll
+    staged[local_index] = sums[r];
+    workgroupBarrier();
+    if r < count && local_index < COLUMNS {
+        var sum = vec4<f32>();
+        for (var l = 0u; l < LANES; l += 1u) {
+            sum += staged[l * COLUMNS + column];
+        }
+        var all = 0.0;
+        for (var at = r; at < SIZE; at += ROWS) {
+            all += shares[at];
+        }
+        let step_y = y_strides[y_ndim - 1u];
+        if PARTS {
+            let at_y = y_row((row + r) * parts + part);
+            y_put(at_y, 4u * column, step_y, 4u, sum);
+            if column == 0u {
+                y_put(at_y, 4u * COLUMNS, step_y, 4u, vec4(tops[r], all, 0.0, 0.0));
+            }
+        } else {
+            let y4 = quotient(sum, tops[r], all, row);
+            y_put(y_row(row + r), 4u * column, step_y, v_count, y4);
+        }
+    }
+    workgroupBarrier();
+}
