@@ -133,17 +133,23 @@ impl Gpu {
         })
     }
 
-    /// The kept buffer, replaced by a larger one if it has fewer than `bytes` bytes; none for 0
-    /// bytes.
-    fn at_least(&self, kept: &Kept, label: &str, bytes: u64) -> Result<Option<Arc<SharedBuffer>>> {
-        if bytes == 0 {
-            return Ok(None);
-        }
+    /// Memory of `bytes` bytes for the passes of one call: they are no 0.
+    pub(crate) fn scratch(&self, bytes: u64) -> Result<Arc<SharedBuffer>> {
+        self.at_least(&self.scratch, "tilewise scratch", bytes)
+    }
+
+    /// Memory of `bytes` bytes for the packed operands of one call: they are no 0.
+    fn packed(&self, bytes: u64) -> Result<Arc<SharedBuffer>> {
+        self.at_least(&self.packed, "tilewise packed", bytes)
+    }
+
+    /// The kept buffer, replaced by a larger one if it has fewer than `bytes` bytes.
+    fn at_least(&self, kept: &Kept, label: &str, bytes: u64) -> Result<Arc<SharedBuffer>> {
         let mut kept = lock(kept);
         let fits =
             |buffer: &&Arc<SharedBuffer>| buffer.size() >= bytes && !buffer.writers.has_none();
         if let Some(buffer) = kept.as_ref().filter(fits) {
-            return Ok(Some(buffer.clone()));
+            return Ok(buffer.clone());
         }
         // Some passes store the number of workgroups of other passes there.
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::INDIRECT;
@@ -154,6 +160,6 @@ impl Gpu {
             mapped_at_creation: false,
         };
         let (buffer, made) = self.device.make(|| self.device.create_buffer(&descriptor))?;
-        Ok(Some(kept.insert(self.groups.share(buffer, made)).clone()))
+        Ok(kept.insert(self.groups.share(buffer, made)).clone())
     }
 }

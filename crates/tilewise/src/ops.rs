@@ -69,15 +69,15 @@
 //! integers, too. Tensors may have any strides and up to eight dimensions, and may be empty.
 //!
 //! If no binding of the device holds the tensors of an operation, it runs in parts, mostly of rows,
-//! with the same bits ([`attention`] may then sum in another order). `DeviceLimit` names a tensor that cannot be cut in parts: a single row
+//! with the same bits. `DeviceLimit` names a tensor that cannot be cut in parts: a single row
 //! (except long rows of [`sum`], [`mean`], [`max`] and [`min`]); rows that lie among each other, as
 //! the columns of a row-major matrix do; vectors that are sorted, grouped or counted; `x` of
 //! [`combine`].
 //!
 //! Operations bind four storage buffers at most; a fifth is for a [`Position`] on the device or a
 //! residual beside three other operands. [`attention`] with mask, sinks or a position on the device
-//! binds one more for each. The same inputs on the same device give the same
-//! bits. [`Tensor::cast`](crate::Tensor::cast), [`Tensor::fill`](crate::Tensor::fill),
+//! binds one more for each. The same inputs on the same device give the same bits.
+//! [`Tensor::cast`](crate::Tensor::cast), [`Tensor::fill`](crate::Tensor::fill),
 //! [`Tensor::copy_from`](crate::Tensor::copy_from) and [`Tensor::write`](crate::Tensor::write) are
 //! copies.
 

@@ -65,6 +65,12 @@ pub(crate) fn count(shape: &[usize]) -> Result<usize> {
     }
 }
 
+/// Bytes of a tensor.
+fn bytes(dtype: DType, shape: &[usize]) -> Result<u64> {
+    let bytes = (count(shape)? as u64).checked_mul(dtype.bytes());
+    bytes.ok_or_else(|| Error::Shape(format!("overflow: shape {shape:?} of {dtype}")))
+}
+
 /// Row-major strides.
 pub(crate) fn packed(shape: &[usize]) -> Sizes {
     let mut strides: Sizes = smallvec![1; shape.len()];
@@ -112,10 +118,15 @@ impl Tensor {
     /// [`Shape`](crate::Error) for a size beyond the host's numbers; `DeviceLimit` for more than a
     /// buffer of the device holds; `OutOfMemory`.
     pub fn zeros(context: &Context, dtype: DType, shape: &[usize]) -> Result<Self> {
-        let bytes = (count(shape)? as u64)
-            .checked_mul(dtype.bytes())
-            .ok_or_else(|| Error::Shape(format!("overflow: shape {shape:?} of {dtype}")))?;
-        let storage = Storage::zeros(context, bytes)?;
+        let storage = Storage::zeros(context, bytes(dtype, shape)?)?;
+        Ok(Self::packed(context, dtype, shape, storage))
+    }
+
+    /// A tensor in the library's own memory, with any content. Its bindings are the same each time,
+    /// and only the kernels of one call may use it: the next call that needs some has the same
+    /// memory.
+    pub(crate) fn scratch(context: &Context, dtype: DType, shape: &[usize]) -> Result<Self> {
+        let storage = Storage::scratch(context, bytes(dtype, shape)?)?;
         Ok(Self::packed(context, dtype, shape, storage))
     }
 

@@ -105,8 +105,9 @@ impl Gpu {
             return Ok(());
         }
         let call = self.device.call();
-        let scratch = self.at_least(&self.scratch, "tilewise scratch", compiled.scratch_bytes)?;
-        let packed = self.at_least(&self.packed, "tilewise packed", compiled.packed_bytes)?;
+        let Compiled { scratch_bytes, packed_bytes, .. } = *compiled;
+        let scratch = (scratch_bytes > 0).then(|| self.scratch(scratch_bytes)).transpose()?;
+        let packed = (packed_bytes > 0).then(|| self.packed(packed_bytes)).transpose()?;
         // `places` is copied, because only this call borrows the scratch memory.
         let mut places = places;
         places[Role::Scratch as usize] = scratch.as_deref().map(|buffer| (buffer, 0));

@@ -52,6 +52,8 @@ pub struct Attention {
     causal: Option<Position>,
     lengths: Option<Position>,
     window: Option<usize>,
+    /// Units and rows of the call of which this is a part.
+    whole: Option<[usize; 2]>,
 }
 
 /// softmax(Q·Kᵀ/√d)·V, for a prompt or for one query, without the scores in memory.
@@ -103,6 +105,7 @@ pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Op<Attention> {
         causal: None,
         lengths: None,
         window: None,
+        whole: None,
     })
 }
 
@@ -259,8 +262,10 @@ impl Attention {
                     .into(),
             ));
         }
-        if window.is_some() && causal.is_none() {
-            return Err(Error::Misuse("attention: a window needs causal".into()));
+        if window.is_some_and(|keys| keys == 0 || causal.is_none()) {
+            return Err(Error::Misuse(
+                "attention: window() wants causal(), and a key at least".into(),
+            ));
         }
         match softcap {
             Some(c) if !(c.is_finite() && *c > 0.0) => {
@@ -309,7 +314,8 @@ impl Lower for Attention {
         }
 
         let views = self.views(&sizes, &position, out)?;
-        let plan = Plan::new(&sizes, views.units, views.rows, caps)?;
+        let shares = [views.units, views.rows];
+        let plan = Plan::new(&sizes, shares, self.whole.unwrap_or(shares), caps)?;
         let rows = views.units * views.rows;
         let parts = plan.room(rows, q)?;
         // Sinks count once: where there are parts, the last kernel has them.
@@ -359,7 +365,7 @@ impl Lower for Attention {
     /// Heads are cut between those that share a head of keys.
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
         let rank = self.q.shape().len();
-        let heads = self.sizes()?.heads;
+        let Numbers { heads, queries, .. } = self.sizes()?;
         let of_keys = match (rank - 1 - axis, rank) {
             (0, _) => return Ok(None),
             (1, _) => 0..self.k.shape()[rank - 2],
@@ -376,7 +382,9 @@ impl Lower for Attention {
             1 => Ok(position.clone()),
             _ => position.part(rank, axis, &of_keys),
         };
+        let units = self.k.shape()[..rank - 2].iter().product();
         Ok(Some(Attention {
+            whole: self.whole.or(Some([units, queries * heads])),
             q: part(&self.q)?,
             k: keys(&self.k)?,
             v: keys(&self.v)?,
@@ -504,18 +512,28 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(sizes: &Numbers, units: usize, rows: usize, caps: &Caps) -> Result<Self> {
+    /// The plan for these units and rows. `whole` gives the units and rows of the call of which they
+    /// are a part: a part sums as the whole does.
+    fn new(
+        sizes: &Numbers,
+        [units, rows]: [usize; 2],
+        whole: [usize; 2],
+        caps: &Caps,
+    ) -> Result<Self> {
         let size = size(caps);
-        let blocks = sizes.width.div_ceil(4);
-        let tile = rows.next_power_of_two().min(ROWS).min(power_below(STAGED / blocks));
+        let [blocks, columns] = [sizes.width, sizes.v_width].map(|width| width.div_ceil(4));
+        let tile = whole[1].next_power_of_two().min(ROWS).min(power_below(STAGED / blocks));
         let tiles = rows.div_ceil(tile);
         let share = blocks.next_power_of_two().min(SHARE) as u32;
         let lines = size / share;
         let turns = (KEYS / lines).clamp(1, TURNS);
         // The number of parts depends on shapes only: lengths on the device change nothing.
         let step = (lines * turns) as usize;
-        let workgroups = units.saturating_mul(tiles);
-        let wanted = (BUSY / workgroups).min(sizes.keys / PART).min(group_size(caps) as usize);
+        let workgroups = whole[0].saturating_mul(whole[1].div_ceil(tile));
+        let bytes = whole[0].saturating_mul(whole[1]).saturating_mul(16 * (columns + 1));
+        let room = usize::try_from(caps.max_scratch_bytes).unwrap_or(usize::MAX) / bytes;
+        let joined = group_size(caps) as usize;
+        let wanted = (BUSY / workgroups).min(sizes.keys / PART).min(joined).min(room);
         let span = sizes.keys.div_ceil(wanted.max(1)).next_multiple_of(step);
         let parts = sizes.keys.div_ceil(span);
         let rows_of_parts = units.saturating_mul(rows).saturating_mul(parts);
@@ -534,7 +552,7 @@ impl Plan {
         Ok(Plan {
             size,
             blocks: blocks as u32,
-            columns: sizes.v_width.div_ceil(4) as u32,
+            columns: columns as u32,
             rows: tile as u32,
             tiles: tiles as u32,
             share,
@@ -542,7 +560,7 @@ impl Plan {
             turns,
             parts: parts as u32,
             span: span as u32,
-            groups: (workgroups * parts) as u32,
+            groups: (units * tiles * parts) as u32,
         })
     }
 
@@ -550,7 +568,7 @@ impl Plan {
     /// block with the largest score and the sum of weights.
     fn room(&self, rows: usize, q: &Tensor) -> Result<Option<Tensor>> {
         let shape = [rows * self.parts as usize, 4 * (self.columns as usize + 1)];
-        (self.parts > 1).then(|| Tensor::zeros(q.context(), DType::F32, &shape)).transpose()
+        (self.parts > 1).then(|| Tensor::scratch(q.context(), DType::F32, &shape)).transpose()
     }
 
     /// Adds to a call its grid, its workgroup, and the numbers that say how the work is shared.

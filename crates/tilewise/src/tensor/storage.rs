@@ -73,6 +73,14 @@ impl Storage {
         }
     }
 
+    /// Memory for the kernels of one call, with any content, as products have it.
+    pub(crate) fn scratch(context: &Context, bytes: u64) -> Result<Self> {
+        match &context.0.backend {
+            Backend::Gpu(gpu) => Ok(Storage::Gpu { buffer: gpu.scratch(bytes)?, start: 0 }),
+            Backend::Cpu => Self::zeros(context, bytes),
+        }
+    }
+
     /// The given buffer from a byte on.
     pub(crate) fn of_buffer(context: &Context, buffer: wgpu::Buffer, start: u64) -> Result<Self> {
         let gpu = context.gpu_backend()?;

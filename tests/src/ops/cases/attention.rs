@@ -53,7 +53,7 @@ const PLAIN: Call = Call {
 
 const HALVES: [DType; 4] = [F16; 4];
 
-const CALLS: [Call; 34] = [
+const CALLS: [Call; 33] = [
     PLAIN,
     Call { heads: None, sizes: [1, 3, 1, 2], ..PLAIN },
     Call { heads: None, sizes: [5, 7, 3, 3], lies: [Within, Transposed, Within, Packed], ..PLAIN },
@@ -81,7 +81,6 @@ const CALLS: [Call; 34] = [
     Call { sizes: [5, 9, 8, 8], causal: Some(At::Number(3)), window: Some(2), ..PLAIN },
     Call { sizes: [2, 9, 8, 8], causal: Some(At::Number(30)), window: Some(24), ..PLAIN },
     Call { sizes: [2, 5, 8, 8], causal: Some(At::Number(9)), window: Some(4), ..PLAIN },
-    Call { sizes: [3, 4, 4, 4], causal: Some(At::Number(1)), window: Some(0), ..PLAIN },
     Call { sizes: [3, 6, 4, 4], softcap: Some(0.5), scale: Some(3.0), ..PLAIN },
     Call {
         heads: Some([3, 1]),

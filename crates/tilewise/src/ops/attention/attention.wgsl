@@ -33,7 +33,8 @@ var end = seen(place, (first + max(count, 1u) - 1u) / heads, keys, window).y;
 end = select(0u, min(end, stop), count > 0u);
 if !PLACED {
     // Numbers that are the same for the whole workgroup: only they may bound a loop with barriers.
-    start = max(start, seen(before, first / heads, keys, window).x);
+    // Steps begin at multiples of KEYS: a row has the same steps in every tile.
+    start = max(start, seen(before, first / heads, keys, window).x / KEYS * KEYS);
     stop = min(stop, seen(before, (min(first + ROWS, rows) - 1u) / heads, keys, window).y);
 }
 
