@@ -20,7 +20,7 @@
 //! | operation | shapes | output | relative error, with ε = 2⁻²³ |
 //! |---|---|---|---|
 //! | [`softmax`] | \[…, n\], mask and sinks broadcast to it | the same | (20 + 5·range + n/2)·ε |
-//! | [`attention`] | \[…, heads, T, d\], keys and values \[…, heads of keys, S, d or e\] | \[…, heads, T, e\] | see there |
+//! | [`attention`] | \[…, heads, T, d\], keys and values | \[…, heads, T, e\] | see there |
 //! | functions of one tensor, such as [`exp`] | any | the same | below |
 //! | functions of two, such as [`add`] | two, broadcast | their joint one | below |
 //! | [`layer_norm`], [`rms_norm`] | \[…, n\], vectors \[n\] | the same | (n/4 + 20)·ε about 0 |
@@ -86,6 +86,7 @@ mod attention;
 mod cut;
 mod elementwise;
 mod indexed;
+mod kv_cache;
 mod layout;
 mod op;
 mod order;
@@ -107,6 +108,7 @@ pub use indexed::combine::combine;
 pub use indexed::gather::gather;
 pub use indexed::scatter::scatter;
 pub use indexed::take_along::take_along;
+pub use kv_cache::KvCache;
 pub(crate) use layout::of_type;
 pub use op::{Op, Operation};
 pub use order::group::group;

@@ -362,16 +362,12 @@ impl Lower for Attention {
         Ok(steps)
     }
 
-    /// Heads are cut between those that share a head of keys.
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
         let rank = self.q.shape().len();
         let Numbers { heads, queries, .. } = self.sizes()?;
         let of_keys = match (rank - 1 - axis, rank) {
             (0, _) => return Ok(None),
             (1, _) => 0..self.k.shape()[rank - 2],
-            (2, _) if !range.start.is_multiple_of(heads) || !range.end.is_multiple_of(heads) => {
-                return Ok(None);
-            }
             (2, _) => range.start / heads..range.end / heads,
             _ => range.clone(),
         };
@@ -394,6 +390,12 @@ impl Lower for Attention {
             lengths: self.lengths.as_ref().map(|p| place(p, false)).transpose()?,
             ..*self
         }))
+    }
+
+    /// Heads that share a head of keys stay together.
+    fn granule(&self, axis: usize) -> usize {
+        let [q, k] = [&self.q, &self.k].map(|tensor| tensor.shape());
+        if axis + 3 == q.len() { q[axis] / k[axis] } else { 1 }
     }
 }
 

@@ -13,7 +13,8 @@ use tilewise_core::{Error, Result};
 
 /// The kernels of an operation for these outputs. `plan` gives the kernels of a part, without cuts.
 /// `part` gives the operation for a range along an axis of the outputs, or none if it has no parts
-/// along that axis. One more axis may belong to operands alone; `entries` gives its length.
+/// along that axis. Cuts along an axis lie at multiples of its `granule`. One more axis may belong
+/// to operands alone; `entries` gives its length.
 ///
 /// # Errors
 /// The errors of `plan` and `part`; [`DeviceLimit`](crate::Error) for a tensor that no cut makes
@@ -23,6 +24,7 @@ pub(super) fn steps<K, const N: usize>(
     outs: [&Tensor; N],
     plan: &impl Fn(&K, [&Tensor; N]) -> Result<Steps>,
     part: &impl Fn(&K, usize, Range<usize>) -> Result<Option<K>>,
+    granule: &impl Fn(&K, usize) -> usize,
     entries: &impl Fn(&K) -> usize,
 ) -> Result<Steps> {
     // The whole is planned, too, because of its checks: parts do not know of each other.
@@ -44,22 +46,26 @@ pub(super) fn steps<K, const N: usize>(
     };
     let mut best = None;
     let axes = outs[0].shape().iter().copied().chain([entries(kind)]);
-    for (axis, size) in axes.enumerate().filter(|(_, size)| *size > 1) {
-        let Some((kind, outs)) = part_of(axis, 0..middle(size))? else { continue };
+    for (axis, size) in axes.enumerate() {
+        let middle = middle(size).next_multiple_of(granule(kind, axis));
+        if middle >= size {
+            continue;
+        }
+        let Some((kind, outs)) = part_of(axis, 0..middle)? else { continue };
         let left = self::bound(&plan(&kind, outs.each_ref())?)?[at].1;
-        if best.is_none_or(|(_, _, least)| left < least) {
-            best = Some((axis, size, left));
+        if best.as_ref().is_none_or(|(_, _, least)| left < *least) {
+            best = Some((axis, [0..middle, middle..size], left));
         }
     }
     // Parts that lie among each other span nearly as much as the whole.
-    let Some((axis, size, _)) = best.filter(|(_, _, left)| *left <= bytes - bytes / 8) else {
+    let Some((axis, ranges, _)) = best.filter(|(_, _, left)| *left <= bytes - bytes / 8) else {
         let which = "max_storage_buffer_binding_size";
         return Err(Error::too_large(operand, bytes, limit, which));
     };
     let mut all = Steps::new();
-    for range in [0..middle(size), middle(size)..size] {
+    for range in ranges {
         if let Some((kind, outs)) = part_of(axis, range)? {
-            all.extend(steps(&kind, outs.each_ref(), plan, part, entries)?);
+            all.extend(steps(&kind, outs.each_ref(), plan, part, granule, entries)?);
         }
     }
     Ok(all)

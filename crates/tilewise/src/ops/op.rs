@@ -98,6 +98,11 @@ pub(super) mod sealed {
             Ok(None)
         }
 
+        /// Ranges of an axis begin and end at multiples of this number, or at the axis's end.
+        fn granule(&self, _axis: usize) -> usize {
+            1
+        }
+
         /// The length of an additional axis that only operands have. It counts as the axis behind
         /// the output's, and the operation can be cut along it, too. Later parts keep the results
         /// of earlier parts.
@@ -269,6 +274,6 @@ impl<K: Operation<N>, const N: usize> Op<K, N> {
         if outs[0].elem_count() == 0 {
             return Ok(Steps::new());
         }
-        cut::steps(&self.kind, outs, &K::steps, &K::part, &K::entries)
+        cut::steps(&self.kind, outs, &K::steps, &K::part, &K::granule, &K::entries)
     }
 }

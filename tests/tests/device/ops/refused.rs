@@ -81,7 +81,8 @@ fn bad_input_is_refused() {
         refused(attention.clone().causal(&place).run(), shape, "the position has shape [3]");
         refused(attention.clone().lengths(&x).run(), unsupported, "the position");
         refused(attention.clone().causal(0).lengths(1).run(), misuse, "causal and lengths");
-        refused(attention.clone().window(2).run(), misuse, "window needs causal");
+        refused(attention.clone().window(2).run(), misuse, "wants causal()");
+        refused(attention.clone().causal(0).window(0).run(), misuse, "a key at least");
         for c in [0.0, -1.0, f32::NAN, f32::INFINITY] {
             refused(attention.clone().softcap(c).run(), value, &format!("softcap is {c}, wanted"));
         }

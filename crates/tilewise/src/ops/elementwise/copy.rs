@@ -122,7 +122,8 @@ impl Tensor {
             DType::F32 | DType::F16 | DType::BF16 => Constant::F32(value as f32),
         };
         let fill = |(): &(), [out]: [&Tensor; 1]| each("fill", FILL, &[], out, value);
-        let steps = cut::steps(&(), [self], &fill, &|(), _, _| Ok(Some(())), &|()| 1)?;
+        let part = |(): &(), _, _| Ok(Some(()));
+        let steps = cut::steps(&(), [self], &fill, &part, &|(), _| 1, &|()| 1)?;
         self.context().submit_as("fill", |to| record(to, &steps))
     }
 

@@ -182,7 +182,8 @@ impl Lower for Reduce {
         let shared = self.rows(out)?.in_segments(kind != Kind::ArgMax, caps);
         let first = |factor: f32, out: &Tensor| {
             let first = Segments { reduce: Reduce { factor, ..self.clone() }, shared };
-            cut::steps(&first, [out], &|part, [out]| part.steps(out), &Segments::part, &|_| 1)
+            let plan = |part: &Segments, [out]: [&Tensor; 1]| part.steps(out);
+            cut::steps(&first, [out], &plan, &Segments::part, &|_, _| 1, &|_| 1)
         };
         if shared.segments == 1 {
             return first(factor, &out.with_axis(0));
