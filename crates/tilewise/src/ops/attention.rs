@@ -368,7 +368,7 @@ impl Lower for Attention {
         let of_keys = match (rank - 1 - axis, rank) {
             (0, _) => return Ok(None),
             (1, _) => 0..self.k.shape()[rank - 2],
-            (2, _) => range.start / heads..range.end / heads,
+            (2, _) => range.start / heads..range.end.div_ceil(heads),
             _ => range.clone(),
         };
         let part = |tensor: &Tensor| part_of(tensor, rank, axis, &range);
@@ -392,10 +392,10 @@ impl Lower for Attention {
         }))
     }
 
-    /// Heads that share a head of keys stay together.
+    /// Heads that share a head of keys stay together while there are others.
     fn granule(&self, axis: usize) -> usize {
         let [q, k] = [&self.q, &self.k].map(|tensor| tensor.shape());
-        if axis + 3 == q.len() { q[axis] / k[axis] } else { 1 }
+        if axis + 3 == q.len() && k[axis] > 1 { q[axis] / k[axis] } else { 1 }
     }
 }
 
