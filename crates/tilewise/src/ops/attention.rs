@@ -1,39 +1,20 @@
 //! Attention: softmax(Q·Kᵀ)·V without the scores in memory.
 
+mod plan;
+mod views;
+
 use super::elementwise::{copy::FILL, each};
-use super::layout::{Axes, Sizes, broadcast, float, part_of};
+use super::layout::{Sizes, broadcast, float, part_of};
 use super::op::{Op, Output, only, sealed::Lower};
 use super::position::Position;
 use super::rows::{dispatch, group_size};
 use super::texts::{ATTENTION, Function, JOIN, Steps, apart};
-use crate::kernel::{Call, Constant};
+use crate::kernel::Constant;
 use crate::tensor::Tensor;
+use plan::{Plan, size};
 use smallvec::smallvec;
 use std::ops::Range;
-use tilewise_core::{Caps, DType, Error, Result};
-
-/// Invocations of a workgroup.
-const SIZE: u32 = 128;
-
-/// The most rows of a workgroup.
-const ROWS: usize = 8;
-
-/// The most blocks of four elements of queries that a workgroup stages: half of the memory that
-/// every device has.
-const STAGED: usize = 512;
-
-/// The most invocations that share a score.
-const SHARE: usize = 8;
-
-/// Keys that a workgroup takes at a time, if its invocations have no more than `TURNS` turns.
-const KEYS: u32 = 64;
-const TURNS: u32 = 4;
-
-/// Workgroups that keep a large device busy.
-const BUSY: usize = 512;
-
-/// The fewest keys of a part.
-const PART: usize = 128;
+use tilewise_core::{DType, Error, Result};
 
 /// The most places that positions count, and keys, and windows.
 const FAR: usize = 1 << 30;
@@ -64,18 +45,19 @@ pub struct Attention {
 /// # fn main() -> tilewise::Result<()> {
 /// let ctx = Context::new()?;
 /// let q = Tensor::upload(&ctx, &[1.0f32; 8], &[2, 1, 4])?; // two heads, one query
-/// let cache = |x: [f32; 12]| Tensor::upload(&ctx, &x, &[1, 3, 4]); // one head, room for three
-/// let (keys, values) = (cache([0.5; 12])?, cache([1., 1., 1., 1., 3., 3., 3., 3., 9., 9., 9., 9.])?);
+/// let keys = Tensor::upload(&ctx, &[0.5f32; 12], &[1, 3, 4])?; // one head, room for three
+/// let values = Tensor::upload(&ctx, &[1.0f32, 3.0, 9.0], &[1, 3, 1])?;
 /// let position = Tensor::upload(&ctx, &[1u32], &[1])?; // one key before the query
 /// let y = ops::attention(&q, &keys, &values).causal(&position).run()?;
-/// assert_eq!(y.read_blocking::<f32>()?, [2.0; 8]);
+/// assert_eq!(y.read_blocking::<f32>()?, [2.0; 2]);
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// `q` is \[…, heads, T, d\], `k` \[…, heads of keys, S, d\], `v` \[…, heads of keys, S, e\], and the
-/// output \[…, heads, T, e\]; the first axes are equal. Without heads they are \[T, d\], \[S, d\],
-/// \[S, e\]. The heads of queries are a multiple of the heads of keys, and neighbours share one.
+/// `q` is \[…, heads, T, d\], `k` \[…, heads of keys, S, d\], `v` \[…, heads of keys, S, e\], and
+/// the output \[…, heads, T, e\]. The first axes are equal. Without heads the tensors are
+/// \[T, d\], \[S, d\], \[S, e\]. The heads of queries are a multiple of the heads of keys, and
+/// neighbours share one.
 /// Each tensor is f32, f16 or bf16, with any strides: a cache \[batch, S, heads, d\] is given as
 /// `cache.transpose(1, 2)`, which copies nothing. d and e are at most 512 (four times the
 /// invocations of a workgroup, if the device permits fewer than 128).
@@ -88,11 +70,12 @@ pub struct Attention {
 /// score of −∞ does not count. Keys and values that no query of the call sees are not read; values
 /// that some query sees must be finite.
 ///
-/// The arithmetic is f32. With n the number of keys that a row sees, r the distance between its
-/// largest and its smallest score (at most 104), p its weights, and ε = 2⁻²³, an element of the
-/// output is off by at most (2·δ + (32 + 5·r + 2·n)·ε)·Σ p·|v|, apart from the rounding to its type,
-/// where δ is the largest error of a score s: (d/64 + 8)·ε·scale·Σ|q·k| + ε·|s|, and 8·ε·c more with
-/// a soft cap c. Results below 2⁻¹²⁶ may be 0. A [sink](Op::sinks) counts as a score.
+/// The arithmetic is f32. An element of the output is off by at most
+/// (2·δ + (32 + 5·r + 2·n)·ε)·Σ p·|v|, apart from the rounding to its type. Here n is the number of
+/// keys that a row sees, p are its weights, r is the distance between its largest and its smallest
+/// score (at most 104), ε = 2⁻²³, and δ is the largest error of a score s:
+/// (d/64 + 8)·ε·scale·Σ|q·k| + ε·|s|, and 8·ε·c more with a soft cap c. Results below 2⁻¹²⁶ may be 0.
+/// A [sink](Op::sinks) counts as a score.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Op<Attention> {
     Op::new(Attention {
         q: q.clone(),
@@ -122,7 +105,7 @@ impl Op<Attention> {
         self
     }
 
-    /// Adds a mask to the scores: 0 for those that count, −∞ for the others. It is broadcast to
+    /// Adds a mask to the scores: 0 for scores that count, −∞ for others. It is broadcast to
     /// \[…, heads, T, S\] as numpy does.
     pub fn mask(mut self, mask: &Tensor) -> Self {
         self.kind.mask = Some(mask.clone());
@@ -145,8 +128,8 @@ impl Op<Attention> {
         self
     }
 
-    /// All queries see the first keys only, so many as `lengths` says: a number, or u32 on the
-    /// device, one or one for each sequence (see [`Position`]). With [`causal`](Self::causal), the
+    /// All queries see the first `lengths` keys only: a number, or u32 on the device, one or one
+    /// for each sequence (see [`Position`]). With [`causal`](Self::causal), the
     /// position says it already.
     ///
     /// ```
@@ -318,7 +301,7 @@ impl Lower for Attention {
         let plan = Plan::new(&sizes, shares, self.whole.unwrap_or(shares), caps)?;
         let rows = views.units * views.rows;
         let parts = plan.room(rows, q)?;
-        // Sinks count once: where there are parts, the last kernel has them.
+        // Sinks count once: if there are parts, the last kernel has them.
         let (to, sinks) = match &parts {
             Some(parts) => (parts, None),
             None => (&views.out, views.sinks.as_ref()),
@@ -397,208 +380,4 @@ impl Lower for Attention {
         let [q, k] = [&self.q, &self.k].map(|tensor| tensor.shape());
         if axis + 3 == q.len() && k[axis] > 1 { q[axis] / k[axis] } else { 1 }
     }
-}
-
-/// The tensors as the kernel walks through them. A unit is a head of keys; its rows are the queries
-/// that share it, those of one token side by side.
-struct Views {
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Option<Tensor>,
-    sinks: Option<Tensor>,
-    position: Option<Tensor>,
-    out: Tensor,
-    units: usize,
-    rows: usize,
-}
-
-impl Attention {
-    fn views(&self, sizes: &Numbers, position: &Position, out: &Tensor) -> Result<Views> {
-        let Attention { q, k, v, mask, sinks, .. } = self;
-        let rank = q.shape().len();
-        let lead = rank.saturating_sub(3);
-        let mut scores = Sizes::from(q.shape());
-        scores[rank - 1] = sizes.keys;
-        let mut one_each = scores.clone();
-        one_each[rank - 1] = 1;
-        let spread = |other: &Option<Tensor>, shape: &[usize]| {
-            let strides = other.as_ref().and_then(|other| broadcast(other, shape));
-            strides.unwrap_or_else(|| smallvec![0; rank])
-        };
-        let of_rows = [
-            q.strides().into(),
-            spread(mask, &scores),
-            spread(sinks, &one_each),
-            out.strides().into(),
-        ];
-        let of_units = [k.strides().into(), v.strides().into(), position.strides("attention", k)?];
-        let of_head = |strides: &Sizes| if rank > 2 { strides[lead] } else { 0 };
-
-        let mut units: Sizes = q.shape()[..lead].into();
-        units.push(if rank > 2 { k.shape()[lead] } else { 1 });
-        let mut rows = Axes {
-            shape: units.clone(),
-            strides: of_rows.each_ref().map(|strides| {
-                let mut own: Sizes = strides[..lead].into();
-                own.extend([sizes.heads * of_head(strides), strides[rank - 2], of_head(strides)]);
-                own
-            }),
-        };
-        rows.shape.extend([sizes.queries, sizes.heads]);
-        let heads = Axes {
-            shape: units,
-            strides: of_units.each_ref().map(|strides| {
-                let mut own: Sizes = strides[..lead].into();
-                own.push(of_head(strides));
-                own
-            }),
-        };
-        let units = heads.shape.iter().product();
-        let (rows, heads) = (rows.collapsed(), heads.collapsed());
-        let row = |tensor: &Tensor, of: usize, length: usize| {
-            with(tensor, &rows.shape, &rows.strides[of], &[(length, of_rows[of][rank - 1])])
-        };
-        let unit = |tensor: &Tensor, of: usize, length: usize| {
-            let strides = &of_units[of];
-            let axes = [(sizes.keys, strides[rank - 2]), (length, strides[rank - 1])];
-            with(tensor, &heads.shape, &heads.strides[of], &axes)
-        };
-        Ok(Views {
-            q: row(q, 0, sizes.width),
-            mask: mask.as_ref().map(|mask| row(mask, 1, sizes.keys)),
-            sinks: sinks.as_ref().map(|sinks| row(sinks, 2, 1)),
-            out: row(out, 3, sizes.v_width),
-            k: unit(k, 0, sizes.width),
-            v: unit(v, 1, sizes.v_width),
-            position: position
-                .tensor()
-                .map(|tensor| with(tensor, &heads.shape, &heads.strides[2], &[(1, 1)])),
-            units,
-            rows: sizes.queries * sizes.heads,
-        })
-    }
-}
-
-/// A tensor with these axes, and more behind them: their sizes and strides.
-fn with(tensor: &Tensor, shape: &[usize], strides: &[usize], more: &[(usize, usize)]) -> Tensor {
-    let (mut shape, mut strides) = (Sizes::from(shape), Sizes::from(strides));
-    shape.extend(more.iter().map(|axis| axis.0));
-    strides.extend(more.iter().map(|axis| axis.1));
-    tensor.laid_out(&shape, &strides)
-}
-
-/// Invocations of a workgroup.
-fn size(caps: &Caps) -> u32 {
-    group_size(caps).min(SIZE)
-}
-
-/// How the work is shared out.
-struct Plan {
-    size: u32,
-    /// Blocks of four elements of a query, and of a value.
-    blocks: u32,
-    columns: u32,
-    /// Rows of a workgroup, and their tiles in a unit.
-    rows: u32,
-    tiles: u32,
-    /// Invocations that share a score.
-    share: u32,
-    /// Keys that the invocations have at once, and how often.
-    lines: u32,
-    turns: u32,
-    /// Parts of the keys, and keys of a part.
-    parts: u32,
-    span: u32,
-    groups: u32,
-}
-
-impl Plan {
-    /// The plan for these units and rows. `whole` gives the units and rows of the call of which they
-    /// are a part: a part sums as the whole does.
-    fn new(
-        sizes: &Numbers,
-        [units, rows]: [usize; 2],
-        whole: [usize; 2],
-        caps: &Caps,
-    ) -> Result<Self> {
-        let size = size(caps);
-        let [blocks, columns] = [sizes.width, sizes.v_width].map(|width| width.div_ceil(4));
-        let tile = whole[1].next_power_of_two().min(ROWS).min(power_below(STAGED / blocks));
-        let tiles = rows.div_ceil(tile);
-        let share = blocks.next_power_of_two().min(SHARE) as u32;
-        let lines = size / share;
-        let turns = (KEYS / lines).clamp(1, TURNS);
-        // The number of parts depends on shapes only: lengths on the device change nothing.
-        let step = (lines * turns) as usize;
-        let workgroups = whole[0].saturating_mul(whole[1].div_ceil(tile));
-        let bytes = whole[0].saturating_mul(whole[1]).saturating_mul(16 * (columns + 1));
-        let room = usize::try_from(caps.max_scratch_bytes).unwrap_or(usize::MAX) / bytes;
-        let joined = group_size(caps) as usize;
-        let wanted = (BUSY / workgroups).min(sizes.keys / PART).min(joined).min(room);
-        let span = sizes.keys.div_ceil(wanted.max(1)).next_multiple_of(step);
-        let parts = sizes.keys.div_ceil(span);
-        let rows_of_parts = units.saturating_mul(rows).saturating_mul(parts);
-        for (what, number, most) in [
-            ("keys", sizes.keys, FAR),
-            ("queries", sizes.queries, FAR),
-            ("rows of keys", units.saturating_mul(sizes.keys), u32::MAX as usize),
-            ("rows", rows_of_parts, u32::MAX as usize),
-        ] {
-            if number > most {
-                return Err(Error::Shape(format!(
-                    "overflow: attention: {number} {what}: kernels count to {most}"
-                )));
-            }
-        }
-        Ok(Plan {
-            size,
-            blocks: blocks as u32,
-            columns: columns as u32,
-            rows: tile as u32,
-            tiles: tiles as u32,
-            share,
-            lines,
-            turns,
-            parts: parts as u32,
-            span: span as u32,
-            groups: (units * tiles * parts) as u32,
-        })
-    }
-
-    /// Room for the sums of the parts of all rows, if there are several: weighted values, and a
-    /// block with the largest score and the sum of weights.
-    fn room(&self, rows: usize, q: &Tensor) -> Result<Option<Tensor>> {
-        let shape = [rows * self.parts as usize, 4 * (self.columns as usize + 1)];
-        (self.parts > 1).then(|| Tensor::scratch(q.context(), DType::F32, &shape)).transpose()
-    }
-
-    /// Adds to a call its grid, its workgroup, and the numbers that say how the work is shared.
-    fn dispatch(&self, call: Call, caps: &Caps) -> Call {
-        let keys = self.lines * self.turns;
-        let call = call
-            .constant("SIZE", self.size)
-            .constant("ROWS", self.rows)
-            .constant("BLOCKS", self.blocks)
-            .constant("COLUMNS", self.columns)
-            .constant("STAGED", (self.rows * self.blocks).max(self.size))
-            .constant("SHARE", self.share)
-            .constant("LINES", self.lines)
-            .constant("TURNS", self.turns)
-            .constant(
-                "LANES",
-                power_below((self.size / self.columns) as usize).min(keys as usize / 4) as u32,
-            )
-            .constant("CHUNKS", (self.size / self.rows).min(8))
-            .constant("PARTS", self.parts > 1)
-            .value("tiles", self.tiles)
-            .value("parts", self.parts)
-            .value("span", self.span);
-        dispatch(call, self.groups, self.size, caps)
-    }
-}
-
-/// The largest power of two that is no more than `number`, which is no 0.
-fn power_below(number: usize) -> usize {
-    1 << number.ilog2()
 }

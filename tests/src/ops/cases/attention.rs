@@ -226,7 +226,8 @@ fn of(rng: &mut Rng, call: &Call) -> Case {
     let has = [mask.is_some(), sinks.is_some(), position.is_some()];
     given.extend([mask, sinks, position].into_iter().flatten());
     let name = format!(
-        "attention of {shapes:?} {dtypes:?} {lies:?}, mask {:?}, sinks {:?}, causal {}, window {:?}",
+        "attention of {shapes:?} {dtypes:?} {lies:?}, mask {:?}, sinks {:?}, causal {}, \
+         window {:?}",
         call.mask,
         call.sinks,
         call.causal.is_some(),

@@ -1,0 +1,145 @@
+//! How the work of attention is shared out.
+
+use super::{FAR, Numbers};
+use crate::kernel::Call;
+use crate::ops::rows::{dispatch, group_size};
+use crate::tensor::Tensor;
+use tilewise_core::{Caps, DType, Error, Result};
+
+/// Invocations of a workgroup.
+const SIZE: u32 = 128;
+
+/// The most rows of a workgroup.
+const ROWS: usize = 8;
+
+/// The most blocks of four elements of queries that a workgroup stages: half of the memory that
+/// every device has.
+const STAGED: usize = 512;
+
+/// The most invocations that share a score.
+const SHARE: usize = 8;
+
+/// Keys that a workgroup takes at a time, if its invocations have no more than `TURNS` turns.
+const KEYS: u32 = 64;
+const TURNS: u32 = 4;
+
+/// Workgroups that keep a large device busy.
+const BUSY: usize = 512;
+
+/// The fewest keys of a part.
+const PART: usize = 128;
+
+/// Invocations of a workgroup.
+pub(super) fn size(caps: &Caps) -> u32 {
+    group_size(caps).min(SIZE)
+}
+
+/// How the work is shared out.
+pub(super) struct Plan {
+    size: u32,
+    /// Blocks of four elements of a query, and of a value.
+    blocks: u32,
+    columns: u32,
+    /// Rows of a workgroup, and their tiles in a unit.
+    rows: u32,
+    tiles: u32,
+    /// Invocations that share a score.
+    share: u32,
+    /// Keys that the invocations have at once, and how often.
+    lines: u32,
+    turns: u32,
+    /// Parts of the keys, and keys of a part.
+    pub(super) parts: u32,
+    span: u32,
+    groups: u32,
+}
+
+impl Plan {
+    /// The plan for these units and rows. `whole` gives the units and rows of the call of which
+    /// they are a part: a part sums as the whole does.
+    pub(super) fn new(
+        sizes: &Numbers,
+        [units, rows]: [usize; 2],
+        whole: [usize; 2],
+        caps: &Caps,
+    ) -> Result<Self> {
+        let size = size(caps);
+        let [blocks, columns] = [sizes.width, sizes.v_width].map(|width| width.div_ceil(4));
+        let tile = whole[1].next_power_of_two().min(ROWS).min(power_below(STAGED / blocks));
+        let tiles = rows.div_ceil(tile);
+        let share = blocks.next_power_of_two().min(SHARE) as u32;
+        let lines = size / share;
+        let turns = (KEYS / lines).clamp(1, TURNS);
+        // The number of parts depends on shapes only: lengths on the device change nothing.
+        let step = (lines * turns) as usize;
+        let workgroups = whole[0].saturating_mul(whole[1].div_ceil(tile));
+        let bytes = whole[0].saturating_mul(whole[1]).saturating_mul(16 * (columns + 1));
+        let room = usize::try_from(caps.max_scratch_bytes).unwrap_or(usize::MAX) / bytes;
+        let joined = group_size(caps) as usize;
+        let wanted = (BUSY / workgroups).min(sizes.keys / PART).min(joined).min(room);
+        let span = sizes.keys.div_ceil(wanted.max(1)).next_multiple_of(step);
+        let parts = sizes.keys.div_ceil(span);
+        let rows_of_parts = units.saturating_mul(rows).saturating_mul(parts);
+        for (what, number, most) in [
+            ("keys", sizes.keys, FAR),
+            ("queries", sizes.queries, FAR),
+            ("rows of keys", units.saturating_mul(sizes.keys), u32::MAX as usize),
+            ("rows", rows_of_parts, u32::MAX as usize),
+        ] {
+            if number > most {
+                return Err(Error::Shape(format!(
+                    "overflow: attention: {number} {what}: kernels count to {most}"
+                )));
+            }
+        }
+        Ok(Plan {
+            size,
+            blocks: blocks as u32,
+            columns: columns as u32,
+            rows: tile as u32,
+            tiles: tiles as u32,
+            share,
+            lines,
+            turns,
+            parts: parts as u32,
+            span: span as u32,
+            groups: (units * tiles * parts) as u32,
+        })
+    }
+
+    /// Room for the sums of the parts of all rows, if there are several: weighted values, and a
+    /// block with the largest score and the sum of weights.
+    pub(super) fn room(&self, rows: usize, q: &Tensor) -> Result<Option<Tensor>> {
+        let shape = [rows * self.parts as usize, 4 * (self.columns as usize + 1)];
+        (self.parts > 1).then(|| Tensor::scratch(q.context(), DType::F32, &shape)).transpose()
+    }
+
+    /// Adds to a call its grid, its workgroup, and the numbers that say how the work is shared.
+    pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
+        let keys = self.lines * self.turns;
+        let call = call
+            .constant("SIZE", self.size)
+            .constant("ROWS", self.rows)
+            .constant("BLOCKS", self.blocks)
+            .constant("COLUMNS", self.columns)
+            .constant("STAGED", (self.rows * self.blocks).max(self.size))
+            .constant("SHARE", self.share)
+            .constant("LINES", self.lines)
+            .constant("TURNS", self.turns)
+            .constant(
+                "LANES",
+                power_below((self.size / self.columns) as usize).min(keys as usize / 4) as u32,
+            )
+            .constant("CHUNKS", (self.size / self.rows).min(8))
+            .constant("PARTS", self.parts > 1)
+            .value("tiles", self.tiles)
+            .value("parts", self.parts)
+            .value("span", self.span);
+        dispatch(call, self.groups, self.size, caps)
+    }
+}
+
+/// The largest power of two that is no more than `number`, which is no 0.
+fn power_below(number: usize) -> usize {
+    1 << number.ilog2()
+}
