@@ -67,14 +67,14 @@ pub struct Attention {
 /// A text depends on d, e, types and options, but not on T, S, lengths or positions.
 ///
 /// A query that sees no key gives zeros. A row with +∞ or NaN among its scores gives NaN, and a
-/// score of −∞ does not count. Keys and values that no query of the call sees are not read; values
-/// that some query sees must be finite.
+/// score of −∞ does not count. Keys and values that no query of the call sees may hold anything.
+/// Values that some query sees must be finite.
 ///
 /// The arithmetic is f32. An element of the output is off by at most
 /// (2·δ + (32 + 5·r + 2·n)·ε)·Σ p·|v|, apart from the rounding to its type. Here n is the number of
 /// keys that a row sees, p are its weights, r is the distance between its largest and its smallest
 /// score (at most 104), ε = 2⁻²³, and δ is the largest error of a score s:
-/// (d/64 + 8)·ε·scale·Σ|q·k| + ε·|s|, and 8·ε·c more with a soft cap c. Results below 2⁻¹²⁶ may be 0.
+/// (d/64 + 8)·ε·scale·Σ|q·k| + ε·|s|, and 12·ε·c more with a soft cap c. Results below 2⁻¹²⁶ may be 0.
 /// A [sink](Op::sinks) counts as a score.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Op<Attention> {
     Op::new(Attention {
@@ -318,14 +318,13 @@ impl Lower for Attention {
         step.call = plan
             .dispatch(step.call, caps)
             .constant("CAUSAL", self.causal.is_some())
-            .constant("WINDOWED", window.is_some())
             .constant("CAPPED", softcap.is_some())
             .constant("MASKED", mask.is_some())
             .constant("SINKS", sinks.is_some())
             .constant("PLACED", position.tensor().is_some())
             .value("scale", self.scale.unwrap_or((sizes.width as f32).sqrt().recip()))
             .value("softcap", softcap.unwrap_or(1.0))
-            .value("window", window.unwrap_or(0).min(FAR) as u32)
+            .value("window", window.and_then(|keys| u32::try_from(keys).ok()).unwrap_or(u32::MAX))
             .value("heads", sizes.heads as u32)
             .value("units", views.units as u32)
             .value("rows", views.rows as u32)

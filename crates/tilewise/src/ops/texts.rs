@@ -81,11 +81,11 @@ macro_rules! texts {
 texts! {
     ELEMENTWISE "elementwise" "elementwise/elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"],
         Fours InPlace;
-    SOFTMAX "softmax" "rows/softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask", "sinks", "position"]
+    SOFTMAX "softmax" "rows/softmax.wgsl" [CAP, SCORES, BLOCKS, ROW], ["x", "mask", "sinks", "position"]
         => ["y"], Fours InPlace;
     NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias", "residual"]
         => ["y"], Fours InPlace;
-    ATTENTION "attention" "attention/attention.wgsl" [WEIGHTS, SEEN],
+    ATTENTION "attention" "attention/attention.wgsl" [CAP, WEIGHTS, SEEN],
         ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
     JOIN "join" "attention/join.wgsl" [WEIGHTS], ["x", "sinks"] => ["y"], Fours All;
     REDUCE "reduce" "rows/reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
@@ -115,6 +115,7 @@ const BEYOND_FXC: [&str; 1] = ["top_k"];
 const FUNCTIONS: File = file!("elementwise/functions.wgsl");
 const WEIGHTS: File = file!("attention/weights.wgsl");
 const SEEN: File = file!("attention/seen.wgsl");
+const CAP: File = file!("rows/cap.wgsl");
 const SCORES: File = file!("rows/scores.wgsl");
 const BLOCKS: File = file!("rows/blocks.wgsl");
 const ROW: File = file!("rows/row.wgsl");
@@ -131,7 +132,7 @@ const GROUP: &str = include_str!("parts/group.wgsl");
 pub(super) fn files() -> impl Iterator<Item = File> {
     // Two texts have one body.
     let texts = TEXTS.iter().filter(|text| !std::ptr::eq(**text, &ROPE_INTO));
-    let headers = [FUNCTIONS, WEIGHTS, SEEN, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
+    let headers = [FUNCTIONS, WEIGHTS, SEEN, CAP, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
     texts.map(|text| text.body).chain(headers)
 }
 

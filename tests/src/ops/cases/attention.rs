@@ -4,6 +4,7 @@ use super::{Case, DType, Given, Lies, Rng, Wanted, ops};
 use super::{ULP, boxed, broadcast, numbers};
 use DType::{BF16, F16, F32};
 use Lies::{Packed, Transposed, TransposedWithin, Within};
+use std::ops::Range;
 use tilewise::Tensor;
 
 /// A position or a length, by number or by a tensor of this shape.
@@ -53,7 +54,7 @@ const PLAIN: Call = Call {
 
 const HALVES: [DType; 4] = [F16; 4];
 
-const CALLS: [Call; 33] = [
+const CALLS: [Call; 39] = [
     PLAIN,
     Call { heads: None, sizes: [1, 3, 1, 2], ..PLAIN },
     Call { heads: None, sizes: [5, 7, 3, 3], lies: [Within, Transposed, Within, Packed], ..PLAIN },
@@ -149,10 +150,17 @@ const CALLS: [Call; 33] = [
     Call { sizes: [2, 4, 300, 4], ..PLAIN },
     Call { sizes: [1, 4, 4, 512], ..PLAIN },
     Call { heads: Some([4, 4]), sizes: [1, 40, 128, 128], dtypes: HALVES, ..PLAIN },
+    // Small, for the mutants: several turns for keys and for values, scores far apart, and strides.
+    Call { sizes: [2, 19, 32, 36], scale: Some(30.0), ..PLAIN },
+    Call { sizes: [1, 20, 32, 32], lies: [Transposed; 4], ..PLAIN },
+    Call { sizes: [1, 40, 16, 4], scale: Some(50.0), ..PLAIN },
+    Call { sizes: [8, 3, 68, 4], ..PLAIN },
+    Call { sizes: [3, 5, 6, 7], lies: [Transposed; 4], mask: Some(&[3, 5]), ..PLAIN },
+    Call { sizes: [1, 4, 512, 512], softcap: Some(1.5), scale: Some(9.0), ..PLAIN },
 ];
 
 /// Keys in several parts.
-const PARTS: [Call; 4] = [
+const PARTS: [Call; 5] = [
     Call { heads: Some([2, 1]), sizes: [1, 300, 4, 4], ..PLAIN },
     Call {
         lead: &[2],
@@ -165,14 +173,16 @@ const PARTS: [Call; 4] = [
         ..PLAIN
     },
     Call {
-        heads: Some([3, 1]),
-        sizes: [4, 517, 3, 5],
-        causal: Some(At::Tensor(&[1], &[400])),
-        window: Some(250),
-        mask: Some(&[517]),
+        heads: Some([6, 2]),
+        sizes: [4, 300, 3, 5],
+        causal: Some(At::Tensor(&[1], &[250])),
+        window: Some(200),
+        mask: Some(&[300]),
+        scale: Some(60.0),
         ..PLAIN
     },
-    Call { sizes: [2, 400, 8, 8], causal: Some(At::Number(340)), softcap: Some(3.0), ..PLAIN },
+    Call { sizes: [2, 400, 8, 18], causal: Some(At::Number(340)), softcap: Some(3.0), ..PLAIN },
+    Call { sizes: [1, 520, 4, 4], scale: Some(-60.0), sinks: Some(&[]), ..PLAIN },
 ];
 
 pub(super) fn cases() -> Vec<Case> {
@@ -205,7 +215,14 @@ fn of(rng: &mut Rng, call: &Call) -> Case {
     let mask = call.mask.map(|shape| {
         let mut mask = numbers(rng, shape, 2.0);
         mask.iter_mut().skip(1).step_by(3).for_each(|mask| *mask = f64::NEG_INFINITY);
-        Given::new(F32, Within, shape, mask)
+        // One row sees nothing, or all alike; one score is above all others.
+        let last = shape.last().filter(|_| shape.len() > 1).copied().unwrap_or_default();
+        let none = if shape.len() > 3 { f64::from(f32::MIN) } else { f64::NEG_INFINITY };
+        mask.iter_mut().rev().take(last).for_each(|mask| *mask = none);
+        if shape == [6, 1, 8] {
+            mask[4 * 8 + 3] = f32::MAX.into();
+        }
+        Given::new(F32, lies[0], shape, mask)
     });
     // One is far above the scores, and three are special.
     let sinks = call.sinks.map(|shape| {
@@ -222,6 +239,14 @@ fn of(rng: &mut Rng, call: &Call) -> Case {
         _ => None,
     };
     let position = at(call.causal).or_else(|| at(call.lengths));
+    // Keys and values that no query sees may hold anything.
+    for unit in 0..shapes[1].iter().rev().skip(2).product() {
+        let all = seen(call, unit, 0).start..seen(call, unit, queries.max(1) - 1).end;
+        for key in (0..keys).filter(|key| !all.contains(key)) {
+            given[1].values[(unit * keys + key) * width..][..width].fill(f64::NAN);
+            given[2].values[(unit * keys + key) * v_width..][..v_width].fill(f64::NAN);
+        }
+    }
     let wanted = reference(call, &given, [(&mask, &scores), (&sinks, &one_each)]);
     let has = [mask.is_some(), sinks.is_some(), position.is_some()];
     given.extend([mask, sinks, position].into_iter().flatten());
@@ -259,6 +284,21 @@ fn of(rng: &mut Rng, call: &Call) -> Case {
     }
 }
 
+/// The keys that a query sees. A unit is a head of keys.
+fn seen(call: &Call, unit: usize, query: usize) -> Range<usize> {
+    let shared = call.heads.map_or(1, |[_, shared]| shared);
+    let place = |at: At| match at {
+        At::Number(number) => number,
+        At::Tensor(_, [one]) => *one,
+        At::Tensor(shape, all) => all[if shape.len() > 1 { unit } else { unit / shared }],
+    };
+    let keys = call.sizes[1];
+    let next = call.causal.map(|at| place(at) + query + 1);
+    let end = next.or(call.lengths.map(place)).unwrap_or(keys).min(keys);
+    let begin = next.zip(call.window).map_or(0, |(next, window)| next.saturating_sub(window));
+    begin.min(end)..end
+}
+
 /// The results and their errors, as the operation's documentation gives the bound.
 fn reference(
     call: &Call,
@@ -276,14 +316,6 @@ fn reference(
     for row in 0..entries * heads * queries {
         let (entry, head, query) = (row / queries / heads, row / queries % heads, row % queries);
         let unit = entry * shared + head / (heads / shared);
-        let place = |at: At| match at {
-            At::Number(number) => number,
-            At::Tensor(_, [one]) => *one,
-            At::Tensor(shape, all) => all[if shape.len() > 1 { unit } else { entry }],
-        };
-        let next = call.causal.map(|at| place(at) + query + 1);
-        let end = next.or(call.lengths.map(place)).unwrap_or(keys).min(keys);
-        let begin = next.zip(call.window).map_or(0, |(next, window)| next.saturating_sub(window));
         let q = &given[0].values[row * width..][..width];
         let score = |key: usize| {
             let k = &given[1].values[(unit * keys + key) * width..][..width];
@@ -294,12 +326,16 @@ fn reference(
             let mut s = sum;
             if let Some(c) = call.softcap.map(f64::from) {
                 s = c * (s / c).tanh();
-                error += 8.0 * ULP * c;
+                error = error.min(2.0 * c) + 12.0 * ULP * c;
             }
-            s += of_mask.as_ref().map_or(0.0, |mask| mask[row * keys + key]);
+            match of_mask.as_ref().map_or(0.0, |mask| mask[row * keys + key]) {
+                // It swallows the score.
+                mask if mask.is_finite() && mask.abs() > 1e37 => return (mask, 0.0),
+                mask => s += mask,
+            }
             (s, error + if s.is_finite() { ULP * s.abs() } else { 0.0 })
         };
-        let scores: Vec<_> = (begin..end.max(begin)).map(|key| (key, score(key))).collect();
+        let scores: Vec<_> = seen(call, unit, query).map(|key| (key, score(key))).collect();
         let sink = of_sinks.as_ref().map(|sinks| sinks[row]);
         let all = || scores.iter().map(|(_, (s, _))| *s).chain(sink);
         if all().any(|s| s.is_nan() || s == f64::INFINITY) {

@@ -15,27 +15,27 @@ var<workgroup> factors: array<f32, ROWS>;
 
 let part = group % parts;
 let tile = group / parts % tiles;
+// A workgroup beyond the last unit repeats that unit's work and writes nothing.
 let unit = min(group / parts / tiles, units - 1u);
+let is_there = group / parts / tiles < units;
 let keys = k_shape[k_ndim - 2u];
 let first = tile * ROWS;
-let count = select(0u, min(ROWS, rows - first), group / parts / tiles < units);
+let count = min(ROWS, rows - first);
 let row = unit * rows + first;
 
-// The keys that an invocation's own row sees, and those of all rows.
-let own_row = local_index % ROWS;
+// The keys that an invocation's own row sees, and the range that all rows of the workgroup see.
+let own_row = min(local_index % ROWS, count - 1u);
 let place = placed(unit, before);
-var own = seen(place, (first + own_row) / heads, keys, window);
-own.y = select(0u, own.y, own_row < count);
+let own = seen(place, (first + own_row) / heads, window);
 var start = part * span;
 var stop = min(start + span, keys);
-let begin = max(start, seen(place, first / heads, keys, window).x);
-var end = seen(place, (first + max(count, 1u) - 1u) / heads, keys, window).y;
-end = select(0u, min(end, stop), count > 0u);
+let begin = max(start, seen(place, first / heads, window).x);
+let end = min(stop, seen(place, (first + count - 1u) / heads, window).y);
 if !PLACED {
     // Numbers that are the same for the whole workgroup: only they may bound a loop with barriers.
     // Steps begin at multiples of KEYS: a row has the same steps in every tile.
-    start = max(start, seen(before, first / heads, keys, window).x / KEYS * KEYS);
-    stop = min(stop, seen(before, (min(first + ROWS, rows) - 1u) / heads, keys, window).y);
+    start = max(start, seen(before, first / heads, window).x / KEYS * KEYS);
+    stop = min(stop, seen(before, (first + count - 1u) / heads, window).y);
 }
 
 let step_q = q_strides[q_ndim - 1u];
@@ -53,7 +53,7 @@ let lane = local_index % SHARE;
 let line = local_index / SHARE;
 let at_k = k_row(unit * keys);
 let step_k = vec2(k_strides[k_ndim - 2u], k_strides[k_ndim - 1u]);
-let at_mask = mask_row(row + min(own_row, max(count, 1u) - 1u));
+let at_mask = mask_row(row + own_row);
 let step_mask = mask_strides[mask_ndim - 1u];
 
 let column = local_index % COLUMNS;
@@ -64,9 +64,9 @@ let v_count = min(4u, v_width - 4u * column);
 
 var top = ABSENT;
 var total = 0.0;
-if SINKS && own_row < count {
+if SINKS {
     top = marked(sinks_get(sinks_row(row + own_row), 0u, 1u, 1u).x);
-    total = select(0.0, 1.0, local_index < ROWS && top != ABSENT);
+    total = select(0.0, 1.0, local_index < ROWS);
 }
 var sums = array<vec4<f32>, ROWS>();
 for (var base = start; base < stop; base += KEYS) {
@@ -76,7 +76,7 @@ for (var base = start; base < stop; base += KEYS) {
         let i = 4u * block;
         var k4: array<vec4<f32>, TURNS>;
         for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
-            let key = clamp(base + turn * LINES + line, begin, end - 1u);
+            let key = min(base + turn * LINES + line, end - 1u);
             k4[turn] = k_get(at_k + key * step_k.x, i, step_k.y, min(4u, width - i));
         }
         for (var r = 0u; r < ROWS; r += 1u) { //unroll
@@ -95,20 +95,21 @@ for (var base = start; base < stop; base += KEYS) {
             let key = base + turn * LINES + at / ROWS;
             var s = ABSENT;
             if key >= own.x && key < min(own.y, end) {
-                let share = (own_row * LINES + at / ROWS) * PITCH;
+                let share = (at % ROWS * LINES + at / ROWS) * PITCH;
                 var sum = 0.0;
                 for (var l = 0u; l < SHARE; l += 1u) {
                     sum += shares[share + l];
                 }
-                s = marked(scale * sum);
-                if CAPPED && abs(s) <= MOST {
-                    s = capped(s, softcap);
+                s = scale * sum;
+                if CAPPED {
+                    s = capped(vec4(s), softcap).x;
                 }
                 if MASKED {
                     let i = key / 4u * 4u;
                     let mask = mask_get(at_mask, i, step_mask, min(4u, keys - i));
-                    s = select(marked(s + one_of(mask, key % 4u)), s, abs(s) > MOST);
+                    s += one_of(mask, key % 4u);
                 }
+                s = marked(s);
             }
             scores[turn * ROWS * LINES + at] = s;
         }
@@ -125,7 +126,7 @@ for (var base = start; base < stop; base += KEYS) {
     workgroupBarrier();
     let before_top = top;
     for (var chunk = 0u; chunk < CHUNKS; chunk += 1u) {
-        top = max(top, tops[chunk * ROWS + own_row]);
+        top = max(top, tops[chunk * ROWS + local_index % ROWS]);
     }
     let factor = exponential(before_top, top);
     total *= factor;
@@ -166,7 +167,7 @@ if local_index < ROWS {
 for (var r = 0u; r < ROWS; r += 1u) { //unroll
     staged[local_index] = sums[r];
     workgroupBarrier();
-    if r < count && local_index < COLUMNS {
+    if is_there && r < count && local_index < COLUMNS {
         var sum = vec4<f32>();
         for (var l = 0u; l < LANES; l += 1u) {
             sum += staged[l * COLUMNS + column];

@@ -16,7 +16,7 @@ var top = ABSENT;
 var total = 0.0;
 if SINKS {
     top = marked(sinks_get(sinks_row(row), 0u, 1u, 1u).x);
-    total = select(1.0, 0.0, top == ABSENT);
+    total = 1.0;
 }
 let sink = top;
 for (var part = 0u; part < parts; part += 1u) {
@@ -27,7 +27,8 @@ for (var part = 0u; part < parts; part += 1u) {
     total += exponential(tops[part], top) * totals[part];
 }
 let y_width = y_shape[y_ndim - 1u];
-for (var i = 4u * local_index; group < rows && i < y_width; i += 4u * SIZE) {
+let i = 4u * local_index;
+if group < rows && i < y_width {
     var sum = vec4<f32>();
     for (var part = 0u; part < parts; part += 1u) {
         let x4 = x_get(x_row(row * parts + part), i, step_x, 4u);

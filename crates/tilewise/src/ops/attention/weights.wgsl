@@ -16,7 +16,7 @@ fn marked(s: f32) -> f32 {
 
 // e^(s − top). It vanishes in f32 from −104 on.
 fn exponential(s: f32, top: f32) -> f32 {
-    return exp(max(s, top - 104.0) - top);
+    return exp(max(s - top, -104.0));
 }
 
 // Four results: weighted values over the sum of the weights. Every sum has a 1 for its largest

@@ -14,13 +14,6 @@ fn is_finite(scores: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(scores) & vec4(0x7fffffffu)) < vec4(0x7f800000u);
 }
 
-// cap · tanh(s/cap). The exponential is far from overflow; NaN stays.
-fn capped(s: vec4<f32>, cap: f32) -> vec4<f32> {
-    let magnitude = bitcast<vec4<u32>>(s) & vec4(0x7fffffffu);
-    let doubled = 2.0 * clamp(s / cap, vec4(-15.0), vec4(15.0));
-    return select(cap - 2.0 * cap / (exp(doubled) + 1.0), s, magnitude > vec4(0x7f800000u));
-}
-
 // How scores are made of elements. Scores before `begin` are `none`, which is −∞; scores from `end`
 // on are 0.
 struct Scores {
