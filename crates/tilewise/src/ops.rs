@@ -24,6 +24,7 @@
 //! | functions of one tensor, such as [`exp`] | any | the same | below |
 //! | functions of two, such as [`add`] | two, broadcast | their joint one | below |
 //! | [`layer_norm`], [`rms_norm`] | \[…, n\], vectors \[n\] | the same | (n/4 + 20)·ε about 0 |
+//! | [`add_rms_norm`] | \[…, n\] twice, a vector \[n\] | the same twice: sum and norm | (n/4 + 21)·ε |
 //! | [`sum`] | any, along an axis | without the axis | (n/8 + 8)·ε of Σ\|x\| |
 //! | [`mean`] | any, along an axis | without the axis | (n/8 + 9)·ε of Σ\|x\|/n |
 //! | [`max`], [`min`], [`arg_max`] | any, along an axis | without it | none; `arg_max` gives u32 |
@@ -118,7 +119,7 @@ pub use order::sort::{sort, sort_by_key};
 pub use order::top_k::top_k;
 pub use position::Position;
 pub use rows::append::append;
-pub use rows::norm::{layer_norm, rms_norm};
+pub use rows::norm::{add_rms_norm, layer_norm, rms_norm};
 pub use rows::reduce::{arg_max, max, mean, min, sum};
 pub use rows::rope::rope;
 pub use rows::softmax::softmax;

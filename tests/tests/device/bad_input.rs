@@ -42,12 +42,16 @@ fn writers<'a>(
     }
     let (weight, bias, cos, sin) = (row.clone(), row.clone(), pairs.clone(), pairs);
     let (indices, table, chosen) = (four.clone(), four, order.clone());
+    let ([r, s, normed, summed], [w, v]) =
+        ([(); 4].map(|()| ones(&[4, 6])), [(); 2].map(|()| row.clone()));
     rows! {
         "softmax" f [4, 6], |out| ops::softmax(x).run_into(out);
         "attention" f [4, 6], |out| ops::attention(x, x, x).run_into(out);
         "exp" f [4, 6], |out| ops::exp(x).run_into(out);
         "add" f [4, 6], |out| ops::add(x, &row).run_into(out);
         "layer_norm" f [4, 6], |out| ops::layer_norm(x, &weight, &bias, 0.0).run_into(out);
+        "add_rms_norm" f [4, 6], |out| ops::add_rms_norm(x, &r, &w, 0.0).run_into([out, &normed]);
+        "norm of a sum" f [4, 6], |out| ops::add_rms_norm(x, &s, &v, 0.0).run_into([&summed, out]);
         "rope" f [4, 6], |out| ops::rope(x, &cos, &sin).run_into(out);
         "append" f [9, 6], |out| ops::append(x, 9, 2).run_into(out);
         "sum" f [6], |out| ops::sum(x, 0).run_into(out);

@@ -104,6 +104,10 @@ const CASES: &[Case] = &[
         let (y, x) = (numbers(on, F32, &[3, 41, 77]), numbers(on, F16, &[41, 77]));
         one(ops::rms_norm(&y, &numbers(on, F32, &[77]), 1e-5).residual(&x))
     }),
+    ("add_rms_norm", 4096, |on| {
+        let (x, y) = (numbers(on, F32, &[3, 41, 77]), numbers(on, F16, &[41, 77]));
+        two(ops::add_rms_norm(&x, &y, &numbers(on, F32, &[77]), 1e-5))
+    }),
     ("rope", 4096, |on| {
         let [cos, sin] = [1, 2].map(|rows| numbers(on, F32, &[rows + 16, 23]));
         let [cos, sin] = [cos, sin].map(|table| table.narrow(0, 0, 17).unwrap());

@@ -46,16 +46,17 @@ impl Access {
         text.replace("NAME", name)
     }
 
-    /// The text of `y_put`.
-    pub(super) fn put(self) -> &'static str {
+    /// The text of `y_put` for the tensor `name`.
+    pub(super) fn put(self, name: &str) -> String {
         let [fours, integers, words, f32, halves] = blocks(include_str!("parts/put.wgsl"));
-        match self {
+        let text = match self {
             Access::Fours => fours,
             Access::Integers => integers,
             Access::Words => words,
             Access::F32 => f32,
             Access::Halves | Access::One => halves,
-        }
+        };
+        text.replace("NAME", name)
     }
 }
 

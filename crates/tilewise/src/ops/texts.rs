@@ -40,7 +40,7 @@ enum By {
 /// How a text changes its outputs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writes {
-    /// It writes all elements of one output, and does not read an input's element after writing the
+    /// It writes all elements, and does not read an input's element after writing the first
     /// output's in its place: the two may be one tensor.
     InPlace,
     /// It writes all elements.
@@ -81,10 +81,10 @@ macro_rules! texts {
 texts! {
     ELEMENTWISE "elementwise" "elementwise/elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"],
         Fours InPlace;
-    SOFTMAX "softmax" "rows/softmax.wgsl" [CAP, SCORES, BLOCKS, ROW], ["x", "mask", "sinks", "position"]
-        => ["y"], Fours InPlace;
-    NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias", "residual"]
-        => ["y"], Fours InPlace;
+    SOFTMAX "softmax" "rows/softmax.wgsl" [CAP, SCORES, BLOCKS, ROW],
+        ["x", "mask", "sinks", "position"] => ["y"], Fours InPlace;
+    NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, TERMS, ROW],
+        ["x", "weight", "bias", "residual"] => ["sum", "y"], Fours InPlace;
     ATTENTION "attention" "attention/attention.wgsl" [CAP, WEIGHTS, SEEN],
         ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
     JOIN "join" "attention/join.wgsl" [WEIGHTS], ["x", "sinks"] => ["y"], Fours All;
@@ -118,6 +118,7 @@ const SEEN: File = file!("attention/seen.wgsl");
 const CAP: File = file!("rows/cap.wgsl");
 const SCORES: File = file!("rows/scores.wgsl");
 const BLOCKS: File = file!("rows/blocks.wgsl");
+const TERMS: File = file!("rows/terms.wgsl");
 const ROW: File = file!("rows/row.wgsl");
 const ROUTER: File = file!("indexed/router.wgsl");
 /// Headers by which reductions differ.
@@ -132,7 +133,8 @@ const GROUP: &str = include_str!("parts/group.wgsl");
 pub(super) fn files() -> impl Iterator<Item = File> {
     // Two texts have one body.
     let texts = TEXTS.iter().filter(|text| !std::ptr::eq(**text, &ROPE_INTO));
-    let headers = [FUNCTIONS, WEIGHTS, SEEN, CAP, SCORES, BLOCKS, ROW, ROUTER, SUM, LARGEST];
+    let headers =
+        [FUNCTIONS, WEIGHTS, SEEN, CAP, SCORES, BLOCKS, TERMS, ROW, ROUTER, SUM, LARGEST];
     texts.map(|text| text.body).chain(headers)
 }
 
@@ -171,8 +173,8 @@ struct Form {
     function: Function,
     /// From where each input is read.
     inputs: [Place; 6],
-    /// How the first output is written.
-    output: Access,
+    /// How each output is written.
+    outputs: [Option<Access>; 2],
     /// Whether elements are integers during the computation.
     integers: bool,
 }
@@ -198,9 +200,9 @@ pub struct Step {
 pub(super) type Steps = SmallVec<[Step; 1]>;
 
 impl Text {
-    /// The step for these inputs, some of which may be absent, and these outputs. They must be laid
-    /// out as the text walks through them. If a text computes in place, an input that is the output
-    /// is read there.
+    /// The step for these inputs, some of which may be absent, and these outputs, of which the
+    /// first ones may be left out. They must be laid out as the text walks through them. If a text
+    /// computes in place, an input that is the first given output is read there.
     pub(super) fn step(
         &'static self,
         operation: &str,
@@ -242,8 +244,17 @@ impl Text {
         if self.by == By::Fours && !out.dtype().is_float() {
             call = call.dtype("Y", out.dtype());
         }
-        let form = Form { function, inputs: places, output: self.access(out), integers };
+        let mut accesses = [None; 2];
+        for (access, out) in accesses.iter_mut().zip(outputs) {
+            *access = Some(self.access(out));
+        }
+        let form = Form { function, inputs: places, outputs: accesses, integers };
         Ok(Step { text: self, form, call })
+    }
+
+    /// Names of the outputs that a form has: the last ones.
+    fn written(&self, form: &Form) -> &'static [&'static str] {
+        &self.outputs[self.outputs.len() - form.outputs.iter().flatten().count()..]
     }
 
     fn access(&self, tensor: &Tensor) -> Access {
@@ -255,7 +266,8 @@ impl Text {
 
     /// The kernel of a form; `text` gives the texts of files.
     fn made_of(&self, form: &Form, text: impl Fn(File) -> String) -> Kernel {
-        let Form { function, inputs, output, integers } = form;
+        let Form { function, inputs, outputs, integers } = form;
+        let written = self.written(form);
         let own = function.header.iter().chain(self.headers).map(|&file| text(file));
         let mut header = own.collect::<String>() + &function.text();
         let mut body = format!("{} {}", GROUP.trim_end(), text(self.body));
@@ -268,12 +280,14 @@ impl Text {
         for (&name, place) in self.inputs.iter().zip(inputs) {
             match place {
                 Place::Own(access) => bound.push((name, *access)),
-                Place::Output => named(name, self.outputs[0]),
+                Place::Output => named(name, written[0]),
                 Place::Absent => {}
             }
         }
-        // The text does not read an absent input, but must be valid: another name stands for it.
-        let present = bound.first().map_or(self.outputs[0], |(name, _)| name);
+        // The text does not reach an absent tensor, but must be valid: another name stands for it.
+        let absent = self.outputs.len() - written.len();
+        self.outputs[..absent].iter().for_each(|name| named(name, written[0]));
+        let present = bound.first().map_or(written[0], |(name, _)| name);
         for (&name, place) in self.inputs.iter().zip(inputs) {
             if *place == Place::Absent {
                 named(name, present);
@@ -283,20 +297,23 @@ impl Text {
         let mut access = String::new();
         if self.by == By::Fours {
             access += &super::access::types(*integers);
-            bound.push((self.outputs[0], *output));
+            let outputs = written.iter().zip(outputs.iter().flatten());
+            bound.extend(outputs.clone().map(|(name, access)| (*name, *access)));
             for (name, own) in &bound {
                 if [&header, &body].iter().any(|text| text.contains(&format!("{name}_get("))) {
                     access += &own.get(name);
                 }
             }
-            if body.contains("y_put(") {
-                access += output.put();
+            for (name, own) in outputs {
+                if body.contains(&format!("{name}_put(")) {
+                    access += &own.put(name);
+                }
             }
         }
         let fours = bound.iter().filter(|(_, access)| *access == Access::Fours);
         Kernel::new(self.name)
             .inputs(names)
-            .outputs(self.outputs.iter().copied())
+            .outputs(written.iter().copied())
             .in_fours(fours.map(|(name, _)| *name))
             .header(access + &header)
             .source(body)
@@ -312,7 +329,7 @@ impl Step {
         let Step { text, form, call } = self;
         let own = text.inputs.iter().zip(&form.inputs);
         let own = own.filter(|(_, place)| matches!(place, Place::Own(_))).map(|(name, _)| *name);
-        own.chain(text.outputs.iter().copied()).zip(call.bound())
+        own.chain(text.written(form).iter().copied()).zip(call.bound())
     }
 
     /// The kernel, made on the first call.

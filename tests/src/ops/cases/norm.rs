@@ -1,8 +1,8 @@
 //! Norms.
 
 use super::{
-    Case, DType, FLOATS, Given, LIES, Lies, ROWS, Rng, Turn, ULP, Wanted, boxed, broadcast,
-    numbers, rows, turns,
+    Case, DType, FLOATS, Given, Half, LIES, Lies, ROWS, Rng, Turn, U, ULP, Wanted, boxed,
+    broadcast, numbers, rows, turns,
 };
 use tilewise::{Tensor, ops};
 
@@ -13,7 +13,77 @@ pub(super) fn cases() -> Vec<Case> {
     let turns = turns(&ROWS).into_iter().enumerate();
     let mut cases: Vec<_> = turns.flat_map(|(at, turn)| norms(&mut rng, at, turn)).collect();
     cases.extend(with_residuals(&mut rng));
+    cases.extend(of_sums(&mut rng));
     cases
+}
+
+/// Sums and their norms. The last number says which operand is the sum, too.
+fn of_sums(rng: &mut Rng) -> Vec<Case> {
+    const SHAPES: [(&[usize], &[usize], Option<usize>); 6] = [
+        (&[3, 12], &[3, 12], Some(0)),
+        (&[2, 3, 31], &[3, 31], None),
+        (&[4, 33], &[4, 33], Some(1)),
+        (&[2, 260], &[2, 1], None),
+        (&[300, 4], &[300, 4], Some(0)),
+        (&[8], &[8], Some(1)),
+    ];
+    let mut cases = Vec::new();
+    for (turn, (shape, of_residual, in_place)) in SHAPES.into_iter().enumerate() {
+        for (of, dtype) in FLOATS.into_iter().enumerate() {
+            cases.extend(of_sum(rng, turn + of, dtype, shape, of_residual, in_place));
+        }
+    }
+    cases
+}
+
+/// The sum, and its norm.
+fn of_sum(
+    rng: &mut Rng,
+    turn: usize,
+    dtype: DType,
+    shape: &[usize],
+    of_residual: &[usize],
+    in_place: Option<usize>,
+) -> [Case; 2] {
+    let n = shape[shape.len() - 1];
+    let mut given = |dtype, lies, shape: &[usize], spread| {
+        Given::new(dtype, lies, shape, numbers(rng, shape, spread))
+    };
+    let x = given(dtype, LIES[turn % 4], shape, 3.0);
+    let weight = given(FLOATS[(turn + 1) % 3], LIES[turn / 2 % 4], &[n], 1.0);
+    let residual = given(FLOATS[turn % 3], LIES[(turn + 1) % 4], of_residual, 9.0);
+    let offset = [0.0f32, 1.0][turn % 2];
+    let weights: Vec<_> = weight.values.iter().map(|w| w + f64::from(offset)).collect();
+    let added = broadcast(&residual.values, of_residual, shape);
+    let sums: Vec<_> = x.values.iter().zip(&added).map(|(x, added)| x + added).collect();
+    let norm = |row| norm(row, &weights, None).into_iter();
+    // The sum and the weight with its offset round, too.
+    let rounded = |(y, error): Wanted| (y, error + 2.0 * ULP * y.abs());
+    let wanted = [
+        sums.iter().map(|sum| (*sum, U * sum.abs())).collect(),
+        rows(shape, &sums).flat_map(norm).map(rounded).collect(),
+    ];
+    let inputs = [x, weight, residual];
+    let mut which = 0..;
+    wanted.map(|wanted| {
+        let which = which.next().unwrap();
+        let in_place = in_place.filter(|_| which == 0).map(|at| [0, 2][at]);
+        let (out, lies) = match in_place {
+            Some(at) => (inputs[at].dtype, inputs[at].lies),
+            None => (FLOATS[(turn + 2) % 3], LIES[turn % 3]),
+        };
+        Case {
+            name: format!("sum of {shape:?} {dtype} and {of_residual:?}, or its norm: {which}"),
+            wanted,
+            inputs: inputs.to_vec(),
+            out: (out, shape.to_vec(), lies),
+            in_place,
+            op: Box::new(move |x: &[Tensor]| {
+                let norm = ops::add_rms_norm(&x[0], &x[2], &x[1], EPS).weight_offset(offset);
+                Box::new(Half(norm, which, (FLOATS[turn % 3], None)))
+            }),
+        }
+    })
 }
 
 /// Norms with an offset of the weights, added to a residual. The last number says which operand is
@@ -90,7 +160,8 @@ pub(super) fn in_parts() -> Vec<Case> {
     let (rng, [f32, ..]) = (&mut Rng::new(14), FLOATS);
     let strided = norms(rng, 1, (&[2, 8193], f32, f32, Lies::Transposed, Lies::Within));
     let packed = norms(rng, 2, (&[2, 8196], f32, f32, Lies::Packed, Lies::Packed));
-    strided.into_iter().chain(packed).collect()
+    let sums = of_sum(rng, 0, f32, &[2, 8193], &[2, 8193], Some(0));
+    strided.into_iter().chain(packed).chain(sums).collect()
 }
 
 /// Both norms of a tensor.

@@ -53,6 +53,11 @@ fn bad_input_is_refused() {
         let norm = ops::rms_norm(&x, &zeros(&[6]), 0.0);
         refused(norm.clone().residual(&zeros(&[4])).run(), shape, "a residual of shape [4]");
         refused(norm.weight_offset(f32::NAN).run(), misuse, "weight_offset is NaN");
+        let summed = ops::add_rms_norm(&x, &zeros(&[4, 6]), &zeros(&[6]), 0.0);
+        refused(summed.run_into([&x, &x]), aliased, "the norm of add_rms_norm share bytes");
+        refused(summed.run_into([&zeros(&[4, 6]), &x]), aliased, "x of add_rms_norm share bytes");
+        let wrong = ops::add_rms_norm(&x, &zeros(&[4]), &zeros(&[6]), 0.0).run();
+        refused(wrong, shape, "add_rms_norm: a residual of shape [4]");
         refused(ops::scale(&x, f32::INFINITY).run(), misuse, "the factor is inf");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
         let [q, k] = [zeros(&[4, 2, 6]), zeros(&[2, 3, 6])];

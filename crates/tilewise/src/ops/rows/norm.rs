@@ -2,14 +2,14 @@
 
 use super::Rows;
 use crate::ops::layout::{Axes, broadcast, float, part_of};
-use crate::ops::op::{Op, Output, only, sealed::Lower};
+use crate::ops::op::{Op, Output, sealed::Lower};
 use crate::ops::texts::{Function, NORMALIZE, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
-use tilewise_core::{Error, Result};
+use tilewise_core::{DType, Error, Result};
 
-/// The operation of [`layer_norm`] and [`rms_norm`].
+/// The operation of [`layer_norm`], [`rms_norm`] and [`add_rms_norm`].
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Norm {
@@ -18,6 +18,8 @@ pub struct Norm {
     /// Bias of layer_norm, which subtracts the mean; none for rms_norm.
     bias: Option<Tensor>,
     residual: Option<Tensor>,
+    /// Whether the residual is added to `x`, not to the norm.
+    summed: bool,
     /// The number that is added to the weights.
     offset: f32,
     eps: f32,
@@ -69,9 +71,38 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Op<Norm> {
     norm(x, weight, None, eps)
 }
 
+/// The sum `x` + `residual` and its [`rms_norm`], in one pass: the stream of a transformer, and
+/// what the next layer reads.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let stream = Tensor::upload(&ctx, &[5.0f32, 5.0], &[1, 2])?;
+/// let y = Tensor::upload(&ctx, &[-4.0f32, -12.0], &[1, 2])?;
+/// let weight = Tensor::upload(&ctx, &[10.0f32, 5.0], &[2])?;
+/// let normed = Tensor::upload(&ctx, &[0.0f32; 2], &[1, 2])?;
+/// ops::add_rms_norm(&stream, &y, &weight, 0.0).run_into([&stream, &normed])?;
+/// assert_eq!(stream.read_blocking::<f32>()?, [1.0, -7.0]);
+/// let z = normed.read_blocking::<f32>()?;
+/// assert!((z[0] - 2.0).abs() < 1e-5 && (z[1] + 7.0).abs() < 1e-5);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Both outputs have the shape and the type of `x`; given ones may be any floats. `residual` is
+/// broadcast to this shape. Either operand may be the first output, the sum. The norm is that of
+/// the sum before it is rounded to its type; its relative error is (n/4 + 21)·2⁻²³ at most.
+pub fn add_rms_norm(x: &Tensor, residual: &Tensor, weight: &Tensor, eps: f32) -> Op<Norm, 2> {
+    let kind = norm(x, weight, None, eps).kind;
+    Op::new(Norm { residual: Some(residual.clone()), summed: true, ..kind })
+}
+
 fn norm(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, eps: f32) -> Op<Norm> {
     let [x, weight] = [x, weight].map(Tensor::clone);
-    Op::new(Norm { x, weight, bias: bias.cloned(), residual: None, offset: 0.0, eps })
+    let bias = bias.cloned();
+    Op::new(Norm { x, weight, bias, residual: None, summed: false, offset: 0.0, eps })
 }
 
 impl Op<Norm> {
@@ -96,7 +127,9 @@ impl Op<Norm> {
         self.kind.residual = Some(residual.clone());
         self
     }
+}
 
+impl<const N: usize> Op<Norm, N> {
     /// Adds a number to the weights, which rounds once: 1 for the files of Gemma, which hold the
     /// distance of the weights from 1.
     ///
@@ -118,17 +151,27 @@ impl Op<Norm> {
     }
 }
 
-impl Lower for Norm {
+impl Norm {
+    fn operation(&self) -> &'static str {
+        match (self.summed, &self.bias) {
+            (true, _) => "add_rms_norm",
+            (false, Some(_)) => "layer_norm",
+            (false, None) => "rms_norm",
+        }
+    }
+}
+
+impl<const N: usize> Lower<N> for Norm {
     fn name(&self) -> &'static str {
-        if self.bias.is_some() { "layer_norm" } else { "rms_norm" }
+        self.operation()
     }
 
     fn first(&self) -> &Tensor {
         &self.x
     }
 
-    fn outputs(&self) -> Result<[Output; 1]> {
-        let (name, x) = (self.name(), &self.x);
+    fn outputs(&self) -> Result<[Output; N]> {
+        let (name, x) = (self.operation(), &self.x);
         float(name, "x", x)?;
         let Some(&length) = x.shape().last() else {
             return Err(Error::Shape(format!("{name}: x has shape [], wanted a last axis")));
@@ -165,24 +208,33 @@ impl Lower for Norm {
                 self.eps
             )));
         }
-        only(x.shape().into(), x.dtype())
+        let names = if self.summed { ["the sum", "the norm"] } else { ["the output"; 2] };
+        Ok(std::array::from_fn(|at| (names[at], x.shape().into(), x.dtype())))
     }
 
-    fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
+    fn takes(&self, dtype: DType, _: DType) -> bool {
+        dtype.is_float()
+    }
+
+    fn steps(&self, outs: [&Tensor; N]) -> Result<Steps> {
         let (x, shape) = (&self.x, self.x.shape());
         let of_residual = self.residual.as_ref().and_then(|residual| broadcast(residual, shape));
         let of_residual = of_residual.unwrap_or_else(|| smallvec![0; shape.len()]);
-        let strides = [x.strides().into(), of_residual, out.strides().into()];
+        let [first, last] = [outs[0], outs[N - 1]].map(|out| out.strides().into());
+        let strides = [x.strides().into(), of_residual, first, last];
         let axes = Axes { shape: shape.into(), strides };
-        let rows = Rows::new(self.name(), axes, shape.len() - 1)?;
-        let (view, out) = (rows.view(x, 0), rows.view(out, 2));
+        let rows = Rows::new(self.operation(), axes, shape.len() - 1)?;
+        let view = rows.view(x, 0);
+        let outs: [Tensor; N] = std::array::from_fn(|at| rows.view(outs[at], 2 + at));
         let residual = self.residual.as_ref().map(|residual| rows.view(residual, 1));
         let inputs = [Some(&view), Some(&self.weight), self.bias.as_ref(), residual.as_ref()];
-        let mut step = NORMALIZE.step(self.name(), Function::NONE, &inputs, &[&out])?;
+        let outs = outs.each_ref();
+        let mut step = NORMALIZE.step(self.operation(), Function::NONE, &inputs, &outs)?;
         step.call = rows
             .dispatch_kept(step.call, &x.context().0.caps)
             .constant("CENTRED", self.bias.is_some())
-            .constant("ADDED", self.residual.is_some())
+            .constant("ADDED", self.residual.is_some() && !self.summed)
+            .constant("SUMMED", self.summed)
             .value("offset", self.offset)
             .value("eps", self.eps);
         Ok(smallvec![step])

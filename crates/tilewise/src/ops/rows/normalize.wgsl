@@ -1,10 +1,11 @@
 // The body of norms along rows: `lanes` invocations share one of the `rows` rows. Elements are read
-// once if they are KEPT, and otherwise by each loop.
+// once if they are KEPT, and otherwise by each loop. If SUMMED, the row is that of a sum, which is
+// written, too.
 let lane = lane_of(local_index, lanes);
 let row = group * (SIZE / lanes) + row_of(local_index, lanes);
 let reach = 4u * lanes;
 let last = y_ndim - 1u;
-let at_x = x_row(row);
+let steps = vec2(x_strides[x_ndim - 1u], residual_strides[residual_ndim - 1u]);
 let length = select(0u, y_shape[last], row < rows);
 var v: Blocks;
 
@@ -13,7 +14,7 @@ var mean = 0.0;
 if CENTRED {
     var part = nothing();
     for (var first = 4u * lane; first < length; first += reach * TURNS) {
-        v = blocks(at_x, first, reach, x_strides[last], length);
+        v = terms(row, first, reach, steps, length);
         for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
             part += (v[turn].x + v[turn].y) + (v[turn].z + v[turn].w);
         }
@@ -25,7 +26,7 @@ if CENTRED {
 var part = nothing();
 for (var first = 4u * lane; first < length; first += reach * TURNS) {
     if !(KEPT && CENTRED) {
-        v = blocks(at_x, first, reach, x_strides[last], length);
+        v = terms(row, first, reach, steps, length);
     }
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
         let i = first + turn * reach;
@@ -37,7 +38,7 @@ let factor = inverseSqrt(whole(part, local_index, lanes) / f32(y_shape[last]) + 
 
 for (var first = 4u * lane; first < length; first += reach * TURNS) {
     if !KEPT {
-        v = blocks(at_x, first, reach, x_strides[last], length);
+        v = terms(row, first, reach, steps, length);
     }
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
         let i = first + turn * reach;
@@ -49,8 +50,10 @@ for (var first = 4u * lane; first < length; first += reach * TURNS) {
                 z += bias_get(0u, i, bias_strides[0], count);
             }
             if ADDED {
-                let steps = residual_strides[residual_ndim - 1u];
-                z += residual_get(residual_row(row), i, steps, count);
+                z += residual_get(residual_row(row), i, steps.y, count);
+            }
+            if SUMMED {
+                sum_put(sum_row(row), i, sum_strides[last], count, v[turn]);
             }
             y_put(y_row(row), i, y_strides[last], count, z);
         }
