@@ -1,5 +1,6 @@
 //! Weights in few bits, on the device.
 
+mod concat;
 pub(crate) mod planes;
 pub(crate) mod quantize;
 pub(crate) mod status;
@@ -132,12 +133,17 @@ impl QuantizedTensor {
     /// [`Shape`](crate::Error) for another shape, or a K that is not a multiple of
     /// [`QuantFormat::block`]; `DeviceLimit`, `OutOfMemory`.
     pub fn zeros(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<Self> {
+        let weights = Self::empty(context, format, shape)?;
+        Ok(QuantizedTensor { status: Some(Arc::new(Status::zeros(context, shape)?)), ..weights })
+    }
+
+    /// Weights whose bytes are all 0, with gaps between their rows.
+    fn empty(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<Self> {
         let pitch = pitch(context, format, shape)?;
         let sizes = sizes(format, shape, pitch)?;
         let planes = sizes.into_iter().map(|bytes| Storage::zeros(context, bytes as u64));
         let planes = planes.collect::<Result<_>>()?;
-        let weights = Self::of_planes(context, format, shape, pitch, planes)?;
-        Ok(QuantizedTensor { status: Some(Arc::new(Status::zeros(context, shape)?)), ..weights })
+        Self::of_planes(context, format, shape, pitch, planes)
     }
 
     /// Replaces the factor of the whole matrix ([`Quantized::with_factor`]).

@@ -313,33 +313,8 @@ impl Tensor {
         if bytes == 0 {
             return Ok(copy);
         }
-        match (&self.storage, &copy.storage) {
-            (Storage::Gpu { buffer, start }, Storage::Gpu { buffer: target, .. }) => {
-                let (first, end) = (start + first, (start + first + bytes).next_multiple_of(4));
-                // Copies go by words.
-                if !first.is_multiple_of(4) || end > buffer.size() {
-                    return Err(Error::Shape(format!(
-                        "misaligned: copying {bytes} bytes from byte {first} of {}",
-                        buffer.size()
-                    )));
-                }
-                let gpu = self.context.gpu_backend()?;
-                gpu.device.once(|encoder| {
-                    let call = gpu.device.call();
-                    call.reads(buffer, first..end)?;
-                    call.writes(target, 0..end - first)?;
-                    encoder.copy_buffer_to_buffer(buffer, first, target, 0, end - first);
-                    Ok(())
-                })?;
-            }
-            _ => {
-                let words = self.storage.host()?;
-                let source = &bytemuck::cast_slice::<u32, u8>(&words)
-                    [first as usize..(first + bytes) as usize];
-                bytemuck::cast_slice_mut(&mut copy.storage.host_mut()?)[..bytes as usize]
-                    .copy_from_slice(source);
-            }
-        }
+        let piece = std::iter::once((first..first + bytes, 0));
+        copy.storage.copy_from(&self.context, &self.storage, piece)?;
         Ok(copy)
     }
 }

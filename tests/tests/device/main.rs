@@ -9,6 +9,7 @@ mod arena;
 mod arithmetic;
 mod bad_input;
 mod bindings;
+mod concat;
 mod convert;
 mod errors;
 mod every_kernel;

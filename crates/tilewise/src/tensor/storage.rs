@@ -123,6 +123,60 @@ impl Storage {
         }
     }
 
+    /// Copies ranges of the bytes of other storage, each to the bytes from a place on. Devices copy
+    /// words: there a range may end inside a word, whose rest is copied, too.
+    ///
+    /// # Errors
+    /// [`Shape`](crate::Error) for a range or a place that begins inside a word, and for a word
+    /// that the end of a buffer cuts off; `Misuse` for a buffer without `COPY_SRC`.
+    pub(crate) fn copy_from(
+        &self,
+        context: &Context,
+        source: &Storage,
+        pieces: impl Iterator<Item = (Range<u64>, u64)>,
+    ) -> Result<()> {
+        let (Storage::Gpu { buffer: target, start: own }, Storage::Gpu { buffer, start }) =
+            (self, source)
+        else {
+            let (from, mut to) = (source.host()?, self.host_mut()?);
+            let (from, to) = (
+                bytemuck::cast_slice::<u32, u8>(&from),
+                bytemuck::cast_slice_mut::<u32, u8>(&mut to),
+            );
+            for (range, at) in pieces {
+                let bytes = &from[range.start as usize..range.end as usize];
+                to[at as usize..][..bytes.len()].copy_from_slice(bytes);
+            }
+            return Ok(());
+        };
+        let gpu = context.gpu_backend()?;
+        if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
+            return Err(Error::Misuse(format!(
+                "copying from a buffer with usages {:?}: COPY_SRC is needed",
+                buffer.usage()
+            )));
+        }
+        gpu.device.once(|encoder| {
+            let call = gpu.device.call();
+            for (range, at) in pieces {
+                let (first, end) = (start + range.start, (start + range.end).next_multiple_of(4));
+                let to = own + at;
+                if !first.is_multiple_of(4) || !to.is_multiple_of(4) || end > buffer.size() {
+                    return Err(Error::Shape(format!(
+                        "misaligned: copying {} bytes from byte {first} of {} to byte {to}: \
+                         devices copy words of 4 bytes",
+                        range.end - range.start,
+                        buffer.size()
+                    )));
+                }
+                call.reads(buffer, first..end)?;
+                call.writes(target, to..to + end - first)?;
+                encoder.copy_buffer_to_buffer(buffer, first, target, to, end - first);
+            }
+            Ok(())
+        })
+    }
+
     /// Whether both lie in one buffer.
     pub(crate) fn shares(&self, other: &Storage) -> bool {
         match (self, other) {

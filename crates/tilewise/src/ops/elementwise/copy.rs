@@ -3,7 +3,7 @@
 use super::{Elementwise, each};
 use crate::kernel::Constant;
 use crate::ops::cut;
-use crate::ops::layout::{broadcast, rank};
+use crate::ops::layout::{Sizes, broadcast, of_type, rank};
 use crate::ops::op::{Op, record};
 use crate::ops::texts::Function;
 use crate::tensor::{Element, Tensor};
@@ -154,6 +154,58 @@ impl Tensor {
             ))
         })?;
         copy(&source.laid_out(self.shape(), &strides)).run_into(self)
+    }
+
+    /// Joins tensors of one type along an axis; their other sizes must be equal. The result is
+    /// row-major. The work is submitted, not waited for.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let a = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let b = Tensor::upload(&ctx, &[5.0f32, 6.0], &[2, 1])?;
+    /// let y = Tensor::concat(&[&a, &b], 1)?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [1.0, 2.0, 5.0, 3.0, 4.0, 6.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Shape`](crate::Error) for no tensors, and for sizes or an axis that do not fit;
+    /// `Unsupported` for different types; otherwise as [`Op::run`](crate::ops::Op::run).
+    pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor> {
+        let Some(&first) = tensors.first() else {
+            return Err(Error::Shape("concat: no tensors are given".into()));
+        };
+        let mut shape = Sizes::from(first.shape());
+        let mut length = 0usize;
+        for own in tensors {
+            first.context().same(own.context(), "a tensor to be joined")?;
+            of_type("concat: a tensor is", own.dtype(), &[first.dtype()])?;
+            let size = own.shape().get(axis).copied().unwrap_or_default();
+            if let Some(own) = shape.get_mut(axis) {
+                *own = size;
+            }
+            let all = length.checked_add(size).filter(|_| axis < shape.len());
+            length = all.filter(|_| own.shape() == &shape[..]).ok_or_else(|| {
+                Error::Shape(format!(
+                    "concat along axis {axis}: shapes {:?} and {:?}",
+                    first.shape(),
+                    own.shape()
+                ))
+            })?;
+        }
+        shape[axis] = length;
+        let whole = Tensor::zeros(first.context(), first.dtype(), &shape)?;
+        let mut start = 0;
+        for own in tensors {
+            let size = own.shape()[axis];
+            whole.narrow(axis, start, size)?.copy_from(own)?;
+            start += size;
+        }
+        Ok(whole)
     }
 
     /// Writes elements from the host, row-major in the view's order. The work is submitted, not
