@@ -24,7 +24,7 @@
 //! | functions of one tensor, such as [`exp`] | any | the same | below |
 //! | functions of two, such as [`add`] | two, broadcast | their joint one | below |
 //! | [`layer_norm`], [`rms_norm`] | \[…, n\], vectors \[n\] | the same | (n/4 + 20)·ε about 0 |
-//! | [`add_rms_norm`] | \[…, n\] twice, a vector \[n\] | the same twice: sum and norm | (n/4 + 21)·ε |
+//! | [`add_rms_norm`] | \[…, n\] twice, weight \[n\] | sum and norm | (n/4 + 21)·ε |
 //! | [`sum`] | any, along an axis | without the axis | (n/8 + 8)·ε of Σ\|x\| |
 //! | [`mean`] | any, along an axis | without the axis | (n/8 + 9)·ε of Σ\|x\|/n |
 //! | [`max`], [`min`], [`arg_max`] | any, along an axis | without it | none; `arg_max` gives u32 |
@@ -32,6 +32,7 @@
 //! | [`append`] | \[…, T, D\], a [`Position`] | \[…, room, D\] | none |
 //! | [`copy`] | any | the same | none |
 //! | [`top_k`] | \[…, n\] | \[…, k\] twice: values and indices | none |
+//! | [`sample`] | \[…, n\] | \[…\], u32 | see there |
 //! | [`gather`] | \[n, …\], indices \[m\] | \[m, …\] | none |
 //! | [`scatter`] | rows \[m, …\], indices \[m\] | \[rows, …\] | none |
 //! | [`combine`] | \[m, n\], places and weights \[t, k\] | \[t, n\] | k·ε of Σ\|weight·x\| |
@@ -75,9 +76,10 @@
 //! the columns of a row-major matrix do; vectors that are sorted, grouped or counted; `x` of
 //! [`combine`].
 //!
-//! Operations bind four storage buffers at most; a fifth is for a [`Position`] on the device or a
-//! residual beside three other operands. [`attention`] with mask, sinks or a position on the device
-//! binds one more for each. The same inputs on the same device give the same bits.
+//! Operations bind four storage buffers at most; a fifth is for a [`Position`] on the device, a
+//! residual beside three other operands, the sum of [`add_rms_norm`], or the weights of
+//! [`rope`]'s norm. [`attention`] with mask, sinks or a position on the device binds one more for
+//! each. The same inputs on the same device give the same bits.
 //! [`Tensor::cast`](crate::Tensor::cast), [`Tensor::fill`](crate::Tensor::fill),
 //! [`Tensor::copy_from`](crate::Tensor::copy_from) and [`Tensor::write`](crate::Tensor::write) are
 //! copies.
@@ -114,6 +116,7 @@ pub(crate) use layout::of_type;
 pub use op::{Op, Operation};
 pub use order::group::group;
 pub use order::histogram::histogram;
+pub use order::sample::sample;
 pub use order::scan::exclusive_scan;
 pub use order::sort::{sort, sort_by_key};
 pub use order::top_k::top_k;
@@ -130,8 +133,9 @@ pub use {
     attention::Attention, elementwise::Elementwise, indexed::choose::Choose,
     indexed::combine::Combine, indexed::gather::Gather, indexed::scatter::Scatter,
     indexed::take_along::TakeAlong, order::group::Group, order::histogram::Histogram,
-    order::scan::Scan, order::sort::Sort, order::top_k::TopK, rows::append::Append,
-    rows::norm::Norm, rows::reduce::Reduce, rows::rope::Rope, rows::softmax::Softmax,
+    order::sample::Sample, order::scan::Scan, order::sort::Sort, order::top_k::TopK,
+    rows::append::Append, rows::norm::Norm, rows::reduce::Reduce, rows::rope::Rope,
+    rows::softmax::Softmax,
 };
 
 /// The functions of elements, for tests that take all.

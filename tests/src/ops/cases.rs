@@ -11,6 +11,7 @@ mod index;
 mod norm;
 mod reduce;
 mod rope;
+mod sample;
 mod softmax;
 
 use super::{AnyOp, Case, Given, Half, Lies, Wanted};
@@ -66,6 +67,7 @@ pub const FAMILIES: &[(&str, Cases)] = &[
     ("append", append::cases),
     ("top_k", index::top_k),
     ("choose", choose::cases),
+    ("sample", sample::cases),
     ("gather", gather::cases),
     ("scatter", index::scatter),
     ("combine", combine::combine),
@@ -80,7 +82,8 @@ pub const FAMILIES: &[(&str, Cases)] = &[
 /// as that permits.
 pub fn in_parts() -> Vec<Case> {
     let families = [softmax::in_parts, attention::in_parts, norm::in_parts, index::in_parts];
-    families.iter().flat_map(|cases| cases()).collect()
+    let others = [sample::in_parts, rope::in_parts];
+    families.iter().chain(&others).flat_map(|cases| cases()).collect()
 }
 
 /// Cases that only devices run.

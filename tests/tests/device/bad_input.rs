@@ -44,6 +44,8 @@ fn writers<'a>(
     let (indices, table, chosen) = (four.clone(), four, order.clone());
     let ([r, s, normed, summed], [w, v]) =
         ([(); 4].map(|()| ones(&[4, 6])), [(); 2].map(|()| row.clone()));
+    let (cosines, sines, each) = (cos.clone(), sin.clone(), row.clone());
+    let counters = keys.narrow(0, 0, 4).unwrap();
     rows! {
         "softmax" f [4, 6], |out| ops::softmax(x).run_into(out);
         "attention" f [4, 6], |out| ops::attention(x, x, x).run_into(out);
@@ -53,6 +55,9 @@ fn writers<'a>(
         "add_rms_norm" f [4, 6], |out| ops::add_rms_norm(x, &r, &w, 0.0).run_into([out, &normed]);
         "norm of a sum" f [4, 6], |out| ops::add_rms_norm(x, &s, &v, 0.0).run_into([&summed, out]);
         "rope" f [4, 6], |out| ops::rope(x, &cos, &sin).run_into(out);
+        "rope of norms" f [4, 6], |out| {
+            ops::rope(x, &cosines, &sines).rms_norm(&each, 0.0).run_into(out)
+        };
         "append" f [9, 6], |out| ops::append(x, 9, 2).run_into(out);
         "sum" f [6], |out| ops::sum(x, 0).run_into(out);
         "max" f [4], |out| ops::max(x, 1).run_into(out);
@@ -71,6 +76,7 @@ fn writers<'a>(
         "alpha" f [4, 6], |out| {
             Gemm::new(x, &weights).alpha_tensor(&kept.slice(&[0..1, 0..1])?).run_into(out)
         };
+        "sample" u [4], |out| ops::sample(x, 1).at(&counters).run_into(out);
         "histogram" u [8], |out| ops::histogram(keys, 8).run_into(out);
         "exclusive_scan" u [24], |out| ops::exclusive_scan(keys).run_into(out);
         "group" u [9], |out| ops::group(&keyed, 8).run_into([out, &slots]);

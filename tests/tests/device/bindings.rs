@@ -113,6 +113,12 @@ const CASES: &[Case] = &[
         let [cos, sin] = [cos, sin].map(|table| table.narrow(0, 0, 17).unwrap());
         one(ops::rope(&numbers(on, F16, &[6, 17, 46]), &cos, &sin))
     }),
+    ("rope of norms", 4096, |on| {
+        let [cos, sin] = [30, 31].map(|rows| numbers(on, F32, &[rows, 15]).narrow(0, 0, 30));
+        let (cos, sin, weight) = (cos.unwrap(), sin.unwrap(), numbers(on, F32, &[30]));
+        let x = numbers(on, F16, &[6, 27, 30]);
+        one(ops::rope(&x, &cos, &sin).rms_norm(&weight, 1e-5).at(2).into_rows(60))
+    }),
     ("rope of neighbours", 4096, |on| {
         let [cos, sin] = [16, 17].map(|from| numbers(on, F32, &[70, from]).narrow(1, 0, 15));
         let [cos, sin] = [cos, sin].map(Result::unwrap);
@@ -144,6 +150,11 @@ const CASES: &[Case] = &[
     ("min of a vector", 1 << 17, |on| one(ops::min(&numbers(on, F16, &[200_001]), 0))),
     ("top_k", 4096, |on| two(ops::top_k(&numbers(on, F32, &[61, 67]), 3))),
     ("choose", 4096, |on| two(Router::new(3).choose(&numbers(on, F32, &[90, 31])))),
+    ("sample", 4096, |on| {
+        let (logits, counters) = (numbers(on, F16, &[3, 30, 67]), words(on, 99, &[3, 30]));
+        let sample = ops::sample(&logits, 5).temperature(2.0).top_k(20).top_p(0.9).min_p(0.01);
+        one(sample.at(&counters))
+    }),
     ("gather", 4096, |on| {
         one(ops::gather(&numbers(on, F16, &[19, 3, 13]), &words(on, 21, &[150])).or_zeros())
     }),

@@ -89,12 +89,16 @@ texts! {
         ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
     JOIN "join" "attention/join.wgsl" [WEIGHTS], ["x", "sinks"] => ["y"], Fours All;
     REDUCE "reduce" "rows/reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
-    ROPE "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine", "position"] => ["y"], Fours InPlace;
-    ROPE_INTO "rope" "rows/rope.wgsl" [], ["x", "cosine", "sine", "position"] => ["y"], Fours Some;
+    ROPE "rope" "rows/rope.wgsl" [PAIRS, SUM, ROW],
+        ["x", "cosine", "sine", "weight", "position"] => ["y"], Fours InPlace;
+    ROPE_INTO "rope" "rows/rope.wgsl" [PAIRS, SUM, ROW],
+        ["x", "cosine", "sine", "weight", "position"] => ["y"], Fours Some;
     APPEND "append" "rows/append.wgsl" [], ["x", "position"] => ["y"], Fours Some;
     TOP_K "top_k" "order/top_k.wgsl" [LARGEST, ROW], ["x"] => ["values", "indices"], Ones All;
-    CHOOSE "choose" "indexed/choose.wgsl" [ROUTER, FUNCTIONS, LARGEST, ROW], ["logits", "bias"]
-        => ["weights", "experts"], Ones All;
+    CHOOSE "choose" "indexed/choose.wgsl" [ROUTER, FUNCTIONS, LARGEST, ROW, TOTAL],
+        ["logits", "bias"] => ["weights", "experts"], Ones All;
+    SAMPLE "sample" "order/sample.wgsl" [NOISE, LARGEST, ROW, TOTAL], ["x", "position"] => ["y"],
+        Ones All;
     OWNERS "owners" "indexed/owners.wgsl" [], ["indices"] => ["owners"], Ones Atomics;
     SCATTER "scatter" "indexed/scatter.wgsl" [], ["x", "indices", "owners"] => ["y"], Fours Some;
     GATHER "gather" "indexed/gather.wgsl" [], ["x", "indices"] => ["y"], Fours All;
@@ -118,8 +122,11 @@ const SEEN: File = file!("attention/seen.wgsl");
 const CAP: File = file!("rows/cap.wgsl");
 const SCORES: File = file!("rows/scores.wgsl");
 const BLOCKS: File = file!("rows/blocks.wgsl");
+const PAIRS: File = file!("rows/pairs.wgsl");
 const TERMS: File = file!("rows/terms.wgsl");
 const ROW: File = file!("rows/row.wgsl");
+const TOTAL: File = file!("rows/total.wgsl");
+const NOISE: File = file!("order/noise.wgsl");
 const ROUTER: File = file!("indexed/router.wgsl");
 /// Headers by which reductions differ.
 pub(super) const SUM: File = file!("rows/sum.wgsl");
@@ -133,8 +140,10 @@ const GROUP: &str = include_str!("parts/group.wgsl");
 pub(super) fn files() -> impl Iterator<Item = File> {
     // Two texts have one body.
     let texts = TEXTS.iter().filter(|text| !std::ptr::eq(**text, &ROPE_INTO));
-    let headers =
-        [FUNCTIONS, WEIGHTS, SEEN, CAP, SCORES, BLOCKS, TERMS, ROW, ROUTER, SUM, LARGEST];
+    let headers = [
+        FUNCTIONS, WEIGHTS, SEEN, CAP, SCORES, BLOCKS, TERMS, PAIRS, ROW, TOTAL, NOISE, ROUTER, SUM,
+        LARGEST,
+    ];
     texts.map(|text| text.body).chain(headers)
 }
 

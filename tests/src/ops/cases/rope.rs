@@ -1,6 +1,9 @@
 //! Rotary embeddings.
 
-use super::{At, Case, FLOATS, Given, Lies, Rng, ULP, boxed, broadcast, numbers, placed, position};
+use super::{
+    At, Case, FLOATS, Given, LIES, Lies, Rng, ULP, Wanted, boxed, broadcast, numbers, placed,
+    position,
+};
 use tilewise::{Tensor, ops};
 
 /// Shapes of x and of the tables.
@@ -117,5 +120,101 @@ pub(super) fn cases() -> Vec<Case> {
         }
     }
     cases.extend(at_positions(&mut rng));
+    cases.extend(NORMED.into_iter().enumerate().flat_map(|(turn, of)| {
+        [false, true].map(|interleaved| normed(&mut rng, of, interleaved, turn))
+    }));
     cases
+}
+
+/// Rows that are normalized: shape of x, position if there is one, and the room if rows go to a
+/// cache.
+type Normed = (&'static [usize], Option<At>, Option<usize>);
+
+const NORMED: [Normed; 9] = [
+    (&[3, 4], None, None),
+    (&[300, 2], None, None),
+    (&[2, 3, 5, 10], None, None),
+    (&[5, 66], None, None),
+    (&[2, 3, 4, 16], Some((2, None)), None),
+    (&[3, 2, 36], Some((3, Some(&[3]))), None),
+    (&[2, 3, 2, 24], Some((1, Some(&[2]))), Some(6)),
+    (&[3, 1, 8], Some((2, None)), Some(4)),
+    (&[1, 128], Some((0, Some(&[1]))), Some(1)),
+];
+
+/// Rows of more blocks than a workgroup has invocations.
+pub(super) fn in_parts() -> Vec<Case> {
+    let of: Normed = (&[2, 2060], None, None);
+    [false, true].map(|interleaved| normed(&mut Rng::new(43), of, interleaved, 0)).into()
+}
+
+/// Rows that are normalized and turned.
+fn normed(rng: &mut Rng, (shape, at, room): Normed, interleaved: bool, turn: usize) -> Case {
+    const EPS: f32 = 1e-3;
+    let [tokens, d] = [shape[shape.len() - 2], shape[shape.len() - 1]];
+    let rows = if at.is_some() { 20 } else { tokens };
+    let mut given = |turn: usize, shape: &[usize]| {
+        Given::new(FLOATS[turn % 3], LIES[turn % 4], shape, numbers(rng, shape, 2.0))
+    };
+    let [x, weight] = [(0, shape), (2, &[d])].map(|(more, of)| given(turn + more, of));
+    let [cos, sin] = [1, 3].map(|more| given(turn + more, &[rows, d / 2]));
+    let offset = [0.0f32, 1.0][turn % 2];
+    let (tensor, positions) = placed(at.unwrap_or((0, None)), shape);
+    let row = |row: usize, place: usize| -> Vec<Wanted> {
+        let own = &x.values[row * d..][..d];
+        let square = own.iter().map(|x| x * x).sum::<f64>() / d as f64 + f64::from(EPS);
+        let z = |i: usize| own[i] / square.sqrt() * (weight.values[i] + f64::from(offset));
+        let turned = |i: usize| {
+            let (pair, second) = match interleaved {
+                true => (i / 2, i % 2 == 1),
+                false => (i % (d / 2), i >= d / 2),
+            };
+            let [a, b] = match interleaved {
+                true => [2 * pair, 2 * pair + 1],
+                false => [pair, pair + d / 2],
+            };
+            let place = place.min(rows - 1) * (d / 2) + pair;
+            let (c, s) = (cos.values[place], sin.values[place]);
+            let terms = if second { [z(b) * c, z(a) * s] } else { [z(a) * c, -z(b) * s] };
+            let error = (d as f64 / 4.0 + 22.0) * ULP * (terms[0].abs() + terms[1].abs());
+            (terms[0] + terms[1], error)
+        };
+        (0..d).map(turned).collect()
+    };
+    let entries = positions.len();
+    let wanted = match room {
+        None => (0..entries * tokens)
+            .flat_map(|own| row(own, positions[own / tokens] + own % tokens))
+            .collect(),
+        Some(room) => (0..entries * room)
+            .flat_map(|to| match (to % room).checked_sub(positions[to / room]) {
+                Some(token) if token < tokens => row(to / room * tokens + token, to % room),
+                _ => vec![(f64::NAN, 0.0); d],
+            })
+            .collect(),
+    };
+    let in_place = (turn % 2 == 0 && room.is_none()).then_some(0);
+    let mut of_out = shape.to_vec();
+    of_out[shape.len() - 2] = room.unwrap_or(tokens);
+    let out = match in_place {
+        Some(_) => (x.dtype, of_out, x.lies),
+        None => (FLOATS[turn / 2 % 3], of_out, LIES[(turn + 1) % 4]),
+    };
+    Case {
+        name: format!("rope of norms of {shape:?}, {at:?}, {room:?}, {interleaved}"),
+        wanted,
+        inputs: [Some(x), Some(cos), Some(sin), Some(weight), tensor]
+            .into_iter()
+            .flatten()
+            .collect(),
+        out,
+        in_place,
+        op: Box::new(move |given: &[Tensor]| {
+            let rope = ops::rope(&given[0], &given[1], &given[2]).rms_norm(&given[3], EPS);
+            let rope = rope.weight_offset(offset);
+            let rope = if interleaved { rope.interleaved() } else { rope };
+            let rope = at.into_iter().fold(rope, |rope, at| rope.at(position(at, given)));
+            boxed(room.into_iter().fold(rope, |rope, room| rope.into_rows(room)))
+        }),
+    }
 }

@@ -58,6 +58,27 @@ fn bad_input_is_refused() {
         refused(summed.run_into([&zeros(&[4, 6]), &x]), aliased, "x of add_rms_norm share bytes");
         let wrong = ops::add_rms_norm(&x, &zeros(&[4]), &zeros(&[6]), 0.0).run();
         refused(wrong, shape, "add_rms_norm: a residual of shape [4]");
+        let normed = rope(4, 3).rms_norm(&zeros(&[3]), 0.0);
+        refused(normed.run(), shape, "rope: weight has shape [3], wanted [6]");
+        let normed = rope(4, 3).rms_norm(&zeros(&[6]), -1.0);
+        refused(normed.run(), misuse, "rope: eps is -1");
+        refused(rope(4, 3).weight_offset(1.0).run(), misuse, "weight_offset wants rms_norm");
+        let sample = ops::sample(&x, 1);
+        for (bad, words) in [
+            (sample.clone().temperature(-1.0), "temperature is -1"),
+            (sample.clone().temperature(f32::INFINITY), "temperature is inf"),
+            (sample.clone().top_k(0), "top_k is 0"),
+            (sample.clone().top_p(0.0), "top_p is 0"),
+            (sample.clone().top_p(1.5), "top_p is 1.5"),
+            (sample.clone().min_p(-0.5), "min_p is -0.5"),
+            (sample.clone().min_p(f32::NAN), "min_p is NaN"),
+        ] {
+            refused(bad.run(), misuse, words);
+        }
+        let of_two = Tensor::zeros(&context, DType::U32, &[2]).unwrap();
+        refused(sample.clone().at(&of_two).run(), shape, "the position has shape [2]");
+        refused(ops::sample(&zeros(&[4, 0]), 1).run(), shape, "rows of one element at least");
+        refused(ops::sample(&zeros(&[]), 1).run(), shape, "rows of one element at least");
         refused(ops::scale(&x, f32::INFINITY).run(), misuse, "the factor is inf");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
         let [q, k] = [zeros(&[4, 2, 6]), zeros(&[2, 3, 6])];

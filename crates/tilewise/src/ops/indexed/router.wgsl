@@ -4,25 +4,9 @@ const NONE = 0x00800000u;
 const ZERO = 0x80000000u;
 const INFINITE = 0xff800000u;
 
-var<workgroup> sums: array<f32, SIZE>;
 var<workgroup> keys: array<u32, SIZE>;
 // For each row, the keys by which groups of experts are ranked.
 var<workgroup> groups: array<u32, ROWS * GROUPS>;
-
-// The sum over all invocations of a row; each of them gets it. Callers must have a barrier between
-// two calls.
-fn total(part: f32, index: u32) -> f32 {
-    let lane = lane_of(index, LANES);
-    sums[index] = part;
-    workgroupBarrier();
-    for (var span = LANES / 2u; span > 0u; span /= 2u) {
-        if lane < span {
-            sums[index] += sums[index + span];
-        }
-        workgroupBarrier();
-    }
-    return sums[index - lane];
-}
 
 // e^(logit − largest), which vanishes in f32 from −104 on; 0 for −∞.
 fn exponential(logit: f32, largest: u32) -> f32 {

@@ -173,21 +173,11 @@ impl<const N: usize> Lower<N> for Norm {
     fn outputs(&self) -> Result<[Output; N]> {
         let (name, x) = (self.operation(), &self.x);
         float(name, "x", x)?;
-        let Some(&length) = x.shape().last() else {
+        if x.shape().is_empty() {
             return Err(Error::Shape(format!("{name}: x has shape [], wanted a last axis")));
-        };
-        let vectors = [("weight", Some(&self.weight)), ("bias", self.bias.as_ref())];
-        for (what, vector) in vectors {
-            let Some(vector) = vector else { continue };
-            float(name, what, vector)?;
-            x.context().same(vector.context(), what)?;
-            if vector.shape() != [length] {
-                return Err(Error::Shape(format!(
-                    "{name}: {what} has shape {:?}, wanted [{length}]",
-                    vector.shape()
-                )));
-            }
         }
+        let vectors = [("weight", Some(&self.weight)), ("bias", self.bias.as_ref())];
+        normed(name, x, vectors, self.offset, self.eps)?;
         if let Some(residual) = &self.residual {
             float(name, "the residual", residual)?;
             x.context().same(residual.context(), "the residual")?;
@@ -198,15 +188,6 @@ impl<const N: usize> Lower<N> for Norm {
                     x.shape()
                 )));
             }
-        }
-        if !self.offset.is_finite() {
-            return Err(Error::Misuse(format!("{name}: weight_offset is {}", self.offset)));
-        }
-        if !(self.eps >= 0.0 && self.eps.is_finite()) {
-            return Err(Error::Misuse(format!(
-                "{name}: eps is {}, wanted a finite number from 0 on",
-                self.eps
-            )));
         }
         let names = if self.summed { ["the sum", "the norm"] } else { ["the output"; 2] };
         Ok(std::array::from_fn(|at| (names[at], x.shape().into(), x.dtype())))
@@ -248,4 +229,35 @@ impl<const N: usize> Lower<N> for Norm {
         let residual = self.residual.as_ref().map(part).transpose()?;
         Ok(Some(Norm { x: part(&self.x)?, residual, ..self.clone() }))
     }
+}
+
+/// Checks vectors, offset and eps of a norm of the rows of `x`.
+pub(super) fn normed(
+    name: &str,
+    x: &Tensor,
+    vectors: [(&str, Option<&Tensor>); 2],
+    offset: f32,
+    eps: f32,
+) -> Result<()> {
+    let length = x.shape()[x.shape().len() - 1];
+    for (what, vector) in vectors {
+        let Some(vector) = vector else { continue };
+        float(name, what, vector)?;
+        x.context().same(vector.context(), what)?;
+        if vector.shape() != [length] {
+            return Err(Error::Shape(format!(
+                "{name}: {what} has shape {:?}, wanted [{length}]",
+                vector.shape()
+            )));
+        }
+    }
+    if !offset.is_finite() {
+        return Err(Error::Misuse(format!("{name}: weight_offset is {offset}")));
+    }
+    if !(eps >= 0.0 && eps.is_finite()) {
+        return Err(Error::Misuse(format!(
+            "{name}: eps is {eps}, wanted a finite number from 0 on"
+        )));
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Rotary position embeddings.
 
-use super::{Rows, in_blocks};
+use super::norm::normed;
+use super::{BLOCK, Rows, group_size, in_blocks};
 use crate::ops::layout::{Axes, Sizes, broadcast, float, part_of};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::position::{Position, Room};
@@ -20,6 +21,10 @@ pub struct Rope {
     interleaved: bool,
     position: Option<Position>,
     room: Option<Room>,
+    /// Weight and eps of the norm of each row before it is turned.
+    norm: Option<(Tensor, f32)>,
+    /// The number that is added to the weights.
+    offset: f32,
 }
 
 /// Rotary position embedding of `x` \[…, T, D\]: turns each pair of elements of a row by the angle
@@ -45,7 +50,16 @@ pub struct Rope {
 /// ```
 pub fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Op<Rope> {
     let [x, cos, sin] = [x, cos, sin].map(Tensor::clone);
-    Op::new(Rope { x, cos, sin, interleaved: false, position: None, room: None })
+    Op::new(Rope {
+        x,
+        cos,
+        sin,
+        interleaved: false,
+        position: None,
+        room: None,
+        norm: None,
+        offset: 0.0,
+    })
 }
 
 impl Op<Rope> {
@@ -101,6 +115,38 @@ impl Op<Rope> {
         self.kind.position.get_or_insert(0.into());
         self
     }
+
+    /// Normalizes each row before it is turned, as [`rms_norm`](crate::ops::rms_norm()) does:
+    /// queries and keys of Qwen 3 and Gemma 3. `weight` is a vector \[D\].
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[3.0f32, -3.0], &[1, 2])?;
+    /// let weight = Tensor::upload(&ctx, &[1.0f32, 4.0], &[2])?;
+    /// let cos = Tensor::upload(&ctx, &[0.0f32], &[1, 1])?;
+    /// let sin = Tensor::upload(&ctx, &[1.0f32], &[1, 1])?;
+    /// let y = ops::rope(&x, &cos, &sin).rms_norm(&weight, 0.0).run()?.read_blocking::<f32>()?;
+    /// assert!((y[0] - 4.0).abs() < 1e-5 && (y[1] - 1.0).abs() < 1e-5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The error is at most (D/4 + 22)·ε·(|a·cos| + |b·sin|) then, where a and b are the normalized
+    /// elements.
+    pub fn rms_norm(mut self, weight: &Tensor, eps: f32) -> Self {
+        self.kind.norm = Some((weight.clone(), eps));
+        self
+    }
+
+    /// Adds a number to the weights of [`rms_norm`](Self::rms_norm), which is wanted then: 1 for
+    /// the files of Gemma.
+    pub fn weight_offset(mut self, offset: f32) -> Self {
+        self.kind.offset = offset;
+        self
+    }
 }
 
 impl Rope {
@@ -140,7 +186,7 @@ impl Lower for Rope {
     }
 
     fn outputs(&self) -> Result<[Output; 1]> {
-        let Rope { x, position, room, .. } = self;
+        let Rope { x, position, room, norm, offset, .. } = self;
         float("rope", "x", x)?;
         let rank = x.shape().len();
         if rank < 2 || !x.shape()[rank - 1].is_multiple_of(2) {
@@ -170,6 +216,15 @@ impl Lower for Rope {
                 )));
             }
         }
+        match norm {
+            Some((weight, eps)) => {
+                normed("rope", x, [("weight", Some(weight)), ("bias", None)], *offset, *eps)?;
+            }
+            None if *offset != 0.0 => {
+                return Err(Error::Misuse("rope: weight_offset wants rms_norm".into()));
+            }
+            None => {}
+        }
         let shape = match room {
             Some(room) => room.shape(x),
             None => x.shape().into(),
@@ -181,7 +236,7 @@ impl Lower for Rope {
     }
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
-        let Rope { x, cos, sin, interleaved, position, room } = self;
+        let Rope { x, cos, sin, interleaved, position, room, norm, offset } = self;
         let (shape, rank) = (self.pairs(), x.shape().len());
         if x.elem_count() == 0 {
             return Ok(Steps::new());
@@ -204,11 +259,28 @@ impl Lower for Rope {
         };
         let [x, cos, sin] = [&self.as_pairs(&rows, x, 0), &tables[0], &tables[1]];
         let tensor = at.tensor().map(|tensor| rows.view(tensor, 3));
-        let inputs = [Some(x), Some(cos), Some(sin), tensor.as_ref()];
+        let half = rows.length();
+        let weight = norm.as_ref().map(|(weight, _)| {
+            let (step, own) = (weight.strides()[0], if *interleaved { [1, 2] } else { [half, 1] });
+            weight.laid_out(&[2, half], &own.map(|elements| elements * step))
+        });
+        let inputs = [Some(x), Some(cos), Some(sin), weight.as_ref(), tensor.as_ref()];
         let text = if room.is_some() { &ROPE_INTO } else { &ROPE };
         let mut step = text.step("rope", at.function(), &inputs, &[&out])?;
         let caps = &x.context().0.caps;
-        let call = in_blocks("rope", step.call, rows.count, rows.length(), caps)?
+        let blocks = half.div_ceil(BLOCK);
+        let lanes = match norm {
+            // A power of two, so that rows begin with workgroups.
+            Some(_) => blocks.next_power_of_two().min(group_size(caps) as usize),
+            None => blocks,
+        };
+        let eps = norm.as_ref().map_or(0.0, |(_, eps)| *eps);
+        let call = in_blocks("rope", step.call, rows.count, lanes * BLOCK, caps)?
+            .constant("NORMED", norm.is_some())
+            .constant("ACROSS", false)
+            .value("lanes", lanes as u32)
+            .value("offset", *offset)
+            .value("eps", eps)
             .constant("INTERLEAVED", *interleaved)
             .constant("PLACED", position.is_some())
             .constant("INTO_ROWS", room.is_some())
@@ -218,7 +290,7 @@ impl Lower for Rope {
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
-        let Rope { x, cos, sin, interleaved, position, room } = self;
+        let Rope { x, cos, sin, position, room, .. } = self;
         let rank = x.shape().len();
         if axis + 1 == rank {
             return Ok(None);
@@ -236,7 +308,7 @@ impl Lower for Rope {
         let x = part_of(x, rank, axis, &range)?;
         let position = position.as_ref().map(|position| position.part(rank, axis, &range));
         let position = position.transpose()?;
-        Ok(Some(Rope { x, cos, sin, interleaved: *interleaved, position, room: *room }))
+        Ok(Some(Rope { x, cos, sin, position, ..self.clone() }))
     }
 
     fn entries(&self) -> usize {
