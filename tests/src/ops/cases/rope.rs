@@ -193,7 +193,7 @@ fn normed(rng: &mut Rng, (shape, at, room): Normed, interleaved: bool, turn: usi
             })
             .collect(),
     };
-    let in_place = (turn % 2 == 0 && room.is_none()).then_some(0);
+    let in_place = (turn.is_multiple_of(2) && room.is_none()).then_some(0);
     let mut of_out = shape.to_vec();
     of_out[shape.len() - 2] = room.unwrap_or(tokens);
     let out = match in_place {

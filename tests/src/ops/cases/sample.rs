@@ -44,18 +44,31 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Rows of more elements than a small workgroup has invocations.
+/// Rows of more elements than a small workgroup has invocations, rows of neighbours in f32, and
+/// rows of nearly equal sums.
 pub(super) fn in_parts() -> Vec<Case> {
-    vec![draws(&mut Rng::new(42), &[2, 17_000], OPTIONS[5], 1)]
+    let rng = &mut Rng::new(42);
+    let long = draws(rng, &[2, 17_000], OPTIONS[5], 1);
+    let near = [(OPTIONS[2], 3), (OPTIONS[5], 8), (OPTIONS[3], 13)]
+        .map(|(options, turn)| draws(rng, &[12, 24], options, turn));
+    let equal = [0.5, 2.0].map(|temperature| of_equal_scores(rng, temperature));
+    [long].into_iter().chain(near).chain(equal).collect()
 }
 
 fn draws(rng: &mut Rng, shape: &[usize], options: Options, turn: usize) -> Case {
-    let dtype = FLOATS[turn % 3];
+    let dtype = if turn % 5 == 3 { DType::F32 } else { FLOATS[turn % 3] };
     let mut logits = numbers(rng, shape, 6.0);
-    // There are ties, infinities and NaN.
-    match turn % 4 {
+    // There are ties, infinities and NaN, numbers whose exponentials are beyond f32, and neighbours.
+    match turn % 5 {
         0 => logits.iter_mut().for_each(|x| *x = x.round() / 2.0),
         1 => logits.iter_mut().step_by(3).for_each(|x| *x = f64::NEG_INFINITY),
+        2 => logits.iter_mut().for_each(|x| *x += 90.0),
+        3 => {
+            let places = rng.permutation(logits.len()).into_iter();
+            let n = shape[shape.len() - 1].max(1);
+            let near = |place: usize| 1.0 + (place % n) as f64 * 2f64.powi(-23);
+            logits.iter_mut().zip(places).for_each(|(x, place)| *x = near(place));
+        }
         _ => {}
     }
     if shape == [7, 3] {
@@ -100,6 +113,38 @@ fn draws(rng: &mut Rng, shape: &[usize], options: Options, turn: usize) -> Case 
             };
             let sample = ops::sample(&given[0], seed).temperature(temperature).at(counter);
             boxed(sample.top_k(k).top_p(p).min_p(min_p))
+        }),
+    }
+}
+
+/// Rows of two logits that count, whose sums with their noise differ by little. In most rows one
+/// of them has the noise of a small u.
+fn of_equal_scores(rng: &mut Rng, temperature: f32) -> Case {
+    let (shape, seed, t) = ([12, 300], rng.bits(), f64::from(temperature));
+    let mut logits = vec![f64::NEG_INFINITY; 12 * 300];
+    for (row, logits) in logits.chunks_mut(300).enumerate() {
+        let noise = Noise::new(seed, 3, row as u32);
+        let is_rare = |i: &usize| (4.9..5.8).contains(&noise.of(*i as u32));
+        let first = (0..300).find(is_rare).unwrap_or(7);
+        let second = (first + 1 + rng.below(299)) % 300;
+        let margin = [4e-4, -4e-4][row % 2] * t;
+        logits[first] = margin - t * noise.of(first as u32);
+        logits[second] = -t * noise.of(second as u32);
+    }
+    let logits = Given::new(DType::F32, Lies::Within, &shape, logits);
+    let options = Options { temperature, ..ALL };
+    let draw = |(row, logits): (usize, &[f64])| {
+        let (token, _) = drawn(logits, options, Noise::new(seed, 3, row as u32));
+        (token, 0.0)
+    };
+    Case {
+        name: format!("sample of nearly equal sums, {temperature}"),
+        wanted: rows(&shape, &logits.values).enumerate().map(draw).collect(),
+        inputs: vec![logits],
+        out: (DType::U32, vec![12], Lies::Packed),
+        in_place: None,
+        op: Box::new(move |given: &[Tensor]| {
+            boxed(ops::sample(&given[0], seed).temperature(temperature).at(3))
         }),
     }
 }

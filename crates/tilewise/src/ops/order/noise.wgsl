@@ -9,10 +9,10 @@ fn weight(logit: f32, largest: f32, sharpness: f32) -> f32 {
 }
 
 // The largest key for which the logits of a row with this key or a larger one weigh `wanted` at
-// least. Keys below `least` do not count. `at` is the place of the row's first logit, and the step
-// from one logit to the next. Each turn finds two bits, from the highest down.
+// least. `at` is the place of the row's first logit, and the step from one logit to the next. Each
+// turn finds two bits, from the highest down.
 fn threshold(
-    wanted: f32, at: vec2<u32>, length: u32, index: u32, least: u32, largest: f32, sharpness: f32
+    wanted: f32, at: vec2<u32>, length: u32, index: u32, largest: f32, sharpness: f32
 ) -> u32 {
     var found = 0u;
     for (var bits = 32u; bits > 0u; bits -= 2u) {
@@ -22,7 +22,7 @@ fn threshold(
         for (var i = lane_of(index, LANES); i < length; i += LANES) {
             let logit = x_load(at.x + i * at.y);
             let key = ordered(logit);
-            if key >= max(least, keys.x) {
+            if key >= keys.x {
                 let own = weight(logit, largest, sharpness);
                 part += select(vec3<f32>(), vec3(own), vec3(key) >= keys);
             }
@@ -47,6 +47,5 @@ fn mixed(key: u32) -> u32 {
 // large numbers, keep their digits.
 fn gumbel(bits: u32) -> f32 {
     let u = min((f32(bits) + 0.5) / 4294967296.0, 0.99999994);
-    let series = u * (1.0 + u * (0.5 + u * (1.0 / 3.0 + u * 0.25)));
-    return -log(select(-log(1.0 - u), series, u < 0.03125));
+    return -log(select(-log(1.0 - u), u * (1.0 + 0.5 * u), u < 0.0078125));
 }

@@ -16,7 +16,7 @@ let largest = number(top);
 
 var least = 0u;
 if TOP_K {
-    least = threshold(k, at, length, local_index, 0u, largest, 0.0);
+    least = threshold(k, at, length, local_index, largest, 0.0);
 }
 if TOP_P {
     var part = 0.0;
@@ -28,7 +28,7 @@ if TOP_P {
     }
     let wanted = p * total(part, local_index);
     // Beside an infinite logit the others weigh nothing.
-    least = min(threshold(wanted, at, length, local_index, least, largest, sharpness), top);
+    least = min(threshold(wanted, at, length, local_index, largest, sharpness), top);
 }
 if MIN_P {
     least = max(least, ordered(largest - spread));
