@@ -11,6 +11,7 @@ use crate::target::Target;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use tilewise_core::QuantFormat;
 use tilewise_core::problem::Precision;
 use tilewise_files::Expected;
@@ -89,6 +90,12 @@ pub(crate) enum Command {
     /// Explain which kernel a product would use, and why not the others
     #[command(after_help = "Example: tilewise plan 4096 4096 4096 --dtype f16 --caps apple-m1")]
     Plan(PlanArgs),
+    /// Continue a text, or answer a message, by a language model: Gemma 3, Llama 3, Qwen 2 or 3
+    #[command(
+        after_help = "Example: tilewise generate gemma-3-270m.gguf --prompt 'The capital of \
+                      France is' --raw"
+    )]
+    Generate(GenerateArgs),
     /// Multiply a layer of a real model: dense, with 4-bit weights, and grouped over sentences
     #[command(after_help = "Example: tilewise demo --adapter cpu")]
     Demo(DemoArgs),
@@ -389,6 +396,30 @@ pub(crate) struct PlanArgs {
     /// Kernel, as for matmul
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
+}
+
+/// Options of `tilewise generate`.
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// A GGUF file, or safetensors with config.json and tokenizer.json beside them
+    #[arg(value_name = "MODEL")]
+    pub(crate) model: Source,
+    /// The message, or the text to be continued
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: String,
+    /// The most tokens of the answer
+    #[arg(long, value_name = "NUMBER", default_value = "256")]
+    pub(crate) tokens: NonZeroUsize,
+    /// Continue the prompt as it is, without the chat template of an instruction model
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Show afterwards which calls take the time of the prompt and of a token, each submitted and
+    /// waited for by itself
+    #[arg(long)]
+    pub(crate) profile: bool,
+    /// Adapter, as for matmul
+    #[arg(long, value_name = "NAME|cpu")]
+    pub(crate) adapter: Option<String>,
 }
 
 /// Options of `tilewise demo`.

@@ -4,6 +4,7 @@ mod convert;
 mod demo;
 mod dequantize;
 mod gather_matmul;
+mod generate;
 mod grouped;
 mod info;
 mod inspect;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: Command, out: &mut dyn Write) -> Result<()> {
         Command::GatherMatmul(args) => gather_matmul::run(&args, out),
         Command::Moe(args) => moe::run(&args, out),
         Command::Plan(args) => plan::run(&args, out),
+        Command::Generate(args) => generate::run(&args, out),
         Command::Demo(args) => demo::run(&args, out),
     }
 }

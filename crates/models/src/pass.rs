@@ -1,0 +1,219 @@
+//! The forward pass, as a list of calls that is made once and recorded for each token.
+
+use crate::config::Config;
+use crate::weights::{Feed, Layer, Projection, Weighed};
+use tilewise::ops::{self, Op, Operation};
+use tilewise::{Context, DType, Gemm, Recorder, Result, RightOperand, Take, Tensor};
+
+/// Keys and values of a text so far, and where the next tokens go.
+pub(crate) struct Cache {
+    /// One for each layer, \[heads of keys, room, head\].
+    pub(crate) keys: Vec<Tensor>,
+    pub(crate) values: Vec<Tensor>,
+    pub(crate) room: usize,
+    /// Tokens so far: one u32.
+    pub(crate) position: Tensor,
+    /// Cosines and sines \[room, head/2\], of layers without a window and with it.
+    pub(crate) turns: [[Tensor; 2]; 2],
+}
+
+impl Cache {
+    pub(crate) fn new(context: &Context, config: &Config, room: usize) -> Result<Self> {
+        let shape = [config.kv_heads, room, config.head];
+        let zeros = || {
+            let layers = 0..config.layers;
+            layers.map(|_| Tensor::zeros(context, DType::F32, &shape)).collect::<Result<_>>()
+        };
+        let table = |frequencies: &[f64], of: fn(f64) -> f64| {
+            let angles = (0..room).flat_map(|at| frequencies.iter().map(move |f| at as f64 * f));
+            let table: Vec<f32> = angles.map(|angle| of(angle) as f32).collect();
+            Tensor::upload(context, &table, &[room, config.head / 2])
+        };
+        let turns = |of: &[f64]| Ok([table(of, f64::cos)?, table(of, f64::sin)?]);
+        Ok(Cache {
+            keys: zeros()?,
+            values: zeros()?,
+            room,
+            position: Tensor::upload(context, &[0u32], &[1])?,
+            turns: [turns(&config.frequencies[0])?, turns(&config.frequencies[1])?],
+        })
+    }
+}
+
+/// A call of the library with its operands.
+pub(crate) struct Call {
+    /// Its purpose, in GGUF's words.
+    pub(crate) name: &'static str,
+    record: Box<dyn Fn(&mut Recorder<'_>) -> Result<()> + Send + Sync>,
+}
+
+impl Call {
+    pub(crate) fn record(&self, to: &mut Recorder<'_>) -> Result<()> {
+        (self.record)(to)
+    }
+}
+
+/// The calls of a pass over some tokens. Each binds the same tensors whenever it is recorded.
+pub(crate) struct Calls<'a> {
+    decoder: &'a Weighed,
+    cache: &'a Cache,
+    /// Tokens of the pass.
+    count: usize,
+    list: Vec<Call>,
+}
+
+impl<'a> Calls<'a> {
+    /// The pass that appends `tokens`, u32 \[T\], to the cache. It leaves the logits of the last
+    /// one, \[1, vocabulary\], and the token with the largest, which may be one of `tokens`.
+    pub(crate) fn of(
+        decoder: &'a Weighed,
+        cache: &'a Cache,
+        tokens: &Tensor,
+        logits: &Tensor,
+        next: &Tensor,
+    ) -> Result<Vec<Call>> {
+        let mut calls = Calls { decoder, cache, count: tokens.elem_count(), list: Vec::new() };
+        let (config, count) = (&decoder.config, calls.count);
+        let (x, h) = (calls.rows(config.width)?, calls.rows(config.width)?);
+        let take = Take::new(decoder.embeddings.clone()).rows(tokens).out_dtype(DType::F32);
+        calls.push("token_embd", &x, move |to, x| take.record(to, x));
+        if config.embedding_scale != 1.0 {
+            calls.op("token_embd", ops::scale(&x, config.embedding_scale), &x);
+        }
+        for (layer, weights) in decoder.layers.iter().enumerate() {
+            calls.norm("attn_norm", &x, &weights.attn_norm, &h);
+            let y = calls.attention(layer, weights, &h)?;
+            calls.back("attn_output", (&y, &weights.output), &weights.attn_norm_behind, [&x, &h]);
+            calls.norm("ffn_norm", &x, &weights.ffn_norm, &h);
+            match &weights.feed {
+                Feed::Dense { gate, up, down, inner } => {
+                    let (gated, y) = (calls.rows(*inner)?, calls.rows(*inner)?);
+                    calls.product("ffn_gate", Gemm::new(&h, gate.clone()), &gated);
+                    let up = Gemm::new(&h, up.clone()).gated_by(&gated, config.activation);
+                    calls.product("ffn_up", up, &y);
+                    calls.back("ffn_down", (&y, down), &weights.ffn_norm_behind, [&x, &h]);
+                }
+                Feed::Experts { router, experts, count } => {
+                    let (scores, y) = (calls.rows(*count)?, calls.rows(config.width)?);
+                    calls.product("ffn_gate_inp", Gemm::new(&h, router.clone()), &scores);
+                    let experts = experts.clone();
+                    let input = h.clone();
+                    calls.push("ffn_experts", &y, move |to, y| {
+                        experts.record(to, &input, &scores, y)
+                    });
+                    calls.op("ffn_experts", ops::add(&x, &y), &x);
+                }
+            }
+        }
+        let (last, h) = (x.narrow(0, count - 1, 1)?, h.narrow(0, count - 1, 1)?);
+        calls.norm("output_norm", &last, &decoder.norm, &h);
+        calls.product("output", Gemm::new(&h, decoder.head.clone()), logits);
+        calls.choose(logits, next);
+        Ok(calls.list)
+    }
+
+    /// The next token of the logits. Whoever draws it in another way does so here, on the device.
+    fn choose(&mut self, logits: &Tensor, next: &Tensor) {
+        self.op("arg_max", ops::arg_max(logits, 1), next);
+    }
+
+    /// Attention of a layer, before the product with its output's weights: \[T, heads · head\].
+    fn attention(&mut self, layer: usize, weights: &Layer, h: &Tensor) -> Result<Tensor> {
+        let (config, cache) = (&self.decoder.config, self.cache);
+        let q = self.heads("attn_q", h, &weights.q, &weights.q_norm, config.heads)?;
+        let k = self.heads("attn_k", h, &weights.k, &weights.k_norm, config.kv_heads)?;
+        let v = self.heads("attn_v", h, &weights.v, &None, config.kv_heads)?;
+        let (keys, values) = (&cache.keys[layer], &cache.values[layer]);
+        let local = config.local[layer];
+        let [cos, sin] = &cache.turns[usize::from(local)];
+        let rope = |x: &Tensor| {
+            let rope = ops::rope(x, cos, sin).at(&cache.position);
+            if config.interleaved { rope.interleaved() } else { rope }
+        };
+        self.op("rope", rope(&q), &q);
+        self.op("rope", rope(&k).into_rows(cache.room), keys);
+        self.op("append", ops::append(&v, cache.room, &cache.position), values);
+        let joined = self.rows(config.heads * config.head)?;
+        let mut attention = ops::attention(&q, keys, values);
+        attention = attention.causal(&cache.position).scale(config.attention_scale);
+        if local {
+            attention = attention.window(config.window);
+        }
+        let split = [self.count, config.heads, config.head];
+        self.op("attention", attention, &joined.reshape(&split)?.transpose(0, 1)?);
+        Ok(joined)
+    }
+
+    /// Heads of queries, keys or values, with their norm: \[heads, T, head\].
+    fn heads(
+        &mut self,
+        name: &'static str,
+        h: &Tensor,
+        Projection(weights, bias): &Projection,
+        norm: &Option<Tensor>,
+        heads: usize,
+    ) -> Result<Tensor> {
+        let config = &self.decoder.config;
+        let y = self.rows(heads * config.head)?;
+        let product = Gemm::new(h, weights.clone());
+        self.product(name, bias.iter().fold(product, |product, bias| product.bias(bias)), &y);
+        let y = y.reshape(&[self.count, heads, config.head])?.transpose(0, 1)?;
+        if let Some(norm) = norm {
+            self.norm("head_norm", &y, norm, &y);
+        }
+        Ok(y)
+    }
+
+    /// Adds a product, or its norm, to the stream `x`; `h` has room for a product.
+    fn back(
+        &mut self,
+        name: &'static str,
+        (y, weights): (&Tensor, &RightOperand),
+        norm: &Option<Tensor>,
+        [x, h]: [&Tensor; 2],
+    ) {
+        let product = Gemm::new(y, weights.clone());
+        match norm {
+            None => self.product(name, product.beta(1.0), x),
+            Some(norm) => {
+                self.product(name, product, h);
+                self.op("norm_behind", self.normed(h, norm).residual(x), x);
+            }
+        }
+    }
+
+    /// Room for a row of each token.
+    fn rows(&self, width: usize) -> Result<Tensor> {
+        Tensor::zeros(&self.decoder.context, DType::F32, &[self.count, width])
+    }
+
+    fn normed(&self, x: &Tensor, weights: &Tensor) -> Op<ops::Norm> {
+        let config = &self.decoder.config;
+        ops::rms_norm(x, weights, config.eps).weight_offset(config.norm_offset)
+    }
+
+    fn norm(&mut self, name: &'static str, x: &Tensor, weights: &Tensor, out: &Tensor) {
+        self.op(name, self.normed(x, weights), out);
+    }
+
+    fn product(&mut self, name: &'static str, product: Gemm, out: &Tensor) {
+        self.push(name, out, move |to, out| product.record(to, out));
+    }
+
+    fn op<K>(&mut self, name: &'static str, op: Op<K>, out: &Tensor)
+    where
+        K: Operation + Send + Sync + 'static,
+    {
+        self.push(name, out, move |to, out| op.record(to, out));
+    }
+
+    fn push(
+        &mut self,
+        name: &'static str,
+        out: &Tensor,
+        record: impl Fn(&mut Recorder<'_>, &Tensor) -> Result<()> + Send + Sync + 'static,
+    ) {
+        let out = out.clone();
+        self.list.push(Call { name, record: Box::new(move |to| record(to, &out)) });
+    }
+}

@@ -1,0 +1,194 @@
+//! A text that grows.
+
+use crate::fault::misuse;
+use crate::pass::{Cache, Call, Calls};
+use crate::weights::Weighed;
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll, Waker};
+use std::time::Duration;
+use tilewise::{Context, DType, Result, Tensor};
+use web_time::Instant;
+
+/// A text that grows: the keys and values of its tokens, and the token that is under way.
+/// [`Decoder`](crate::Decoder) has an example.
+///
+/// The host is always one step behind the device. [`next`](Self::next) submits the step that
+/// follows the token it gives, and that step takes the token from the device's memory.
+pub struct Session {
+    weights: Arc<Weighed>,
+    cache: Cache,
+    past: usize,
+    /// The newest token: the input and the output of a step.
+    token: Tensor,
+    logits: Tensor,
+    /// The calls of a step, which bind the same tensors for all tokens.
+    step: Vec<Call>,
+    /// The newest token on its way to the host.
+    coming: Option<Reading>,
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<Vec<u32>>>>>;
+
+/// The time of the calls of one name in a pass over some tokens, from [`Session::profile`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Timed {
+    /// Their purpose, in GGUF's words: `attn_q`, `ffn_down`, `rope`.
+    pub name: &'static str,
+    /// How many calls there are.
+    pub calls: usize,
+    /// Their time, each submitted and waited for by itself.
+    pub time: Duration,
+}
+
+impl Session {
+    pub(crate) fn new(weights: &Arc<Weighed>, room: usize) -> Result<Self> {
+        if room == 0 {
+            return Err(misuse("a session needs room for a token"));
+        }
+        let context = &weights.context;
+        let cache = Cache::new(context, &weights.config, room)?;
+        let token = Tensor::upload(context, &[0u32], &[1])?;
+        let logits = Tensor::zeros(context, DType::F32, &[1, weights.vocabulary()])?;
+        let step = Calls::of(weights, &cache, &token, &logits, &token)?;
+        let weights = weights.clone();
+        Ok(Session { weights, cache, past: 0, token, logits, step, coming: None })
+    }
+
+    /// Appends tokens in one pass: a prompt, or more of a text. The work is submitted, not waited
+    /// for. A token that [`next`](Self::next) has not given yet is dropped.
+    ///
+    /// # Errors
+    /// [`Misuse`](tilewise::Error) without tokens, for a token beyond the vocabulary, and when the
+    /// room is used up.
+    pub fn feed(&mut self, tokens: &[u32]) -> Result<()> {
+        let (room, vocabulary) = (self.cache.room, self.weights.vocabulary());
+        if tokens.is_empty() || tokens.len() > room - self.past {
+            let count = tokens.len();
+            return Err(misuse(format!("{count} tokens behind {}, room for {room}", self.past)));
+        }
+        if let Some(token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
+            return Err(misuse(format!("token {token} of a vocabulary of {vocabulary}")));
+        }
+        let input = Tensor::upload(self.context(), tokens, &[tokens.len()])?;
+        let calls = self.calls(&input)?;
+        self.advance(&calls, tokens.len())
+    }
+
+    /// The most likely next token, which then belongs to the text.
+    ///
+    /// # Errors
+    /// [`Misuse`](tilewise::Error) when nothing was fed, or the room is used up; otherwise the
+    /// errors of the device.
+    pub async fn next(&mut self) -> Result<u32> {
+        let room = self.cache.room;
+        let coming = self.coming.take();
+        let coming = coming.ok_or_else(|| {
+            misuse(format!("no token follows: {} are fed, and there is room for {room}", self.past))
+        })?;
+        if self.past < room {
+            let step = std::mem::take(&mut self.step);
+            let submitted = self.advance(&step, 1);
+            self.step = step;
+            submitted?;
+        }
+        Ok(coming.await?[0])
+    }
+
+    /// [`next`](Self::next), and waits for the token.
+    ///
+    /// # Errors
+    /// The errors of [`next`](Self::next).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn next_blocking(&mut self) -> Result<u32> {
+        pollster::block_on(self.next())
+    }
+
+    /// The logits \[1, vocabulary\], f32, behind the last token that was fed or submitted.
+    pub fn logits(&self) -> &Tensor {
+        &self.logits
+    }
+
+    /// The number of tokens that were fed or submitted.
+    pub fn past(&self) -> usize {
+        self.past
+    }
+
+    /// Times a pass over `rows` tokens at the beginning of the text, call by call: the calls of one
+    /// name together, in the order of their first. The text is lost.
+    ///
+    /// # Errors
+    /// [`Misuse`](tilewise::Error) when there is no room for so many; the errors of the device.
+    pub async fn profile(mut self, rows: usize) -> Result<Vec<Timed>> {
+        let room = self.cache.room;
+        if rows == 0 || rows > room {
+            return Err(misuse(format!("a profile of {rows} tokens, room for {room}")));
+        }
+        let input = Tensor::upload(self.context(), &vec![0u32; rows], &[rows])?;
+        let calls = self.calls(&input)?;
+        self.past = 0;
+        // Compiles, and warms the device.
+        self.advance(&calls, rows)?;
+        self.context().wait().await?;
+        let mut times: Vec<Timed> = Vec::new();
+        for call in &calls {
+            let start = Instant::now();
+            self.context().submit(|to| call.record(to))?;
+            self.context().wait().await?;
+            let time = start.elapsed();
+            match times.iter_mut().find(|timed| timed.name == call.name) {
+                Some(timed) => {
+                    timed.calls += 1;
+                    timed.time += time;
+                }
+                None => times.push(Timed { name: call.name, calls: 1, time }),
+            }
+        }
+        Ok(times)
+    }
+
+    /// [`profile`](Self::profile), and waits for it.
+    ///
+    /// # Errors
+    /// The errors of [`profile`](Self::profile).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn profile_blocking(self, rows: usize) -> Result<Vec<Timed>> {
+        pollster::block_on(self.profile(rows))
+    }
+
+    fn context(&self) -> &Context {
+        &self.weights.context
+    }
+
+    fn calls(&self, tokens: &Tensor) -> Result<Vec<Call>> {
+        Calls::of(&self.weights, &self.cache, tokens, &self.logits, &self.token)
+    }
+
+    /// Submits a pass over `count` tokens, and begins to read the token that follows.
+    fn advance(&mut self, calls: &[Call], count: usize) -> Result<()> {
+        self.coming = None;
+        self.cache.position.write(&[self.past as u32])?;
+        self.context().submit(|to| calls.iter().try_for_each(|call| call.record(to)))?;
+        self.past += count;
+        let token = self.token.clone();
+        let mut reading: Reading = Box::pin(async move { token.read().await });
+        // The first poll submits the copy, before another step overwrites the token.
+        let poll = reading.as_mut().poll(&mut task::Context::from_waker(Waker::noop()));
+        self.coming = Some(match poll {
+            Poll::Ready(read) => Box::pin(ready(read)),
+            Poll::Pending => reading,
+        });
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("past", &self.past)
+            .field("room", &self.cache.room)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! The weights of a decoder on a device.
+
+use crate::config::Config;
+use crate::source::{Source, json_beside};
+use tilewise::moe::{MoeLayer, Router};
+use tilewise::{Context, Result, RightOperand, Tensor, Weights};
+
+/// A decoder's numbers and weights.
+pub(crate) struct Weighed {
+    pub(crate) context: Context,
+    pub(crate) config: Config,
+    pub(crate) embeddings: RightOperand,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) norm: Tensor,
+    pub(crate) head: RightOperand,
+}
+
+impl Weighed {
+    pub(crate) fn load(weights: &Weights) -> Result<Self> {
+        let config = match weights.model().gguf_version() {
+            Some(_) => Config::from_gguf(weights.model())?,
+            None => Config::from_json(&json_beside(weights, "config.json")?)?,
+        };
+        let source = Source::new(weights)?;
+        let embeddings = source.matrix(None, "token_embd")?;
+        let head = source.head()?.unwrap_or_else(|| embeddings.clone());
+        let layers = (0..config.layers).map(|layer| Layer::load(&source, &config, layer));
+        let layers = layers.collect::<Result<_>>()?;
+        let norm = source.norm(None, "output_norm")?;
+        let (context, head) = (norm.context().clone(), RightOperand::of_weights(head));
+        Ok(Weighed { context, config, embeddings, layers, norm, head })
+    }
+
+    /// The number of tokens that it knows.
+    pub(crate) fn vocabulary(&self) -> usize {
+        rows(&self.embeddings)
+    }
+}
+
+/// The weights of a layer. Some families have the optional ones.
+pub(crate) struct Layer {
+    pub(crate) attn_norm: Tensor,
+    pub(crate) q: Projection,
+    pub(crate) k: Projection,
+    pub(crate) v: Projection,
+    /// Norms of the heads of queries and of keys.
+    pub(crate) q_norm: Option<Tensor>,
+    pub(crate) k_norm: Option<Tensor>,
+    pub(crate) output: RightOperand,
+    /// The norm between attention and the sum with its input.
+    pub(crate) attn_norm_behind: Option<Tensor>,
+    pub(crate) ffn_norm: Tensor,
+    pub(crate) feed: Feed,
+    pub(crate) ffn_norm_behind: Option<Tensor>,
+}
+
+/// Weights, and a bias.
+pub(crate) struct Projection(pub(crate) RightOperand, pub(crate) Option<Tensor>);
+
+/// The part of a layer behind attention.
+pub(crate) enum Feed {
+    Dense { gate: RightOperand, up: RightOperand, down: RightOperand, inner: usize },
+    Experts { router: RightOperand, experts: MoeLayer, count: usize },
+}
+
+impl Layer {
+    pub(crate) fn load(source: &Source<'_>, config: &Config, layer: usize) -> Result<Self> {
+        let at = Some(layer);
+        let matrix = |part: &str| source.matrix(at, part).map(RightOperand::of_weights);
+        let projection =
+            |part: &str| Ok(Projection(matrix(part)?, source.vector(at, &format!("{part}.bias"))?));
+        let feed = match source.experts(layer)? {
+            Some([gate, up, down]) => {
+                let router = source.matrix(at, "ffn_gate_inp")?;
+                let count = rows(&router);
+                let choice = Router::new(config.experts).normalize(config.normalize_experts);
+                let experts = MoeLayer::new(gate, up, down, choice).activation(config.activation);
+                Feed::Experts { router: RightOperand::of_weights(router), experts, count }
+            }
+            None => {
+                let gate = source.matrix(at, "ffn_gate")?;
+                let inner = rows(&gate);
+                let gate = RightOperand::of_weights(gate);
+                Feed::Dense { gate, up: matrix("ffn_up")?, down: matrix("ffn_down")?, inner }
+            }
+        };
+        Ok(Layer {
+            attn_norm: source.norm(at, "attn_norm")?,
+            q: projection("attn_q")?,
+            k: projection("attn_k")?,
+            v: projection("attn_v")?,
+            q_norm: source.vector(at, "attn_q_norm")?,
+            k_norm: source.vector(at, "attn_k_norm")?,
+            output: matrix("attn_output")?,
+            attn_norm_behind: source.vector(at, "post_attention_norm")?,
+            ffn_norm: source.norm(at, "ffn_norm")?,
+            feed,
+            ffn_norm_behind: source.vector(at, "post_ffw_norm")?,
+        })
+    }
+}
+
+/// Rows of weights as they are stored.
+fn rows(weights: &RightOperand) -> usize {
+    match weights {
+        RightOperand::Dense(weights) => weights.shape()[0],
+        RightOperand::Quantized(weights) => weights.shape()[0],
+        _ => 0,
+    }
+}
