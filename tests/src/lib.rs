@@ -14,6 +14,7 @@
 //! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
 //! - [`mod@few_texts`]: as many of those cases as few shaders serve, because compiling takes time.
 //! - [`harness`](mod@harness): runs kernels in MSL on the CPU.
+//! - [`language`](mod@language): tiny language models, as files.
 //! - [`lines`](mod@lines): operands with their lines in another order.
 //! - [`minima`](mod@minima): the least that an API promises of a device.
 //! - [`moe`](mod@moe): layers of experts.
@@ -58,6 +59,8 @@ pub mod estimate;
 pub mod few_texts;
 #[cfg(not(target_family = "wasm"))]
 pub mod harness;
+#[cfg(not(target_family = "wasm"))]
+pub mod language;
 #[cfg(not(target_family = "wasm"))]
 pub mod lines;
 #[cfg(not(target_family = "wasm"))]

@@ -105,7 +105,7 @@ const FAMILIES: [Family; 3] = [
 ];
 
 /// Entries of GGUF, behind the name of the architecture, and of `config.json`.
-const KEYS: [(&str, &str); 11] = [
+const KEYS: [(&str, &str); 12] = [
     ("block_count", "num_hidden_layers"),
     ("embedding_length", "hidden_size"),
     ("attention.head_count", "num_attention_heads"),
@@ -113,6 +113,7 @@ const KEYS: [(&str, &str); 11] = [
     ("attention.key_length", "head_dim"),
     ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
     ("attention.sliding_window", "sliding_window"),
+    ("attention.sliding_window_pattern", "sliding_window_pattern"),
     ("rope.freq_base", "rope_theta"),
     ("rope.freq_base_swa", "rope_local_base_freq"),
     ("expert_used_count", "num_experts_per_tok"),

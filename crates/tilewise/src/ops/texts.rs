@@ -141,8 +141,8 @@ pub(super) fn files() -> impl Iterator<Item = File> {
     // Two texts have one body.
     let texts = TEXTS.iter().filter(|text| !std::ptr::eq(**text, &ROPE_INTO));
     let headers = [
-        FUNCTIONS, WEIGHTS, SEEN, CAP, SCORES, BLOCKS, TERMS, PAIRS, ROW, TOTAL, NOISE, ROUTER, SUM,
-        LARGEST,
+        FUNCTIONS, WEIGHTS, SEEN, CAP, SCORES, BLOCKS, TERMS, PAIRS, ROW, TOTAL, NOISE, ROUTER,
+        SUM, LARGEST,
     ];
     texts.map(|text| text.body).chain(headers)
 }

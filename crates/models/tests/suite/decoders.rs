@@ -1,0 +1,134 @@
+//! Decoders of each family, from either kind of file.
+
+use crate::reference;
+use tempfile::TempDir;
+use tilewise::{Context, Error};
+use tilewise_models::{Decoder, Session};
+use tilewise_tests::contexts;
+use tilewise_tests::language::{FAMILIES, LAYERS, Tiny};
+
+/// More tokens than a window has keys.
+const PROMPT: [u32; 9] = [7, 300, 21, 7, 150, 3, 88, 255, 13];
+
+/// Tokens that are generated.
+const MORE: usize = 4;
+
+/// The decoder of both files of a model, which lie in the folder.
+fn decoders(context: &Context, model: &Tiny, folder: &TempDir) -> [Decoder; 2] {
+    let gguf = folder.path().join("model.gguf");
+    ["safetensors", "gguf"].map(|kind| {
+        // A folder with two models would be refused.
+        let path = if kind == "gguf" { gguf.clone() } else { folder.path().join("hf") };
+        if kind == "gguf" {
+            model.write_gguf(&path, &[]);
+        } else {
+            std::fs::create_dir_all(&path).unwrap();
+            model.write_safetensors(&path);
+        }
+        Decoder::open(context, &path).unwrap_or_else(|error| panic!("{kind}: {error}"))
+    })
+}
+
+fn close(session: &Session, model: &Tiny, tokens: &[u32], what: &str) {
+    let logits = session.logits().read_f32_blocking().unwrap();
+    let wanted = reference::logits(model, tokens);
+    assert_eq!(logits.len(), wanted.len());
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let logits: Vec<f64> = logits.into_iter().map(f64::from).collect();
+    let cosine = dot(&logits, &wanted) / (dot(&logits, &logits) * dot(&wanted, &wanted)).sqrt();
+    let name = model.family.name;
+    assert!(cosine >= 1.0 - 1e-9, "{name}, {what}: 1 - cosine is {:e}", 1.0 - cosine);
+    let size = dot(&wanted, &wanted).sqrt() / dot(&logits, &logits).sqrt();
+    assert!((size - 1.0).abs() < 1e-4, "{name}, {what}: off by the factor {size}");
+}
+
+fn best(logits: &[f64]) -> u32 {
+    (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap() as u32
+}
+
+#[test]
+fn logits_and_tokens_are_those_of_plain_loops() {
+    for (number, family) in FAMILIES.into_iter().enumerate() {
+        let model = Tiny::new(family, number as u64);
+        let mut text = PROMPT.to_vec();
+        (0..MORE).for_each(|_| text.push(best(&reference::logits(&model, &text))));
+        for context in contexts() {
+            let folder = tempfile::tempdir().unwrap();
+            for decoder in decoders(&context, &model, &folder) {
+                let what = format!("{} {}", context.adapter_name(), decoder.config().norm_offset);
+                let mut session = decoder.session(text.len()).unwrap();
+                session.feed(&PROMPT).unwrap();
+                close(&session, &model, &PROMPT, &what);
+                let more: Vec<u32> = (0..MORE).map(|_| session.next_blocking().unwrap()).collect();
+                assert_eq!(more, text[PROMPT.len()..], "{}, {what}", family.name);
+                // The last token was submitted, too.
+                close(&session, &model, &text, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_text_give_the_logits_of_the_whole() {
+    let model = Tiny::new(FAMILIES[0], 5);
+    for context in contexts() {
+        let folder = tempfile::tempdir().unwrap();
+        let [decoder, _] = decoders(&context, &model, &folder);
+        let mut session = decoder.session(PROMPT.len()).unwrap();
+        for part in [&PROMPT[..2], &PROMPT[2..3], &PROMPT[3..8], &PROMPT[8..]] {
+            session.feed(part).unwrap();
+            let past = session.past();
+            close(&session, &model, &PROMPT[..past], &format!("{past} tokens"));
+        }
+        let full = session.feed(&PROMPT[..1]).unwrap_err();
+        assert_eq!(full.to_string(), "1 tokens behind 9, room for 9");
+        let token = session.next_blocking().unwrap();
+        assert_eq!(token, best(&reference::logits(&model, &PROMPT)));
+        assert!(matches!(session.next_blocking(), Err(Error::Misuse(_))));
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let context = Context::cpu();
+    let model = Tiny::new(FAMILIES[3], 1);
+    let folder = tempfile::tempdir().unwrap();
+    let [decoder, _] = decoders(&context, &model, &folder);
+    assert!(matches!(decoder.session(0), Err(Error::Misuse(_))));
+    let mut session = decoder.session(4).unwrap();
+    assert!(matches!(session.next_blocking(), Err(Error::Misuse(_))));
+    assert!(matches!(session.feed(&[]), Err(Error::Misuse(_))));
+    let beyond = session.feed(&[320]).unwrap_err();
+    assert_eq!(beyond.to_string(), "token 320 of a vocabulary of 320");
+
+    let path = folder.path().join("other.gguf");
+    let refused = |model: &Tiny| {
+        model.write_gguf(&path, &[]);
+        Decoder::open(&context, &path).unwrap_err().to_string()
+    };
+    let mut other = model.clone();
+    other.family.gguf = "mamba";
+    let text = refused(&other);
+    assert!(text.contains("the model is of the type \"mamba\"; those that are known"), "{text}");
+    let mut other = model.clone();
+    other.tensors.remove("model.layers.1.self_attn.v_proj.weight");
+    assert_eq!(refused(&other), "there is no tensor blk.1.attn_v");
+    std::fs::remove_file(folder.path().join("hf/config.json")).unwrap();
+    let text = Decoder::open(&context, folder.path().join("hf")).unwrap_err().to_string();
+    assert!(text.contains("config.json: "), "{text}");
+}
+
+#[test]
+fn a_profile_names_the_calls_of_a_pass() {
+    for context in contexts() {
+        let folder = tempfile::tempdir().unwrap();
+        let [decoder, _] = decoders(&context, &Tiny::new(FAMILIES[1], 1), &folder);
+        let times = decoder.session(3).unwrap().profile_blocking(3).unwrap();
+        let calls = |name: &str| times.iter().find(|timed| timed.name == name).unwrap().calls;
+        assert_eq!([calls("token_embd"), calls("output"), calls("arg_max")], [1, 1, 1]);
+        assert_eq!([calls("attn_q"), calls("attention"), calls("ffn_down")], [LAYERS; 3]);
+        assert_eq!(calls("rope"), 2 * LAYERS);
+        assert!(times.iter().all(|timed| !timed.time.is_zero()));
+        assert!(matches!(decoder.session(3).unwrap().profile_blocking(4), Err(Error::Misuse(_))));
+    }
+}

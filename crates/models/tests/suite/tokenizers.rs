@@ -1,0 +1,1 @@
+//! Tokenizers of GGUF's metadata.
