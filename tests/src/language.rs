@@ -329,6 +329,78 @@ impl Tiny {
     }
 }
 
+/// GGUF's numbers of kinds of tokens.
+const NORMAL: u32 = 1;
+const CONTROL: u32 = 3;
+const BYTE: u32 = 6;
+
+/// Metadata of a tokenizer of SentencePiece's kind, with bytes: tokens 0 to 2 are `<unk>`, `<s>` and
+/// `</s>`, bytes follow, then letters and pairs, the best pair first.
+pub fn sentence_pieces() -> Vec<(&'static str, Entry)> {
+    let mut tokens: Vec<(String, u32, f32)> =
+        vec![("<unk>".into(), 2, 0.0), ("<s>".into(), CONTROL, 0.0), ("</s>".into(), CONTROL, 0.0)];
+    tokens.extend((0..256).map(|byte| (format!("<0x{byte:02X}>"), BYTE, 0.0)));
+    let pieces = ["he", "th", "▁t", "the", "▁the", "▁", "t", "h", "e", "c", "a"];
+    let ranked = (0..).zip(pieces).map(|(rank, piece)| (piece.into(), NORMAL, -(rank as f32)));
+    tokens.extend(ranked);
+    fill(&mut tokens);
+    let mut entries = vec![
+        ("tokenizer.ggml.model", Entry::Text("llama".into())),
+        ("tokenizer.ggml.scores", Entry::Floats(tokens.iter().map(|token| token.2).collect())),
+    ];
+    entries.extend(common(&tokens, 1, 2));
+    entries
+}
+
+/// Metadata of a tokenizer of bytes and pairs, whose texts are cut as `pre` says. Tokens 0 to 255
+/// are the bytes in the order of the characters that stand for them.
+pub fn byte_level(pre: &str) -> Vec<(&'static str, Entry)> {
+    let mut tokens: Vec<(String, u32, f32)> =
+        byte_characters().into_iter().map(|byte| (byte.into(), NORMAL, 0.0)).collect();
+    let merges = ["h e", "Ġ t", "t he", "Ġt he", "1 2", "12 3"];
+    tokens.extend(merges.map(|pair| (pair.replace(' ', ""), NORMAL, 0.0)));
+    tokens.push(("xyz".into(), NORMAL, 0.0));
+    for name in ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] {
+        tokens.push((name.into(), CONTROL, 0.0));
+    }
+    let end = tokens.len() as u32 - 3;
+    fill(&mut tokens);
+    let merges = merges.map(str::to_owned).to_vec();
+    let mut entries = vec![
+        ("tokenizer.ggml.model", Entry::Text("gpt2".into())),
+        ("tokenizer.ggml.pre", Entry::Text(pre.into())),
+        ("tokenizer.ggml.merges", Entry::Texts(merges)),
+        ("tokenizer.chat_template", Entry::Text("a template".into())),
+    ];
+    entries.extend(common(&tokens, end, end));
+    entries
+}
+
+/// The characters that stand for bytes in GPT-2's tokenizer, in their order: signs and letters
+/// stand for themselves, other bytes have those from U+0100 on.
+fn byte_characters() -> Vec<char> {
+    let printed = |byte: &u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
+    let others = (0..256).filter(|byte| !printed(byte)).count() as u32;
+    (0..256).filter(printed).chain(256..256 + others).filter_map(char::from_u32).collect()
+}
+
+/// Adds tokens that no text has.
+fn fill(tokens: &mut Vec<(String, u32, f32)>) {
+    let more = tokens.len()..VOCABULARY;
+    tokens.extend(more.map(|number| (format!("[{number}]"), NORMAL, -1000.0)));
+}
+
+fn common(tokens: &[(String, u32, f32)], first: u32, end: u32) -> [(&'static str, Entry); 4] {
+    let texts = tokens.iter().map(|token| token.0.clone()).collect();
+    let kinds = tokens.iter().map(|token| token.1).collect();
+    [
+        ("tokenizer.ggml.tokens", Entry::Texts(texts)),
+        ("tokenizer.ggml.token_type", Entry::Numbers(kinds)),
+        ("tokenizer.ggml.bos_token_id", Entry::Number(first)),
+        ("tokenizer.ggml.eos_token_id", Entry::Number(end)),
+    ]
+}
+
 fn le_bytes(elements: &[f32]) -> Vec<u8> {
     elements.iter().flat_map(|element| element.to_le_bytes()).collect()
 }

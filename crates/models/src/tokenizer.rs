@@ -123,10 +123,33 @@ impl Tokenizer {
         self.stops.contains(&token)
     }
 
-    /// Decodes tokens one by one: gives the new text once its characters are complete.
-    pub(crate) fn stream(&self) -> impl FnMut(u32) -> Result<Option<String>> + '_ {
-        let mut stream = self.inner.decode_stream(true);
-        move |token| stream.step(token).map_err(of_tokenizer)
+    /// Decodes tokens one by one: a function that gives the new text, once its characters are
+    /// complete.
+    ///
+    /// ```no_run
+    /// # fn main() -> tilewise::Result<()> {
+    /// # let ctx = tilewise::Context::new()?;
+    /// let model = tilewise_models::Model::open(&ctx, "model.gguf")?;
+    /// let mut decode = model.tokenizer().stream();
+    /// print!("{}", decode(818)?.unwrap_or_default());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream(&self) -> impl FnMut(u32) -> Result<Option<String>> + '_ {
+        // Tokens whose text was told last, because the next one's may depend on it, and newer ones.
+        let (mut tokens, mut told) = (Vec::new(), 0);
+        move |token| {
+            tokens.push(token);
+            let (before, text) = (self.decode(&tokens[..told])?, self.decode(&tokens)?);
+            if text.ends_with(char::REPLACEMENT_CHARACTER) {
+                return Ok(None);
+            }
+            // Bytes that are no UTF-8 may replace characters that were told already.
+            let new: String = text.chars().skip(before.chars().count()).collect();
+            tokens.drain(..told);
+            told = tokens.len();
+            Ok(Some(new))
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 mod bad_input;
 mod bench;
 mod convert;
+mod generate;
 mod grouped;
 mod inspect;
 mod matmul;

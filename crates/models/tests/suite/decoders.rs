@@ -54,8 +54,11 @@ fn logits_and_tokens_are_those_of_plain_loops() {
         (0..MORE).for_each(|_| text.push(best(&reference::logits(&model, &text))));
         for context in contexts() {
             let folder = tempfile::tempdir().unwrap();
-            for decoder in decoders(&context, &model, &folder) {
-                let what = format!("{} {}", context.adapter_name(), decoder.config().norm_offset);
+            for (gguf, decoder) in
+                [false, true].into_iter().zip(decoders(&context, &model, &folder))
+            {
+                let kind = if gguf { "GGUF" } else { "safetensors" };
+                let what = format!("{kind} on {}", context.adapter_name());
                 let mut session = decoder.session(text.len()).unwrap();
                 session.feed(&PROMPT).unwrap();
                 close(&session, &model, &PROMPT, &what);

@@ -1,0 +1,67 @@
+//! `tilewise generate` with a tiny model.
+
+use crate::bench::{Bench, adapters};
+use tilewise::Context;
+use tilewise_models::Model;
+use tilewise_tests::language::{FAMILIES, Tiny, byte_level};
+
+#[test]
+fn a_model_continues_a_text() {
+    let bench = Bench::new();
+    let path = bench.path("model.gguf");
+    Tiny::new(FAMILIES[3], 2).write_gguf(&path, &byte_level("qwen2"));
+    let model = Model::open(&Context::cpu(), &path).unwrap();
+    let text = |prompt: &[u32]| {
+        let mut answer = model.generate_blocking(prompt, 9).unwrap();
+        let pieces = std::iter::from_fn(|| answer.next_blocking().unwrap());
+        (pieces.collect::<String>(), answer.tokens().len())
+    };
+    let tokenizer = model.tokenizer();
+    let (raw, chat) = (tokenizer.encode("the 123").unwrap(), tokenizer.chat("the 123").unwrap());
+    assert_ne!(text(&raw), text(&chat));
+    for adapter in adapters() {
+        for (option, prompt) in [("--raw", &raw), ("", &chat)] {
+            let line = format!("generate model.gguf --tokens 9 {option} --adapter {adapter}");
+            let output = bench.command(&line).args(["--prompt", "the 123"]).output().unwrap();
+            let shown = String::from_utf8_lossy(&output.stdout);
+            let (answer, steps) = text(prompt);
+            assert!(output.status.success() && shown.starts_with(&answer), "{answer:?}: {shown}");
+            let [of_prompt, of_answer] = ["prompt ", "answer "].map(|head| {
+                shown.lines().find_map(|line| line.strip_prefix(head)).expect("a line")
+            });
+            let count = |line: &str, count| {
+                assert!(line.trim_start().starts_with(&format!("{count} tokens, ")), "{shown}");
+                assert!(line.ends_with(" tokens/s"), "{shown}");
+            };
+            count(of_prompt, prompt.len());
+            count(of_answer, steps - 1);
+        }
+    }
+}
+
+#[test]
+fn a_profile_is_a_table_of_calls() {
+    let bench = Bench::new();
+    Tiny::new(FAMILIES[0], 2).write_gguf(&bench.path("model.gguf"), &byte_level("qwen2"));
+    let shown = bench.succeed("generate model.gguf --prompt the --profile --adapter cpu");
+    let table = &shown[shown.find("call ").expect("a table")..];
+    let row = |name: &str| -> Vec<&str> {
+        let row = table.lines().find(|line| line.starts_with(name)).expect("a row");
+        row.split_whitespace().collect()
+    };
+    assert_eq!(row("attention")[..2], ["attention", "2"]);
+    assert_eq!(row("norm_behind")[1], "4");
+    let all = row("all");
+    assert_eq!([all[3], all[5]], ["100.0", "100.0"]);
+}
+
+#[test]
+fn what_is_no_model_is_refused() {
+    let bench = Bench::new();
+    bench.safetensors("x.safetensors", &[("x", &[1], &[1.0])]);
+    let line = bench.fail(2, "generate x.safetensors#x --prompt a");
+    assert!(line.contains("name a model, without #TENSOR"), "{line}");
+    assert!(bench.fail(2, "generate x.safetensors --prompt a --tokens 0").contains("--tokens"));
+    let line = bench.fail(1, "generate x.safetensors --prompt a --adapter cpu");
+    assert!(line.contains("tokenizer.json: "), "{line}");
+}
