@@ -4,8 +4,9 @@ use crate::Rng;
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use std::path::Path;
-use tilewise::DType;
 use tilewise::model::{Output, write};
+use tilewise::{DType, QuantFormat, Quantized};
+use tilewise_core::quant::{dequantize, quantize};
 
 /// Layers of each model.
 pub const LAYERS: usize = 2;
@@ -98,6 +99,8 @@ pub struct Tiny {
     pub family: Family,
     /// Shapes and elements.
     pub tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+    /// Whether GGUF gets matrices as Q8_0.
+    quantized: bool,
 }
 
 /// A value of GGUF's metadata.
@@ -122,7 +125,7 @@ pub enum Entry {
 impl Tiny {
     /// A model with random weights; equal seeds give equal ones.
     pub fn new(family: Family, seed: u64) -> Self {
-        let mut tiny = Tiny { family, tensors: BTreeMap::new() };
+        let mut tiny = Tiny { family, tensors: BTreeMap::new(), quantized: false };
         let mut rng = Rng::new(seed);
         let mut add = |name: &str, shape: &[usize], scale: f32, first: f32| {
             let count = shape.iter().product();
@@ -167,6 +170,16 @@ impl Tiny {
             }
         }
         tiny
+    }
+
+    /// The model with the weights that Q8_0 leaves of its matrices. GGUF gets its codes.
+    pub fn quantized(mut self) -> Self {
+        self.quantized = true;
+        for (shape, elements) in self.tensors.values_mut().filter(|(shape, _)| shape.len() > 1) {
+            let columns = shape.last().copied().unwrap_or_default();
+            *elements = dequantize(&q8_0(elements, columns));
+        }
+        self
     }
 
     /// Frequencies of rotary embeddings of a layer.
@@ -240,9 +253,13 @@ impl Tiny {
             put_text(&mut bytes, name);
             bytes.extend((shape.len() as u32).to_le_bytes());
             shape.iter().rev().for_each(|&size| bytes.extend((size as u64).to_le_bytes()));
-            bytes.extend(0u32.to_le_bytes());
+            let codes = self.quantized && shape.len() > 1;
+            bytes.extend(if codes { 8u32 } else { 0 }.to_le_bytes());
             bytes.extend((data.len() as u64).to_le_bytes());
-            data.extend(le_bytes(elements));
+            match codes {
+                true => data.extend(blocks(&q8_0(elements, shape[shape.len() - 1]))),
+                false => data.extend(le_bytes(elements)),
+            }
             data.resize(data.len().next_multiple_of(32), 0);
         }
         bytes.resize(bytes.len().next_multiple_of(32), 0);
@@ -399,6 +416,18 @@ fn common(tokens: &[(String, u32, f32)], first: u32, end: u32) -> [(&'static str
         ("tokenizer.ggml.bos_token_id", Entry::Number(first)),
         ("tokenizer.ggml.eos_token_id", Entry::Number(end)),
     ]
+}
+
+fn q8_0(elements: &[f32], columns: usize) -> Quantized {
+    let rows = elements.len() / columns;
+    quantize(elements, rows, columns, QuantFormat::Q8_0).expect("whole blocks")
+}
+
+/// Blocks of Q8_0 as GGUF has them: a scale, then 32 codes.
+fn blocks(weights: &Quantized) -> Vec<u8> {
+    let [scales, codes] = weights.planes() else { panic!("other planes") };
+    let each = scales.as_chunks::<2>().0.iter().zip(codes.as_chunks::<32>().0);
+    each.flat_map(|(scale, codes)| scale.iter().chain(codes)).copied().collect()
 }
 
 fn le_bytes(elements: &[f32]) -> Vec<u8> {

@@ -8,52 +8,33 @@ use tilewise::{Activation, Error, Result};
 
 /// The numbers that describe a decoder. Models of different families differ in these, and in which
 /// tensors their files have.
-///
-/// ```no_run
-/// # fn main() -> tilewise::Result<()> {
-/// # let ctx = tilewise::Context::new()?;
-/// let model = tilewise_models::Model::open(&ctx, "model.gguf")?;
-/// println!("{} layers", model.decoder().config().layers);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Config {
-    /// Layers.
-    pub layers: usize,
+pub(crate) struct Config {
+    pub(crate) layers: usize,
     /// Elements of a token between layers.
-    pub width: usize,
-    /// Heads of queries.
-    pub heads: usize,
-    /// Heads of keys and of values.
-    pub kv_heads: usize,
-    /// Elements of a head, an even number.
-    pub head: usize,
-    /// Added to the mean of squares in norms.
-    pub eps: f32,
+    pub(crate) width: usize,
+    pub(crate) heads: usize,
+    pub(crate) kv_heads: usize,
+    /// Elements of a head.
+    pub(crate) head: usize,
+    pub(crate) eps: f32,
     /// Added to the weights of norms: 1 for Gemma in safetensors. GGUF holds the sums.
-    pub norm_offset: f32,
-    /// Factor of embeddings.
-    pub embedding_scale: f32,
-    /// Factor of attention's scores.
-    pub attention_scale: f32,
+    pub(crate) norm_offset: f32,
+    pub(crate) embedding_scale: f32,
+    pub(crate) attention_scale: f32,
     /// Function of the gate.
-    pub activation: Activation,
+    pub(crate) activation: Activation,
     /// Whether rotary embeddings turn neighbours, as Llama's do in GGUF.
-    pub interleaved: bool,
+    pub(crate) interleaved: bool,
     /// Keys that a query sees in layers with a window.
-    pub window: usize,
+    pub(crate) window: usize,
     /// Whether a layer has the window, and the second frequencies.
-    pub local: Vec<bool>,
+    pub(crate) local: Vec<bool>,
     /// Frequencies of rotary embeddings: of layers without a window, and with it.
-    pub frequencies: [Vec<f64>; 2],
+    pub(crate) frequencies: [Vec<f64>; 2],
     /// Experts that a token passes, if a layer has any.
-    pub experts: usize,
+    pub(crate) experts: usize,
     /// Whether the weights of a token's experts are made to sum to 1.
-    pub normalize_experts: bool,
-    /// The longest text that the model was made for, in tokens.
-    pub context: usize,
+    pub(crate) normalize_experts: bool,
 }
 
 /// Facts about a family that its files do not say.
@@ -95,7 +76,6 @@ const FAMILIES: [Family; 3] = [
                 "rope_local_base_freq": 1e4,
                 "sliding_window": 4096,
                 "sliding_window_pattern": 6,
-                "max_position_embeddings": 131_072,
             })
         },
         ..PLAIN
@@ -105,7 +85,7 @@ const FAMILIES: [Family; 3] = [
 ];
 
 /// Entries of GGUF, behind the name of the architecture, and of `config.json`.
-const KEYS: [(&str, &str); 12] = [
+const KEYS: [(&str, &str); 11] = [
     ("block_count", "num_hidden_layers"),
     ("embedding_length", "hidden_size"),
     ("attention.head_count", "num_attention_heads"),
@@ -117,7 +97,6 @@ const KEYS: [(&str, &str); 12] = [
     ("rope.freq_base", "rope_theta"),
     ("rope.freq_base_swa", "rope_local_base_freq"),
     ("expert_used_count", "num_experts_per_tok"),
-    ("context_length", "max_position_embeddings"),
 ];
 
 impl Config {
@@ -191,7 +170,6 @@ impl Config {
             local,
             experts: size("num_experts_per_tok").unwrap_or(0),
             normalize_experts: get("norm_topk_prob") != Some(&Value::Bool(false)),
-            context: size("max_position_embeddings").unwrap_or(usize::MAX),
         })
     }
 

@@ -1,6 +1,5 @@
 //! A decoder: its weights, and sessions of it.
 
-use crate::config::Config;
 use crate::session::Session;
 use crate::weights::Weighed;
 use std::path::Path;
@@ -42,11 +41,6 @@ impl Decoder {
         Ok(Decoder(Arc::new(Weighed::load(weights)?)))
     }
 
-    /// The numbers that describe it.
-    pub fn config(&self) -> &Config {
-        &self.0.config
-    }
-
     /// The number of tokens that it knows.
     pub fn vocabulary(&self) -> usize {
         self.0.vocabulary()
@@ -69,6 +63,6 @@ impl Decoder {
 
 impl std::fmt::Debug for Decoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decoder").field("config", self.config()).finish_non_exhaustive()
+        f.debug_struct("Decoder").field("layers", &self.0.config.layers).finish_non_exhaustive()
     }
 }

@@ -31,7 +31,6 @@ mod tokenizer;
 mod vocabulary;
 mod weights;
 
-pub use config::Config;
 pub use decoder::Decoder;
 pub use model::{Generation, Model};
 pub use session::{Session, Timed};

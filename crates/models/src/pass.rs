@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::weights::{Feed, Layer, Projection, Weighed};
+use std::collections::HashMap;
 use tilewise::ops::{self, Op, Operation};
 use tilewise::{Context, DType, Gemm, Recorder, Result, RightOperand, Take, Tensor};
 
@@ -59,6 +60,8 @@ pub(crate) struct Calls<'a> {
     cache: &'a Cache,
     /// Tokens of the pass.
     count: usize,
+    /// Room for rows, by name and width. Layers share it, as the device runs them by turns.
+    scratch: HashMap<(&'static str, usize), Tensor>,
     list: Vec<Call>,
 }
 
@@ -72,9 +75,10 @@ impl<'a> Calls<'a> {
         logits: &Tensor,
         next: &Tensor,
     ) -> Result<Vec<Call>> {
-        let mut calls = Calls { decoder, cache, count: tokens.elem_count(), list: Vec::new() };
-        let (config, count) = (&decoder.config, calls.count);
-        let (x, h) = (calls.rows(config.width)?, calls.rows(config.width)?);
+        let count = tokens.elem_count();
+        let mut calls = Calls { decoder, cache, count, scratch: HashMap::new(), list: Vec::new() };
+        let config = &decoder.config;
+        let (x, h) = (calls.rows("x", config.width)?, calls.rows("h", config.width)?);
         let take = Take::new(decoder.embeddings.clone()).rows(tokens).out_dtype(DType::F32);
         calls.push("token_embd", &x, move |to, x| take.record(to, x));
         if config.embedding_scale != 1.0 {
@@ -87,14 +91,16 @@ impl<'a> Calls<'a> {
             calls.norm("ffn_norm", &x, &weights.ffn_norm, &h);
             match &weights.feed {
                 Feed::Dense { gate, up, down, inner } => {
-                    let (gated, y) = (calls.rows(*inner)?, calls.rows(*inner)?);
+                    let (gated, y) =
+                        (calls.rows("ffn_gate", *inner)?, calls.rows("ffn_up", *inner)?);
                     calls.product("ffn_gate", Gemm::new(&h, gate.clone()), &gated);
                     let up = Gemm::new(&h, up.clone()).gated_by(&gated, config.activation);
                     calls.product("ffn_up", up, &y);
                     calls.back("ffn_down", (&y, down), &weights.ffn_norm_behind, [&x, &h]);
                 }
                 Feed::Experts { router, experts, count } => {
-                    let (scores, y) = (calls.rows(*count)?, calls.rows(config.width)?);
+                    let scores = calls.rows("ffn_gate_inp", *count)?;
+                    let y = calls.rows("ffn_experts", config.width)?;
                     calls.product("ffn_gate_inp", Gemm::new(&h, router.clone()), &scores);
                     let experts = experts.clone();
                     let input = h.clone();
@@ -133,7 +139,7 @@ impl<'a> Calls<'a> {
         self.op("rope", rope(&q), &q);
         self.op("rope", rope(&k).into_rows(cache.room), keys);
         self.op("append", ops::append(&v, cache.room, &cache.position), values);
-        let joined = self.rows(config.heads * config.head)?;
+        let joined = self.rows("attention", config.heads * config.head)?;
         let mut attention = ops::attention(&q, keys, values);
         attention = attention.causal(&cache.position).scale(config.attention_scale);
         if local {
@@ -154,7 +160,7 @@ impl<'a> Calls<'a> {
         heads: usize,
     ) -> Result<Tensor> {
         let config = &self.decoder.config;
-        let y = self.rows(heads * config.head)?;
+        let y = self.rows(name, heads * config.head)?;
         let product = Gemm::new(h, weights.clone());
         self.product(name, bias.iter().fold(product, |product, bias| product.bias(bias)), &y);
         let y = y.reshape(&[self.count, heads, config.head])?.transpose(0, 1)?;
@@ -183,8 +189,13 @@ impl<'a> Calls<'a> {
     }
 
     /// Room for a row of each token.
-    fn rows(&self, width: usize) -> Result<Tensor> {
-        Tensor::zeros(&self.decoder.context, DType::F32, &[self.count, width])
+    fn rows(&mut self, name: &'static str, width: usize) -> Result<Tensor> {
+        let rows = match self.scratch.get(&(name, width)) {
+            Some(rows) => rows.clone(),
+            None => Tensor::zeros(&self.decoder.context, DType::F32, &[self.count, width])?,
+        };
+        self.scratch.insert((name, width), rows.clone());
+        Ok(rows)
     }
 
     fn normed(&self, x: &Tensor, weights: &Tensor) -> Op<ops::Norm> {

@@ -24,7 +24,7 @@ pub struct Session {
     token: Tensor,
     logits: Tensor,
     /// The calls of a step, which bind the same tensors for all tokens.
-    step: Vec<Call>,
+    step: Arc<Vec<Call>>,
     /// The newest token on its way to the host.
     coming: Option<Reading>,
 }
@@ -52,7 +52,7 @@ impl Session {
         let cache = Cache::new(context, &weights.config, room)?;
         let token = Tensor::upload(context, &[0u32], &[1])?;
         let logits = Tensor::zeros(context, DType::F32, &[1, weights.vocabulary()])?;
-        let step = Calls::of(weights, &cache, &token, &logits, &token)?;
+        let step = Arc::new(Calls::of(weights, &cache, &token, &logits, &token)?);
         let weights = weights.clone();
         Ok(Session { weights, cache, past: 0, token, logits, step, coming: None })
     }
@@ -74,6 +74,11 @@ impl Session {
         }
         let input = Tensor::upload(self.context(), tokens, &[tokens.len()])?;
         let calls = self.calls(&input)?;
+        if self.past == 0 {
+            // Compiles the kernels of the prompt and of all later steps at once.
+            let mut both = calls.iter().chain(&*self.step);
+            self.context().warm_up(|to| both.try_for_each(|call| call.record(to)))?;
+        }
         self.advance(&calls, tokens.len())
     }
 
@@ -89,10 +94,8 @@ impl Session {
             misuse(format!("no token follows: {} are fed, and there is room for {room}", self.past))
         })?;
         if self.past < room {
-            let step = std::mem::take(&mut self.step);
-            let submitted = self.advance(&step, 1);
-            self.step = step;
-            submitted?;
+            let step = self.step.clone();
+            self.advance(&step, 1)?;
         }
         Ok(coming.await?[0])
     }

@@ -24,8 +24,11 @@ impl Weighed {
         let source = Source::new(weights)?;
         let embeddings = source.matrix(None, "token_embd")?;
         let head = source.head()?.unwrap_or_else(|| embeddings.clone());
-        let layers = (0..config.layers).map(|layer| Layer::load(&source, &config, layer));
-        let layers = layers.collect::<Result<_>>()?;
+        let mut layers: Vec<Layer> = Vec::new();
+        for layer in 0..config.layers {
+            let loaded = Layer::load(&source, &config, layer, layers.first())?;
+            layers.push(loaded);
+        }
         let norm = source.norm(None, "output_norm")?;
         let (context, head) = (norm.context().clone(), RightOperand::of_weights(head));
         Ok(Weighed { context, config, embeddings, layers, norm, head })
@@ -64,7 +67,13 @@ pub(crate) enum Feed {
 }
 
 impl Layer {
-    pub(crate) fn load(source: &Source<'_>, config: &Config, layer: usize) -> Result<Self> {
+    /// Loads a layer. Its experts share the memory of the first one's.
+    fn load(
+        source: &Source<'_>,
+        config: &Config,
+        layer: usize,
+        first: Option<&Layer>,
+    ) -> Result<Self> {
         let at = Some(layer);
         let matrix = |part: &str| source.matrix(at, part).map(RightOperand::of_weights);
         let projection =
@@ -74,7 +83,11 @@ impl Layer {
                 let router = source.matrix(at, "ffn_gate_inp")?;
                 let count = rows(&router);
                 let choice = Router::new(config.experts).normalize(config.normalize_experts);
-                let experts = MoeLayer::new(gate, up, down, choice).activation(config.activation);
+                let mut experts = MoeLayer::new(gate, up, down, choice);
+                experts = experts.activation(config.activation);
+                if let Some(Layer { feed: Feed::Experts { experts: first, .. }, .. }) = first {
+                    experts = experts.sharing_memory(first);
+                }
                 Feed::Experts { router: RightOperand::of_weights(router), experts, count }
             }
             None => {

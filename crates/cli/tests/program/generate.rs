@@ -43,7 +43,8 @@ fn a_model_continues_a_text() {
 fn a_profile_is_a_table_of_calls() {
     let bench = Bench::new();
     Tiny::new(FAMILIES[0], 2).write_gguf(&bench.path("model.gguf"), &byte_level("qwen2"));
-    let shown = bench.succeed("generate model.gguf --prompt the --profile --adapter cpu");
+    let shown =
+        bench.succeed("generate model.gguf --prompt the --tokens 2 --profile --adapter cpu");
     let table = &shown[shown.find("call ").expect("a table")..];
     let row = |name: &str| -> Vec<&str> {
         let row = table.lines().find(|line| line.starts_with(name)).expect("a row");

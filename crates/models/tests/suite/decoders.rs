@@ -48,8 +48,9 @@ fn best(logits: &[f64]) -> u32 {
 
 #[test]
 fn logits_and_tokens_are_those_of_plain_loops() {
-    for (number, family) in FAMILIES.into_iter().enumerate() {
-        let model = Tiny::new(family, number as u64);
+    let plain = (0..).zip(FAMILIES).map(|(seed, family)| Tiny::new(family, seed));
+    let quantized = [0, 1, 4].map(|family| Tiny::new(FAMILIES[family], 9).quantized());
+    for model in plain.chain(quantized) {
         let mut text = PROMPT.to_vec();
         (0..MORE).for_each(|_| text.push(best(&reference::logits(&model, &text))));
         for context in contexts() {
@@ -63,7 +64,7 @@ fn logits_and_tokens_are_those_of_plain_loops() {
                 session.feed(&PROMPT).unwrap();
                 close(&session, &model, &PROMPT, &what);
                 let more: Vec<u32> = (0..MORE).map(|_| session.next_blocking().unwrap()).collect();
-                assert_eq!(more, text[PROMPT.len()..], "{}, {what}", family.name);
+                assert_eq!(more, text[PROMPT.len()..], "{}, {what}", model.family.name);
                 // The last token was submitted, too.
                 close(&session, &model, &text, &what);
             }
