@@ -31,7 +31,7 @@ pub const BASES: [f64; 2] = [10_000.0, 100.0];
 /// The scaling of Llama 3's rotary embeddings: factor, low and high factor of frequencies, tokens.
 pub const SCALING: [f64; 4] = [8.0, 1.0, 4.0, 64.0];
 
-/// What sets a family apart.
+/// Facts that set a family apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
     /// Its name in `config.json`.
@@ -229,7 +229,7 @@ impl Tiny {
         std::fs::write(folder.join("config.json"), config + "}").expect("a file");
     }
 
-    /// Writes a GGUF file as llama.cpp's converter does, with more metadata.
+    /// Writes a GGUF file as converters do, with more metadata.
     pub fn write_gguf(&self, file: &Path, metadata: &[(&str, Entry)]) {
         let name = self.family.gguf;
         let mut entries = vec![("general.architecture".to_owned(), Entry::Text(name.into()))];
@@ -351,8 +351,8 @@ const NORMAL: u32 = 1;
 const CONTROL: u32 = 3;
 const BYTE: u32 = 6;
 
-/// Metadata of a tokenizer of SentencePiece's kind, with bytes: tokens 0 to 2 are `<unk>`, `<s>` and
-/// `</s>`, bytes follow, then letters and pairs, the best pair first.
+/// Metadata of a tokenizer of SentencePiece's kind, with bytes: tokens 0 to 2 are `<unk>`, `<s>`
+/// and `</s>`, bytes follow, then letters and pairs, the best pair first.
 pub fn sentence_pieces() -> Vec<(&'static str, Entry)> {
     let mut tokens: Vec<(String, u32, f32)> =
         vec![("<unk>".into(), 2, 0.0), ("<s>".into(), CONTROL, 0.0), ("</s>".into(), CONTROL, 0.0)];

@@ -35,8 +35,8 @@ impl Decoder {
     /// Loads the weights of files that are open, to their context.
     ///
     /// # Errors
-    /// The errors of [`Weights::get`]; [`File`](tilewise::Error) when a tensor or a number is missing,
-    /// [`Unsupported`](tilewise::Error) for a model of another family.
+    /// The errors of [`Weights::get`]; [`File`](tilewise::Error) when a tensor or a number is
+    /// missing, `Unsupported` for a model of another family.
     pub fn new(weights: &Weights) -> Result<Self> {
         Ok(Decoder(Arc::new(Weighed::load(weights)?)))
     }

@@ -45,8 +45,10 @@ impl Cache {
 pub(crate) struct Call {
     /// Its purpose, in GGUF's words.
     pub(crate) name: &'static str,
-    record: Box<dyn Fn(&mut Recorder<'_>) -> Result<()> + Send + Sync>,
+    record: Box<Record>,
 }
+
+type Record = dyn Fn(&mut Recorder<'_>) -> Result<()> + Send + Sync;
 
 impl Call {
     pub(crate) fn record(&self, to: &mut Recorder<'_>) -> Result<()> {
@@ -90,18 +92,16 @@ impl<'a> Calls<'a> {
             calls.back("attn_output", (&y, &weights.output), &weights.attn_norm_behind, [&x, &h]);
             calls.norm("ffn_norm", &x, &weights.ffn_norm, &h);
             match &weights.feed {
-                Feed::Dense { gate, up, down, inner } => {
-                    let (gated, y) =
-                        (calls.rows("ffn_gate", *inner)?, calls.rows("ffn_up", *inner)?);
-                    calls.product("ffn_gate", Gemm::new(&h, gate.clone()), &gated);
-                    let up = Gemm::new(&h, up.clone()).gated_by(&gated, config.activation);
-                    calls.product("ffn_up", up, &y);
+                Feed::Dense { gate, up, down } => {
+                    let gate = calls.new_product("ffn_gate", Gemm::new(&h, gate.clone()))?;
+                    let up = Gemm::new(&h, up.clone()).gated_by(&gate, config.activation);
+                    let y = calls.new_product("ffn_up", up)?;
                     calls.back("ffn_down", (&y, down), &weights.ffn_norm_behind, [&x, &h]);
                 }
-                Feed::Experts { router, experts, count } => {
-                    let scores = calls.rows("ffn_gate_inp", *count)?;
+                Feed::Experts { router, experts } => {
+                    let router = Gemm::new(&h, router.clone());
+                    let scores = calls.new_product("ffn_gate_inp", router)?;
                     let y = calls.rows("ffn_experts", config.width)?;
-                    calls.product("ffn_gate_inp", Gemm::new(&h, router.clone()), &scores);
                     let experts = experts.clone();
                     let input = h.clone();
                     calls.push("ffn_experts", &y, move |to, y| {
@@ -160,9 +160,9 @@ impl<'a> Calls<'a> {
         heads: usize,
     ) -> Result<Tensor> {
         let config = &self.decoder.config;
-        let y = self.rows(name, heads * config.head)?;
         let product = Gemm::new(h, weights.clone());
-        self.product(name, bias.iter().fold(product, |product, bias| product.bias(bias)), &y);
+        let product = bias.iter().fold(product, |product, bias| product.bias(bias));
+        let y = self.new_product(name, product)?;
         let y = y.reshape(&[self.count, heads, config.head])?.transpose(0, 1)?;
         if let Some(norm) = norm {
             self.norm("head_norm", &y, norm, &y);
@@ -205,6 +205,13 @@ impl<'a> Calls<'a> {
 
     fn norm(&mut self, name: &'static str, x: &Tensor, weights: &Tensor, out: &Tensor) {
         self.op(name, self.normed(x, weights), out);
+    }
+
+    /// A product into room of its name.
+    fn new_product(&mut self, name: &'static str, product: Gemm) -> Result<Tensor> {
+        let out = self.rows(name, product.output_shape()?[1])?;
+        self.product(name, product, &out);
+        Ok(out)
     }
 
     fn product(&mut self, name: &'static str, product: Gemm, out: &Tensor) {

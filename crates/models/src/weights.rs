@@ -36,7 +36,11 @@ impl Weighed {
 
     /// The number of tokens that it knows.
     pub(crate) fn vocabulary(&self) -> usize {
-        rows(&self.embeddings)
+        match &self.embeddings {
+            RightOperand::Dense(rows) => rows.shape()[0],
+            RightOperand::Quantized(rows) => rows.shape()[0],
+            _ => unreachable!("`Source` gives no other weights"),
+        }
     }
 }
 
@@ -62,8 +66,8 @@ pub(crate) struct Projection(pub(crate) RightOperand, pub(crate) Option<Tensor>)
 
 /// The part of a layer behind attention.
 pub(crate) enum Feed {
-    Dense { gate: RightOperand, up: RightOperand, down: RightOperand, inner: usize },
-    Experts { router: RightOperand, experts: MoeLayer, count: usize },
+    Dense { gate: RightOperand, up: RightOperand, down: RightOperand },
+    Experts { router: RightOperand, experts: Box<MoeLayer> },
 }
 
 impl Layer {
@@ -80,22 +84,19 @@ impl Layer {
             |part: &str| Ok(Projection(matrix(part)?, source.vector(at, &format!("{part}.bias"))?));
         let feed = match source.experts(layer)? {
             Some([gate, up, down]) => {
-                let router = source.matrix(at, "ffn_gate_inp")?;
-                let count = rows(&router);
                 let choice = Router::new(config.experts).normalize(config.normalize_experts);
                 let mut experts = MoeLayer::new(gate, up, down, choice);
                 experts = experts.activation(config.activation);
                 if let Some(Layer { feed: Feed::Experts { experts: first, .. }, .. }) = first {
                     experts = experts.sharing_memory(first);
                 }
-                Feed::Experts { router: RightOperand::of_weights(router), experts, count }
+                Feed::Experts { router: matrix("ffn_gate_inp")?, experts: Box::new(experts) }
             }
-            None => {
-                let gate = source.matrix(at, "ffn_gate")?;
-                let inner = rows(&gate);
-                let gate = RightOperand::of_weights(gate);
-                Feed::Dense { gate, up: matrix("ffn_up")?, down: matrix("ffn_down")?, inner }
-            }
+            None => Feed::Dense {
+                gate: matrix("ffn_gate")?,
+                up: matrix("ffn_up")?,
+                down: matrix("ffn_down")?,
+            },
         };
         Ok(Layer {
             attn_norm: source.norm(at, "attn_norm")?,
@@ -110,14 +111,5 @@ impl Layer {
             feed,
             ffn_norm_behind: source.vector(at, "post_ffw_norm")?,
         })
-    }
-}
-
-/// Rows of weights as they are stored.
-fn rows(weights: &RightOperand) -> usize {
-    match weights {
-        RightOperand::Dense(weights) => weights.shape()[0],
-        RightOperand::Quantized(weights) => weights.shape()[0],
-        _ => 0,
     }
 }
