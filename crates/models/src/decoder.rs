@@ -55,7 +55,7 @@ impl Decoder {
     /// 8 · `room` · layers · heads of keys · elements of a head bytes.
     ///
     /// # Errors
-    /// [`Misuse`](tilewise::Error) without room; the errors of [`Tensor::zeros`].
+    /// [`Misuse`](tilewise::Error) without room; `OutOfMemory` and `DeviceLimit`.
     pub fn session(&self, room: usize) -> Result<Session> {
         Session::new(&self.0, room)
     }

@@ -65,9 +65,10 @@ pub(crate) struct Layer {
 pub(crate) struct Projection(pub(crate) RightOperand, pub(crate) Option<Tensor>);
 
 /// The part of a layer behind attention.
+#[expect(clippy::large_enum_variant, reason = "a layer has one")]
 pub(crate) enum Feed {
     Dense { gate: RightOperand, up: RightOperand, down: RightOperand },
-    Experts { router: RightOperand, experts: Box<MoeLayer> },
+    Experts { router: RightOperand, experts: MoeLayer },
 }
 
 impl Layer {
@@ -90,7 +91,7 @@ impl Layer {
                 if let Some(Layer { feed: Feed::Experts { experts: first, .. }, .. }) = first {
                     experts = experts.sharing_memory(first);
                 }
-                Feed::Experts { router: matrix("ffn_gate_inp")?, experts: Box::new(experts) }
+                Feed::Experts { router: matrix("ffn_gate_inp")?, experts }
             }
             None => Feed::Dense {
                 gate: matrix("ffn_gate")?,
