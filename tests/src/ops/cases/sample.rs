@@ -58,7 +58,7 @@ pub(super) fn in_parts() -> Vec<Case> {
 fn draws(rng: &mut Rng, shape: &[usize], options: Options, turn: usize) -> Case {
     let dtype = if turn % 5 == 3 { DType::F32 } else { FLOATS[turn % 3] };
     let mut logits = numbers(rng, shape, 6.0);
-    // There are ties, infinities and NaN, numbers whose exponentials are beyond f32, and neighbours.
+    // There are ties, infinities, NaN, numbers whose exponentials are beyond f32, and neighbours.
     match turn % 5 {
         0 => logits.iter_mut().for_each(|x| *x = x.round() / 2.0),
         1 => logits.iter_mut().step_by(3).for_each(|x| *x = f64::NEG_INFINITY),
