@@ -9,10 +9,9 @@ use crate::recorder::{AsRecorder, Recorder};
 use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use std::sync::Arc;
-use tilewise_core::plan::Plan;
 use tilewise_core::{DType, Error, Precision, Result};
 #[cfg(feature = "planner")]
-use tilewise_core::{Problem, plan::Choice};
+use tilewise_core::{Problem, plan::Choice, plan::Plan};
 
 /// The operation of [`gather_matmul`].
 #[derive(Clone, Debug)]
