@@ -102,7 +102,7 @@ pub(crate) fn prepare() -> Result<Adapters> {
     }
     for word in env::var("TILEWISE_REQUIRE").unwrap_or_default().split(',').map(str::trim) {
         // These words are for other steps: no adapter bears such a name.
-        if !matches!(word, "" | "targets" | "gl" | "browser" | "compilers") {
+        if !matches!(word, "" | "targets" | "gl" | "mpi" | "browser" | "compilers") {
             adapters.require(word);
         }
     }

@@ -15,6 +15,7 @@ mod fuzz;
 mod mutate;
 mod opengl;
 mod packages;
+mod parallel;
 mod process;
 mod public_api;
 mod sanitize_msl;
@@ -95,6 +96,8 @@ enum Task {
     Suite(suite::Options),
     /// Run the device tests through OpenGL, on Mesa's software driver.
     Opengl(opengl::Options),
+    /// Run the example of several processes, with one, two and three of them.
+    Parallel,
     /// Build the device tests for Windows, to run on DX12 under Wine.
     Dx12(dx12::Options),
     /// Fuzz the readers of model files with inputs guided by coverage.
@@ -140,6 +143,7 @@ fn main() -> ExitCode {
         Task::Compilers { args } => compilers::main(args),
         Task::Suite(options) => suite::main(options),
         Task::Opengl(options) => opengl::main(options),
+        Task::Parallel => parallel::main(),
         Task::Dx12(options) => dx12::main(options),
         Task::Fuzz(options) => fuzz::main(options),
         Task::Tidy => tidy::main(),

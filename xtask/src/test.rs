@@ -12,7 +12,7 @@ use crate::check_targets;
 use crate::process::{Result, TURN, build_program, capture, cargo, own_path, run, tee};
 use crate::public_api::{self, Outcome};
 use crate::tools::{State, THEIRS};
-use crate::{browser, budget, clang, compilers, opengl, packages, tidy};
+use crate::{browser, budget, clang, compilers, opengl, packages, parallel, tidy};
 
 /// Arguments that select one build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
@@ -30,8 +30,8 @@ pub(crate) struct Options {
     /// Everything, also what a commit does by turns: all mutants, all cases, all platforms.
     #[arg(long)]
     whole: bool,
-    /// Only the tests: no formatting, lints, docs, public API, packages, OpenGL, demo, budget or
-    /// other platforms.
+    /// Only the tests: no formatting, lints, docs, public API, packages, OpenGL, processes, demo,
+    /// budget or other platforms.
     #[arg(long)]
     quick: bool,
     /// Arguments of the test runner, such as a part of a test's name; doctests are then left out.
@@ -79,6 +79,9 @@ pub(crate) fn main(options: &Options) -> Result {
         let part = (!options.whole).then(turn);
         if let Err(why) = report.step("OpenGL", || opengl::test(part, &[]))? {
             report.skip("OpenGL", &why);
+        }
+        if let Err(why) = report.step("processes", || parallel::test(&adapters))? {
+            report.skip("processes", &why);
         }
         report.step("MSL, sanitized", || a_part("sanitize_msl", &[], options))?;
         // Only one language is tested: preparing its cases takes as long as planting the mutants.
