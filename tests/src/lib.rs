@@ -5,6 +5,7 @@
 //!   and `TILEWISE_REQUIRE` demand of them.
 //! - [`mod@kernels`]: all kernels and formats, from the library's own tables. The suite has a new
 //!   one by itself.
+//! - [`mod@bert`]: a tiny model of sentences, in a folder and in f64.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie.
 //!   [`generators`]: what they hold.
 //! - [`mod@browser`]: the suite for browsers.
@@ -17,6 +18,7 @@
 //! - [`language`](mod@language): tiny language models, as files.
 //! - [`lines`](mod@lines): operands with their lines in another order.
 //! - [`minima`](mod@minima): the least that an API promises of a device.
+//! - [`mod@models`]: real models that have been fetched.
 //! - [`moe`](mod@moe): layers of experts.
 //! - [`ops`](mod@ops): ready operations.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
@@ -48,6 +50,8 @@ pub mod adapters;
 #[cfg(not(target_family = "wasm"))]
 pub mod arithmetic;
 #[cfg(not(target_family = "wasm"))]
+pub mod bert;
+#[cfg(not(target_family = "wasm"))]
 pub mod cases;
 #[cfg(not(target_family = "wasm"))]
 pub mod compilers;
@@ -65,6 +69,8 @@ pub mod language;
 pub mod lines;
 #[cfg(not(target_family = "wasm"))]
 pub mod minima;
+#[cfg(not(target_family = "wasm"))]
+pub mod models;
 #[cfg(not(target_family = "wasm"))]
 pub mod msl;
 #[cfg(not(target_family = "wasm"))]
@@ -94,6 +100,7 @@ pub use runner::{Filled, Outcome};
 #[cfg(not(target_family = "wasm"))]
 pub use {
     adapters::{Adapter, adapters, contexts},
+    models::fetched,
     program::Program,
     runner::suite::{Suite, run},
 };

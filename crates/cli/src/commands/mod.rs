@@ -3,6 +3,7 @@
 mod convert;
 mod demo;
 mod dequantize;
+mod embed;
 mod gather_matmul;
 mod generate;
 mod grouped;
@@ -13,6 +14,7 @@ mod moe;
 mod plan;
 mod qmatmul;
 mod quantize;
+mod search;
 
 use crate::args::Command;
 use crate::failure::Result;
@@ -34,5 +36,7 @@ pub(crate) fn run(command: Command, out: &mut dyn Write) -> Result<()> {
         Command::Plan(args) => plan::run(&args, out),
         Command::Generate(args) => generate::run(&args, out),
         Command::Demo(args) => demo::run(&args, out),
+        Command::Embed(args) => embed::run(&args, out),
+        Command::Search(args) => search::run(&args, out),
     }
 }

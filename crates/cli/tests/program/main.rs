@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod convert;
 mod generate;
+mod embed;
 mod grouped;
 mod inspect;
 mod matmul;
