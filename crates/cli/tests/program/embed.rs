@@ -25,7 +25,9 @@ fn vectors_of_lines() {
         let printed = bench.succeed(&format!("embed tiny lines.txt --adapter {adapter}"));
         let rows: Vec<Vec<f64>> = printed
             .lines()
-            .map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect())
+            .map(|line| {
+                line.split(' ').map(|number| number.parse::<f32>().unwrap().into()).collect()
+            })
             .collect();
         assert_eq!(rows.len(), LINES.len());
         assert_close(&rows.concat(), &expected, 3e-6);
