@@ -4,8 +4,8 @@
 mod bad_input;
 mod bench;
 mod convert;
-mod generate;
 mod embed;
+mod generate;
 mod grouped;
 mod inspect;
 mod matmul;
