@@ -245,7 +245,7 @@ impl Encoder {
 
 impl Linear {
     fn of(&self, x: &Tensor) -> Gemm {
-        Gemm::new(x, &self.weight.t()).bias(&self.bias).out_dtype(x.dtype())
+        Gemm::new(x, self.weight.t()).bias(&self.bias).out_dtype(x.dtype())
     }
 }
 

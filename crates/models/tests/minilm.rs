@@ -12,7 +12,8 @@ const MASKS: [usize; 8] = [1, 6, 24, 107, 130, 277, 340, 511];
 /// Half of the mean square by which a vector's digest is off. A digest adds all elements with
 /// signs, so this estimates half of the square of the vectors' distance: 1 − their cosine.
 fn beside(vector: &[f32], digest: &[f32]) -> f64 {
-    let sign = |i: usize, mask: usize| if (i & mask).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+    let sign =
+        |i: usize, mask: usize| if (i & mask).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
     let sum = |mask: usize| -> f64 {
         vector.iter().enumerate().map(|(i, &x)| sign(i, mask) * f64::from(x)).sum()
     };

@@ -74,8 +74,8 @@ pub struct Attention {
 /// (2·δ + (32 + 5·r + 2·n)·ε)·Σ p·|v|, apart from the rounding to its type. Here n is the number of
 /// keys that a row sees, p are its weights, r is the distance between its largest and its smallest
 /// score (at most 104), ε = 2⁻²³, and δ is the largest error of a score s:
-/// (d/64 + 8)·ε·scale·Σ|q·k| + ε·|s|, and 12·ε·c more with a soft cap c. Results below 2⁻¹²⁶ may be 0.
-/// A [sink](Op::sinks) counts as a score.
+/// (d/64 + 8)·ε·scale·Σ|q·k| + ε·|s|, and 12·ε·c more with a soft cap c. Results below 2⁻¹²⁶ may
+/// be 0. A [sink](Op::sinks) counts as a score.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Op<Attention> {
     Op::new(Attention {
         q: q.clone(),
