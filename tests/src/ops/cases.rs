@@ -81,9 +81,16 @@ pub const FAMILIES: &[(&str, Cases)] = &[
 /// Cases of several workgroups, or of rows that are too long to be kept. They have as few elements
 /// as that permits.
 pub fn in_parts() -> Vec<Case> {
-    let families = [softmax::in_parts, attention::in_parts, norm::in_parts, index::in_parts];
-    let others = [sample::in_parts, rope::in_parts];
-    families.iter().chain(&others).flat_map(|cases| cases()).collect()
+    let families: [Cases; 7] = [
+        softmax::in_parts,
+        attention::in_parts,
+        norm::in_parts,
+        reduce::in_parts,
+        index::in_parts,
+        sample::in_parts,
+        rope::in_parts,
+    ];
+    families.iter().flat_map(|cases| cases()).collect()
 }
 
 /// Cases that only devices run.

@@ -54,7 +54,7 @@ const PLAIN: Call = Call {
 
 const HALVES: [DType; 4] = [F16; 4];
 
-const CALLS: [Call; 39] = [
+const CALLS: [Call; 41] = [
     PLAIN,
     Call { heads: None, sizes: [1, 3, 1, 2], ..PLAIN },
     Call { heads: None, sizes: [5, 7, 3, 3], lies: [Within, Transposed, Within, Packed], ..PLAIN },
@@ -155,12 +155,20 @@ const CALLS: [Call; 39] = [
     Call { sizes: [1, 20, 32, 32], lies: [Transposed; 4], ..PLAIN },
     Call { sizes: [1, 40, 16, 4], scale: Some(50.0), ..PLAIN },
     Call { sizes: [8, 3, 68, 4], ..PLAIN },
+    Call { sizes: [2, 130, 4, 4], causal: Some(At::Number(127)), ..PLAIN },
+    Call {
+        heads: Some([2, 1]),
+        sizes: [40, 150, 4, 4],
+        causal: Some(At::Number(100)),
+        window: Some(5),
+        ..PLAIN
+    },
     Call { sizes: [3, 5, 6, 7], lies: [Transposed; 4], mask: Some(&[3, 5]), ..PLAIN },
     Call { sizes: [1, 4, 512, 512], softcap: Some(1.5), scale: Some(9.0), ..PLAIN },
 ];
 
-/// Keys in several parts.
-const PARTS: [Call; 5] = [
+/// Keys in several parts, and values in several turns.
+const PARTS: [Call; 6] = [
     Call { heads: Some([2, 1]), sizes: [1, 300, 4, 4], ..PLAIN },
     Call {
         lead: &[2],
@@ -181,8 +189,15 @@ const PARTS: [Call; 5] = [
         scale: Some(60.0),
         ..PLAIN
     },
-    Call { sizes: [2, 400, 8, 18], causal: Some(At::Number(340)), softcap: Some(3.0), ..PLAIN },
-    Call { sizes: [1, 520, 4, 4], scale: Some(-60.0), sinks: Some(&[]), ..PLAIN },
+    Call {
+        sizes: [2, 400, 8, 18],
+        lies: [Packed, Packed, Packed, Transposed],
+        causal: Some(At::Number(340)),
+        softcap: Some(3.0),
+        ..PLAIN
+    },
+    Call { sizes: [7, 520, 4, 4], scale: Some(-60.0), sinks: Some(&[]), ..PLAIN },
+    Call { sizes: [1, 40, 16, 36], ..PLAIN },
 ];
 
 pub(super) fn cases() -> Vec<Case> {

@@ -173,9 +173,9 @@ fn masked_of(
         // together with the first block, the other in a later one.
         [8196 + 1500, 2 * 8196 + 6000].iter().for_each(|&at| values[at] += 800.0);
     }
-    if cap == Some(2.5) {
+    if cap == Some(0.5) {
         // A cap bounds them.
-        (values[9 * 20 + 6], values[9 * 30 + 7]) = (f64::INFINITY, f64::NEG_INFINITY);
+        (values[0], values[2 * 8 + 2]) = (f64::INFINITY, f64::NEG_INFINITY);
     }
     let x = Given::new(dtypes[0], lies[0], shape, values);
     let of_rows = [&shape[..shape.len() - 1], &[1]].concat();
