@@ -3,28 +3,19 @@
 use crate::config::Config;
 use crate::weights::{Feed, Layer, Projection, Weighed};
 use std::collections::HashMap;
-use tilewise::ops::{self, Op, Operation};
+use tilewise::ops::{self, KvCache, Op, Operation};
 use tilewise::{Context, DType, Gemm, Recorder, Result, RightOperand, Take, Tensor};
 
-/// Keys and values of a text so far, and where the next tokens go.
+/// What a pass reads besides weights, and appends to.
 pub(crate) struct Cache {
-    /// One for each layer, \[heads of keys, room, head\].
-    pub(crate) keys: Vec<Tensor>,
-    pub(crate) values: Vec<Tensor>,
-    pub(crate) room: usize,
-    /// Tokens so far: one u32.
-    pub(crate) position: Tensor,
+    pub(crate) past: KvCache,
     /// Cosines and sines \[room, head/2\], of layers without a window and with it.
-    pub(crate) turns: [[Tensor; 2]; 2],
+    turns: [[Tensor; 2]; 2],
 }
 
 impl Cache {
     pub(crate) fn new(context: &Context, config: &Config, room: usize) -> Result<Self> {
-        let shape = [config.kv_heads, room, config.head];
-        let zeros = || {
-            let layers = 0..config.layers;
-            layers.map(|_| Tensor::zeros(context, DType::F32, &shape)).collect::<Result<_>>()
-        };
+        let shape = [1, config.kv_heads, room, config.head];
         let table = |frequencies: &[f64], of: fn(f64) -> f64| {
             let angles = (0..room).flat_map(|at| frequencies.iter().map(move |f| at as f64 * f));
             let table: Vec<f32> = angles.map(|angle| of(angle) as f32).collect();
@@ -32,10 +23,7 @@ impl Cache {
         };
         let turns = |of: &[f64]| Ok([table(of, f64::cos)?, table(of, f64::sin)?]);
         Ok(Cache {
-            keys: zeros()?,
-            values: zeros()?,
-            room,
-            position: Tensor::upload(context, &[0u32], &[1])?,
+            past: KvCache::new(context, DType::F32, config.layers, shape)?,
             turns: [turns(&config.frequencies[0])?, turns(&config.frequencies[1])?],
         })
     }
@@ -125,49 +113,48 @@ impl<'a> Calls<'a> {
 
     /// Attention of a layer, before the product with its output's weights: \[T, heads · head\].
     fn attention(&mut self, layer: usize, weights: &Layer, h: &Tensor) -> Result<Tensor> {
-        let (config, cache) = (&self.decoder.config, self.cache);
-        let q = self.heads("attn_q", h, &weights.q, &weights.q_norm, config.heads)?;
-        let k = self.heads("attn_k", h, &weights.k, &weights.k_norm, config.kv_heads)?;
-        let v = self.heads("attn_v", h, &weights.v, &None, config.kv_heads)?;
-        let (keys, values) = (&cache.keys[layer], &cache.values[layer]);
+        let (config, past) = (&self.decoder.config, &self.cache.past);
+        let q = self.heads("attn_q", h, &weights.q, config.heads)?;
+        let k = self.heads("attn_k", h, &weights.k, config.kv_heads)?;
+        let v = self.heads("attn_v", h, &weights.v, config.kv_heads)?;
         let local = config.local[layer];
-        let [cos, sin] = &cache.turns[usize::from(local)];
-        let rope = |x: &Tensor| {
-            let rope = ops::rope(x, cos, sin).at(&cache.position);
+        let [cos, sin] = &self.cache.turns[usize::from(local)];
+        let rope = |x: &Tensor, norm: &Option<Tensor>| {
+            let mut rope = ops::rope(x, cos, sin).at(past.position());
+            if let Some(norm) = norm {
+                rope = rope.rms_norm(norm, config.eps).weight_offset(config.norm_offset);
+            }
             if config.interleaved { rope.interleaved() } else { rope }
         };
-        self.op("rope", rope(&q), &q);
-        self.op("rope", rope(&k).into_rows(cache.room), keys);
-        self.op("append", ops::append(&v, cache.room, &cache.position), values);
+        self.op("rope", rope(&q, &weights.q_norm), &q);
+        self.op("rope", rope(&k, &weights.k_norm).into_rows(past.room()), past.keys(layer));
+        self.op("append", ops::append(&v, past.room(), past.position()), past.values(layer));
         let joined = self.rows("attention", config.heads * config.head)?;
-        let mut attention = ops::attention(&q, keys, values);
-        attention = attention.causal(&cache.position).scale(config.attention_scale);
+        let mut attention = past.attention(layer, &q).scale(config.attention_scale);
         if local {
             attention = attention.window(config.window);
         }
-        let split = [self.count, config.heads, config.head];
-        self.op("attention", attention, &joined.reshape(&split)?.transpose(0, 1)?);
+        self.op("attention", attention, &self.split(&joined, config.heads)?);
         Ok(joined)
     }
 
-    /// Heads of queries, keys or values, with their norm: \[heads, T, head\].
+    /// Heads of queries, keys or values: \[1, heads, T, head\].
     fn heads(
         &mut self,
         name: &'static str,
         h: &Tensor,
         Projection(weights, bias): &Projection,
-        norm: &Option<Tensor>,
         heads: usize,
     ) -> Result<Tensor> {
-        let config = &self.decoder.config;
         let product = Gemm::new(h, weights.clone());
         let product = bias.iter().fold(product, |product, bias| product.bias(bias));
         let y = self.new_product(name, product)?;
-        let y = y.reshape(&[self.count, heads, config.head])?.transpose(0, 1)?;
-        if let Some(norm) = norm {
-            self.norm("head_norm", &y, norm, &y);
-        }
-        Ok(y)
+        self.split(&y, heads)
+    }
+
+    /// The heads of rows: \[1, heads, T, head\].
+    fn split(&self, rows: &Tensor, heads: usize) -> Result<Tensor> {
+        rows.reshape(&[1, self.count, heads, self.decoder.config.head])?.transpose(1, 2)
     }
 
     /// Adds a product, or its norm, to the stream `x`; `h` has room for a product.

@@ -19,7 +19,6 @@ use web_time::Instant;
 pub struct Session {
     weights: Arc<Weighed>,
     cache: Cache,
-    past: usize,
     /// The newest token: the input and the output of a step.
     token: Tensor,
     logits: Tensor,
@@ -54,7 +53,7 @@ impl Session {
         let logits = Tensor::zeros(context, DType::F32, &[1, weights.vocabulary()])?;
         let step = Arc::new(Calls::of(weights, &cache, &token, &logits, &token)?);
         let weights = weights.clone();
-        Ok(Session { weights, cache, past: 0, token, logits, step, coming: None })
+        Ok(Session { weights, cache, token, logits, step, coming: None })
     }
 
     /// Appends tokens in one pass: a prompt, or more of a text. The work is submitted, not waited
@@ -64,22 +63,25 @@ impl Session {
     /// [`Misuse`](tilewise::Error) without tokens, for a token beyond the vocabulary, and when the
     /// room is used up.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<()> {
-        let (room, vocabulary) = (self.cache.room, self.weights.vocabulary());
-        if tokens.is_empty() || tokens.len() > room - self.past {
-            let count = tokens.len();
-            return Err(misuse(format!("{count} tokens behind {}, room for {room}", self.past)));
+        let (past, room) = (self.past(), self.cache.past.room());
+        let (count, vocabulary) = (tokens.len(), self.weights.vocabulary());
+        if count == 0 || count > room - past {
+            return Err(misuse(format!("{count} tokens behind {past}, room for {room}")));
         }
         if let Some(token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
             return Err(misuse(format!("token {token} of a vocabulary of {vocabulary}")));
         }
-        let input = Tensor::upload(self.context(), tokens, &[tokens.len()])?;
+        let input = Tensor::upload(self.context(), tokens, &[count])?;
         let calls = self.calls(&input)?;
-        if self.past == 0 {
+        if past == 0 {
             // Compiles the kernels of the prompt and of all later steps at once.
             let mut both = calls.iter().chain(&*self.step);
-            self.context().warm_up(|to| both.try_for_each(|call| call.record(to)))?;
+            self.weights.context.warm_up(|to| {
+                both.try_for_each(|call| call.record(to))?;
+                self.cache.past.advance(to, count)
+            })?;
         }
-        self.advance(&calls, tokens.len())
+        self.advance(&calls, count)
     }
 
     /// The most likely next token, which then belongs to the text.
@@ -88,12 +90,12 @@ impl Session {
     /// [`Misuse`](tilewise::Error) when nothing was fed, or the room is used up; otherwise the
     /// errors of the device.
     pub async fn next(&mut self) -> Result<u32> {
-        let room = self.cache.room;
+        let (past, room) = (self.past(), self.cache.past.room());
         let coming = self.coming.take();
         let coming = coming.ok_or_else(|| {
-            misuse(format!("no token follows: {} are fed, and there is room for {room}", self.past))
+            misuse(format!("no token follows: {past} are fed, and there is room for {room}"))
         })?;
-        if self.past < room {
+        if past < room {
             let step = self.step.clone();
             self.advance(&step, 1)?;
         }
@@ -116,7 +118,7 @@ impl Session {
 
     /// The number of tokens that were fed or submitted.
     pub fn past(&self) -> usize {
-        self.past
+        self.cache.past.length()
     }
 
     /// Times a pass over `rows` tokens at the beginning of the text, call by call: the calls of one
@@ -125,15 +127,15 @@ impl Session {
     /// # Errors
     /// [`Misuse`](tilewise::Error) when there is no room for so many; the errors of the device.
     pub async fn profile(mut self, rows: usize) -> Result<Vec<Timed>> {
-        let room = self.cache.room;
+        let room = self.cache.past.room();
         if rows == 0 || rows > room {
             return Err(misuse(format!("a profile of {rows} tokens, room for {room}")));
         }
         let input = Tensor::upload(self.context(), &vec![0u32; rows], &[rows])?;
         let calls = self.calls(&input)?;
-        self.past = 0;
+        self.cache.past.rewind(&[0])?;
         // Compiles, and warms the device.
-        self.advance(&calls, rows)?;
+        self.context().submit(|to| calls.iter().try_for_each(|call| call.record(to)))?;
         self.context().wait().await?;
         let mut times: Vec<Timed> = Vec::new();
         for call in &calls {
@@ -172,9 +174,10 @@ impl Session {
     /// Submits a pass over `count` tokens, and begins to read the token that follows.
     fn advance(&mut self, calls: &[Call], count: usize) -> Result<()> {
         self.coming = None;
-        self.cache.position.write(&[self.past as u32])?;
-        self.context().submit(|to| calls.iter().try_for_each(|call| call.record(to)))?;
-        self.past += count;
+        self.weights.context.submit(|to| {
+            calls.iter().try_for_each(|call| call.record(to))?;
+            self.cache.past.advance(to, count)
+        })?;
         let token = self.token.clone();
         let mut reading: Reading = Box::pin(async move { token.read().await });
         // The first poll submits the copy, before another step overwrites the token.
@@ -190,8 +193,8 @@ impl Session {
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
-            .field("past", &self.past)
-            .field("room", &self.cache.room)
+            .field("past", &self.past())
+            .field("room", &self.cache.past.room())
             .finish_non_exhaustive()
     }
 }
