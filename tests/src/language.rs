@@ -253,7 +253,8 @@ impl Tiny {
             put_text(&mut bytes, name);
             bytes.extend((shape.len() as u32).to_le_bytes());
             shape.iter().rev().for_each(|&size| bytes.extend((size as u64).to_le_bytes()));
-            let codes = self.quantized && shape.len() > 1;
+            // Files often keep values in another format than queries and keys.
+            let codes = self.quantized && shape.len() > 1 && !name.contains("attn_v");
             bytes.extend(if codes { 8u32 } else { 0 }.to_le_bytes());
             bytes.extend((data.len() as u64).to_le_bytes());
             match codes {

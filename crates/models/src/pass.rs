@@ -4,9 +4,9 @@ use crate::config::Config;
 use crate::weights::{Feed, Layer, Projection, Weighed};
 use std::collections::HashMap;
 use tilewise::ops::{self, KvCache, Op, Operation};
-use tilewise::{Context, DType, Gemm, Recorder, Result, RightOperand, Take, Tensor};
+use tilewise::{Activation, Context, DType, Gemm, Recorder, Result, RightOperand, Take, Tensor};
 
-/// What a pass reads besides weights, and appends to.
+/// Keys and values to which a pass appends, and tables that it reads.
 pub(crate) struct Cache {
     pub(crate) past: KvCache,
     /// Cosines and sines \[room, head/2\], of layers without a window and with it.
@@ -68,6 +68,8 @@ impl<'a> Calls<'a> {
         let count = tokens.elem_count();
         let mut calls = Calls { decoder, cache, count, scratch: HashMap::new(), list: Vec::new() };
         let config = &decoder.config;
+        let gelu = config.activation == Activation::Gelu;
+        let gated = if gelu { ops::gelu_mul } else { ops::silu_mul };
         let (x, h) = (calls.rows("x", config.width)?, calls.rows("h", config.width)?);
         let take = Take::new(decoder.embeddings.clone()).rows(tokens).out_dtype(DType::F32);
         calls.push("token_embd", &x, move |to, x| take.record(to, x));
@@ -80,15 +82,16 @@ impl<'a> Calls<'a> {
             calls.back("attn_output", (&y, &weights.output), &weights.attn_norm_behind, [&x, &h]);
             calls.norm("ffn_norm", &x, &weights.ffn_norm, &h);
             match &weights.feed {
-                Feed::Dense { gate, up, down } => {
-                    let gate = calls.new_product("ffn_gate", Gemm::new(&h, gate.clone()))?;
-                    let up = Gemm::new(&h, up.clone()).gated_by(&gate, config.activation);
-                    let y = calls.new_product("ffn_up", up)?;
+                Feed::Dense { gate_up, down } => {
+                    let y = calls.products("ffn_gate_up", &h, gate_up)?;
+                    let width = y.shape()[1] / 2;
+                    let (gate, up) = (y.narrow(1, 0, width)?, y.narrow(1, width, width)?);
+                    let y = calls.rows("ffn_gated", width)?;
+                    calls.op("ffn_gated", gated(&gate, &up), &y);
                     calls.back("ffn_down", (&y, down), &weights.ffn_norm_behind, [&x, &h]);
                 }
                 Feed::Experts { router, experts } => {
-                    let router = Gemm::new(&h, router.clone());
-                    let scores = calls.new_product("ffn_gate_inp", router)?;
+                    let scores = calls.products("ffn_gate_inp", &h, router)?;
                     let y = calls.rows("ffn_experts", config.width)?;
                     let experts = experts.clone();
                     let input = h.clone();
@@ -114,9 +117,11 @@ impl<'a> Calls<'a> {
     /// Attention of a layer, before the product with its output's weights: \[T, heads · head\].
     fn attention(&mut self, layer: usize, weights: &Layer, h: &Tensor) -> Result<Tensor> {
         let (config, past) = (&self.decoder.config, &self.cache.past);
-        let q = self.heads("attn_q", h, &weights.q, config.heads)?;
-        let k = self.heads("attn_k", h, &weights.k, config.kv_heads)?;
-        let v = self.heads("attn_v", h, &weights.v, config.kv_heads)?;
+        let (heads, kv_heads) = (config.heads, config.kv_heads);
+        let y = self.products("attn_qkv", h, &weights.qkv)?;
+        let q = self.heads(&y, 0, heads)?;
+        let k = self.heads(&y, heads, kv_heads)?;
+        let v = self.heads(&y, heads + kv_heads, kv_heads)?;
         let local = config.local[layer];
         let [cos, sin] = &self.cache.turns[usize::from(local)];
         let rope = |x: &Tensor, norm: &Option<Tensor>| {
@@ -129,32 +134,20 @@ impl<'a> Calls<'a> {
         self.op("rope", rope(&q, &weights.q_norm), &q);
         self.op("rope", rope(&k, &weights.k_norm).into_rows(past.room()), past.keys(layer));
         self.op("append", ops::append(&v, past.room(), past.position()), past.values(layer));
-        let joined = self.rows("attention", config.heads * config.head)?;
+        let joined = self.rows("attention", heads * config.head)?;
         let mut attention = past.attention(layer, &q).scale(config.attention_scale);
         if local {
             attention = attention.window(config.window);
         }
-        self.op("attention", attention, &self.split(&joined, config.heads)?);
+        self.op("attention", attention, &self.heads(&joined, 0, heads)?);
         Ok(joined)
     }
 
-    /// Heads of queries, keys or values: \[1, heads, T, head\].
-    fn heads(
-        &mut self,
-        name: &'static str,
-        h: &Tensor,
-        Projection(weights, bias): &Projection,
-        heads: usize,
-    ) -> Result<Tensor> {
-        let product = Gemm::new(h, weights.clone());
-        let product = bias.iter().fold(product, |product, bias| product.bias(bias));
-        let y = self.new_product(name, product)?;
-        self.split(&y, heads)
-    }
-
-    /// The heads of rows: \[1, heads, T, head\].
-    fn split(&self, rows: &Tensor, heads: usize) -> Result<Tensor> {
-        rows.reshape(&[1, self.count, heads, self.decoder.config.head])?.transpose(1, 2)
+    /// The heads in rows from the `first` one on: \[1, heads, T, head\].
+    fn heads(&self, rows: &Tensor, first: usize, heads: usize) -> Result<Tensor> {
+        let head = self.decoder.config.head;
+        let rows = rows.narrow(1, first * head, heads * head)?;
+        rows.reshape(&[1, self.count, heads, head])?.transpose(1, 2)
     }
 
     /// Adds a product, or its norm, to the stream `x`; `h` has room for a product.
@@ -194,11 +187,26 @@ impl<'a> Calls<'a> {
         self.op(name, self.normed(x, weights), out);
     }
 
-    /// A product into room of its name.
-    fn new_product(&mut self, name: &'static str, product: Gemm) -> Result<Tensor> {
-        let out = self.rows(name, product.output_shape()?[1])?;
-        self.product(name, product, &out);
-        Ok(out)
+    /// Products with the same rows into room of their name, side by side.
+    fn products(
+        &mut self,
+        name: &'static str,
+        x: &Tensor,
+        projections: &[Projection],
+    ) -> Result<Tensor> {
+        let product = |Projection(weights, bias): &Projection| {
+            let product = Gemm::new(x, weights.clone());
+            let product = bias.iter().fold(product, |product, bias| product.bias(bias));
+            Ok((product.output_shape()?[1], product))
+        };
+        let products = projections.iter().map(product).collect::<Result<Vec<_>>>()?;
+        let y = self.rows(name, products.iter().map(|(width, _)| width).sum())?;
+        let mut first = 0;
+        for (width, product) in products {
+            self.product(name, product, &y.narrow(1, first, width)?);
+            first += width;
+        }
+        Ok(y)
     }
 
     fn product(&mut self, name: &'static str, product: Gemm, out: &Tensor) {

@@ -34,7 +34,7 @@ type Reading = Pin<Box<dyn Future<Output = Result<Vec<u32>>>>>;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Timed {
-    /// Their purpose, in GGUF's words: `attn_q`, `ffn_down`, `rope`.
+    /// Their purpose, in GGUF's words: `attn_qkv`, `ffn_down`, `rope`.
     pub name: &'static str,
     /// How many calls there are.
     pub calls: usize,

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::source::{Source, json_beside};
 use tilewise::moe::{MoeLayer, Router};
-use tilewise::{Context, Result, RightOperand, Tensor, Weights};
+use tilewise::{Context, QuantizedTensor, Result, RightOperand, Tensor, Weights};
 
 /// A decoder's numbers and weights.
 pub(crate) struct Weighed {
@@ -47,9 +47,7 @@ impl Weighed {
 /// The weights of a layer. Some families have the optional ones.
 pub(crate) struct Layer {
     pub(crate) attn_norm: Tensor,
-    pub(crate) q: Projection,
-    pub(crate) k: Projection,
-    pub(crate) v: Projection,
+    pub(crate) qkv: Vec<Projection>,
     /// Norms of the heads of queries and of keys.
     pub(crate) q_norm: Option<Tensor>,
     pub(crate) k_norm: Option<Tensor>,
@@ -64,11 +62,43 @@ pub(crate) struct Layer {
 /// Weights, and a bias.
 pub(crate) struct Projection(pub(crate) RightOperand, pub(crate) Option<Tensor>);
 
+impl Projection {
+    /// Loads projections of the same rows. Neighbours become one if they can.
+    fn load(source: &Source<'_>, layer: Option<usize>, parts: &[&str]) -> Result<Vec<Self>> {
+        let mut all: Vec<Projection> = Vec::new();
+        for part in parts {
+            let bias = source.vector(layer, &format!("{part}.bias"))?;
+            let next = Projection(RightOperand::of_weights(source.matrix(layer, part)?), bias);
+            match all.last().and_then(|last| last.beside(&next)) {
+                Some(both) => *all.last_mut().expect("the last") = both,
+                None => all.push(next),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Both in one, unless the library does not join them: weights of different formats, say.
+    fn beside(&self, next: &Self) -> Option<Self> {
+        use RightOperand::{Dense, Quantized};
+        let weights = match (&self.0, &next.0) {
+            (Dense(a), Dense(b)) => Tensor::concat(&[&a.t(), &b.t()], 0).ok()?.t().into(),
+            (Quantized(a), Quantized(b)) => QuantizedTensor::concat(&[a, b]).ok()?.into(),
+            _ => return None,
+        };
+        let bias = match (&self.1, &next.1) {
+            (None, None) => None,
+            (Some(a), Some(b)) => Some(Tensor::concat(&[a, b], 0).ok()?),
+            _ => return None,
+        };
+        Some(Projection(weights, bias))
+    }
+}
+
 /// The part of a layer behind attention.
 #[expect(clippy::large_enum_variant, reason = "a layer has one")]
 pub(crate) enum Feed {
-    Dense { gate: RightOperand, up: RightOperand, down: RightOperand },
-    Experts { router: RightOperand, experts: MoeLayer },
+    Dense { gate_up: Vec<Projection>, down: RightOperand },
+    Experts { router: Vec<Projection>, experts: MoeLayer },
 }
 
 impl Layer {
@@ -81,8 +111,7 @@ impl Layer {
     ) -> Result<Self> {
         let at = Some(layer);
         let matrix = |part: &str| source.matrix(at, part).map(RightOperand::of_weights);
-        let projection =
-            |part: &str| Ok(Projection(matrix(part)?, source.vector(at, &format!("{part}.bias"))?));
+        let projections = |parts: &[&str]| Projection::load(source, at, parts);
         let feed = match source.experts(layer)? {
             Some([gate, up, down]) => {
                 let choice = Router::new(config.experts).normalize(config.normalize_experts);
@@ -91,19 +120,16 @@ impl Layer {
                 if let Some(Layer { feed: Feed::Experts { experts: first, .. }, .. }) = first {
                     experts = experts.sharing_memory(first);
                 }
-                Feed::Experts { router: matrix("ffn_gate_inp")?, experts }
+                Feed::Experts { router: projections(&["ffn_gate_inp"])?, experts }
             }
             None => Feed::Dense {
-                gate: matrix("ffn_gate")?,
-                up: matrix("ffn_up")?,
+                gate_up: projections(&["ffn_gate", "ffn_up"])?,
                 down: matrix("ffn_down")?,
             },
         };
         Ok(Layer {
             attn_norm: source.norm(at, "attn_norm")?,
-            q: projection("attn_q")?,
-            k: projection("attn_k")?,
-            v: projection("attn_v")?,
+            qkv: projections(&["attn_q", "attn_k", "attn_v"])?,
             q_norm: source.vector(at, "attn_q_norm")?,
             k_norm: source.vector(at, "attn_k_norm")?,
             output: matrix("attn_output")?,

@@ -130,7 +130,7 @@ fn a_profile_names_the_calls_of_a_pass() {
         let times = decoder.session(3).unwrap().profile_blocking(3).unwrap();
         let calls = |name: &str| times.iter().find(|timed| timed.name == name).unwrap().calls;
         assert_eq!([calls("token_embd"), calls("output"), calls("arg_max")], [1, 1, 1]);
-        assert_eq!([calls("attn_q"), calls("attention"), calls("ffn_down")], [LAYERS; 3]);
+        assert_eq!([calls("attn_qkv"), calls("attention"), calls("ffn_gate_up")], [LAYERS; 3]);
         assert_eq!(calls("rope"), 2 * LAYERS);
         assert!(times.iter().all(|timed| !timed.time.is_zero()));
         assert!(matches!(decoder.session(3).unwrap().profile_blocking(4), Err(Error::Misuse(_))));
