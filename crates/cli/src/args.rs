@@ -420,6 +420,21 @@ pub(crate) struct GenerateArgs {
     /// The most tokens of the answer
     #[arg(long, value_name = "NUMBER", default_value = "256")]
     pub(crate) tokens: NonZeroUsize,
+    /// Draw tokens from the softmax of logits divided by T. At 0 each is the most likely one
+    #[arg(long, value_name = "T", default_value = "0")]
+    pub(crate) temperature: f32,
+    /// Draw from the K most likely tokens
+    #[arg(long, value_name = "K", requires = "temperature")]
+    pub(crate) top_k: Option<NonZeroUsize>,
+    /// Draw from the fewest of the most likely tokens whose probabilities add up to P
+    #[arg(long, value_name = "P", default_value = "1", requires = "temperature")]
+    pub(crate) top_p: f32,
+    /// Draw from tokens whose probability is P times the largest one, or more
+    #[arg(long, value_name = "P", default_value = "0", requires = "temperature")]
+    pub(crate) min_p: f32,
+    /// Equal seeds give equal texts on an adapter
+    #[arg(long, value_name = "NUMBER", default_value = "0", requires = "temperature")]
+    pub(crate) seed: u64,
     /// Continue the prompt as it is, without the chat template of an instruction model
     #[arg(long)]
     pub(crate) raw: bool,

@@ -1,5 +1,6 @@
 //! A decoder: its weights, and sessions of it.
 
+use crate::sampling::Sampling;
 use crate::session::Session;
 use crate::weights::Weighed;
 use std::path::Path;
@@ -12,7 +13,7 @@ use tilewise::{Context, Result, Weights};
 /// # fn main() -> tilewise::Result<()> {
 /// # let ctx = tilewise::Context::new()?;
 /// let decoder = tilewise_models::Decoder::open(&ctx, "model.gguf")?;
-/// let mut session = decoder.session(64)?; // room for 64 tokens
+/// let mut session = decoder.session(64, Default::default())?; // room for 64 tokens
 /// session.feed(&[2, 818, 5279])?;
 /// println!("{}, {}", session.next_blocking()?, session.next_blocking()?);
 /// # Ok(())
@@ -51,13 +52,13 @@ impl Decoder {
         &self.0.context
     }
 
-    /// Room for the keys and values of a text of so many tokens, in f32:
-    /// 8 · `room` · layers · heads of keys · elements of a head bytes.
+    /// A text whose next tokens are drawn as `sampling` says, with room for the keys and values of
+    /// so many tokens, in f32: 8 · `room` · layers · heads of keys · elements of a head bytes.
     ///
     /// # Errors
     /// [`Misuse`](tilewise::Error) without room; `OutOfMemory` and `DeviceLimit`.
-    pub fn session(&self, room: usize) -> Result<Session> {
-        Session::new(&self.0, room)
+    pub fn session(&self, room: usize, sampling: Sampling) -> Result<Session> {
+        Session::new(&self.0, room, sampling)
     }
 }
 

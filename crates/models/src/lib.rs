@@ -2,13 +2,13 @@
 //! in any format that the library reads, on any GPU and on the CPU.
 //!
 //! ```no_run
-//! use tilewise_models::Model;
+//! use tilewise_models::{Model, Sampling};
 //!
 //! # fn main() -> tilewise::Result<()> {
 //! let ctx = tilewise::Context::new()?;
 //! let model = Model::open(&ctx, "gemma-3-270m.gguf")?;
 //! let prompt = model.tokenizer().encode("The capital of France is")?;
-//! let mut answer = model.generate_blocking(&prompt, 20)?;
+//! let mut answer = model.generate_blocking(&prompt, 20, Sampling::default())?;
 //! while let Some(text) = answer.next_blocking()? {
 //!     print!("{text}");
 //! }
@@ -27,6 +27,7 @@ mod encoder;
 mod fault;
 mod model;
 mod pass;
+mod sampling;
 mod session;
 mod source;
 mod tokenizer;
@@ -36,5 +37,6 @@ mod weights;
 pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use model::{Generation, Model};
+pub use sampling::Sampling;
 pub use session::{Session, Timed};
 pub use tokenizer::Tokenizer;

@@ -2,6 +2,7 @@
 
 use crate::decoder::Decoder;
 use crate::fault::misuse;
+use crate::sampling::Sampling;
 use crate::session::Session;
 use crate::tokenizer::Tokenizer;
 use std::path::Path;
@@ -14,7 +15,7 @@ use tilewise::{Context, Result, Weights};
 /// # let ctx = tilewise::Context::new()?;
 /// let model = tilewise_models::Model::open(&ctx, "llama-3.2-1b-instruct.gguf")?;
 /// let prompt = model.tokenizer().chat("What is the capital of France?")?;
-/// let mut answer = model.generate_blocking(&prompt, 100)?;
+/// let mut answer = model.generate_blocking(&prompt, 100, Default::default())?;
 /// while let Some(text) = answer.next_blocking()? {
 ///     print!("{text}");
 /// }
@@ -64,17 +65,22 @@ impl Model {
         &self.tokenizer
     }
 
-    /// Continues a prompt by up to `tokens` tokens, each the most likely one. Returns when the
+    /// Continues a prompt by up to `tokens` tokens, drawn as `sampling` says. Returns when the
     /// prompt is computed.
     ///
     /// # Errors
     /// [`Misuse`](tilewise::Error) when prompt or `tokens` is nothing; the errors of the device.
-    pub async fn generate(&self, prompt: &[u32], tokens: usize) -> Result<Generation<'_>> {
+    pub async fn generate(
+        &self,
+        prompt: &[u32],
+        tokens: usize,
+        sampling: Sampling,
+    ) -> Result<Generation<'_>> {
         if tokens == 0 {
             return Err(misuse("an answer of 0 tokens"));
         }
         // The last token is only told, so it needs no room.
-        let mut session = self.decoder.session(prompt.len() + tokens - 1)?;
+        let mut session = self.decoder.session(prompt.len() + tokens - 1, sampling)?;
         session.feed(prompt)?;
         self.decoder.context().wait().await?;
         let tokenizer = &self.tokenizer;
@@ -87,8 +93,13 @@ impl Model {
     /// # Errors
     /// The errors of [`generate`](Self::generate).
     #[cfg(not(target_family = "wasm"))]
-    pub fn generate_blocking(&self, prompt: &[u32], tokens: usize) -> Result<Generation<'_>> {
-        pollster::block_on(self.generate(prompt, tokens))
+    pub fn generate_blocking(
+        &self,
+        prompt: &[u32],
+        tokens: usize,
+        sampling: Sampling,
+    ) -> Result<Generation<'_>> {
+        pollster::block_on(self.generate(prompt, tokens, sampling))
     }
 }
 

@@ -1,20 +1,27 @@
 //! The forward pass, as a list of calls that is made once and recorded for each token.
 
-use crate::config::Config;
+use crate::sampling::Sampling;
 use crate::weights::{Feed, Layer, Projection, Weighed};
 use std::collections::HashMap;
 use tilewise::ops::{self, KvCache, Op, Operation};
-use tilewise::{Activation, Context, DType, Gemm, Recorder, Result, RightOperand, Take, Tensor};
+use tilewise::{Activation, DType, Gemm, Recorder, Result, RightOperand, Take, Tensor};
 
-/// Keys and values to which a pass appends, and tables that it reads.
-pub(crate) struct Cache {
+/// A text on the device: what passes read and write besides weights.
+pub(crate) struct Text {
+    /// Keys and values.
     pub(crate) past: KvCache,
     /// Cosines and sines \[room, head/2\], of layers without a window and with it.
     turns: [[Tensor; 2]; 2],
+    /// Logits behind the last token: \[1, vocabulary\].
+    pub(crate) logits: Tensor,
+    /// The token that follows, and how it is drawn.
+    pub(crate) next: Tensor,
+    sampling: Sampling,
 }
 
-impl Cache {
-    pub(crate) fn new(context: &Context, config: &Config, room: usize) -> Result<Self> {
+impl Text {
+    pub(crate) fn new(decoder: &Weighed, room: usize, sampling: Sampling) -> Result<Self> {
+        let (context, config) = (&decoder.context, &decoder.config);
         let shape = [1, config.kv_heads, room, config.head];
         let table = |frequencies: &[f64], of: fn(f64) -> f64| {
             let angles = (0..room).flat_map(|at| frequencies.iter().map(move |f| at as f64 * f));
@@ -22,9 +29,12 @@ impl Cache {
             Tensor::upload(context, &table, &[room, config.head / 2])
         };
         let turns = |of: &[f64]| Ok([table(of, f64::cos)?, table(of, f64::sin)?]);
-        Ok(Cache {
+        Ok(Text {
             past: KvCache::new(context, DType::F32, config.layers, shape)?,
             turns: [turns(&config.frequencies[0])?, turns(&config.frequencies[1])?],
+            logits: Tensor::zeros(context, DType::F32, &[1, decoder.vocabulary()])?,
+            next: Tensor::zeros(context, DType::U32, &[1])?,
+            sampling,
         })
     }
 }
@@ -47,7 +57,7 @@ impl Call {
 /// The calls of a pass over some tokens. Each binds the same tensors whenever it is recorded.
 pub(crate) struct Calls<'a> {
     decoder: &'a Weighed,
-    cache: &'a Cache,
+    text: &'a Text,
     /// Tokens of the pass.
     count: usize,
     /// Room for rows, by name and width. Layers share it, as the device runs them by turns.
@@ -56,17 +66,10 @@ pub(crate) struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    /// The pass that appends `tokens`, u32 \[T\], to the cache. It leaves the logits of the last
-    /// one, \[1, vocabulary\], and the token with the largest, which may be one of `tokens`.
-    pub(crate) fn of(
-        decoder: &'a Weighed,
-        cache: &'a Cache,
-        tokens: &Tensor,
-        logits: &Tensor,
-        next: &Tensor,
-    ) -> Result<Vec<Call>> {
+    /// The pass that appends `tokens`, u32 \[T\], to the text. These may be the text's next one.
+    pub(crate) fn of(decoder: &'a Weighed, text: &'a Text, tokens: &Tensor) -> Result<Vec<Call>> {
         let count = tokens.elem_count();
-        let mut calls = Calls { decoder, cache, count, scratch: HashMap::new(), list: Vec::new() };
+        let mut calls = Calls { decoder, text, count, scratch: HashMap::new(), list: Vec::new() };
         let config = &decoder.config;
         let gelu = config.activation == Activation::Gelu;
         let gated = if gelu { ops::gelu_mul } else { ops::silu_mul };
@@ -104,26 +107,32 @@ impl<'a> Calls<'a> {
         }
         let (last, h) = (x.narrow(0, count - 1, 1)?, h.narrow(0, count - 1, 1)?);
         calls.norm("output_norm", &last, &decoder.norm, &h);
-        calls.product("output", Gemm::new(&h, decoder.head.clone()), logits);
-        calls.choose(logits, next);
+        calls.product("output", Gemm::new(&h, decoder.head.clone()), &text.logits);
+        calls.choose();
         Ok(calls.list)
     }
 
-    /// The next token of the logits. Whoever draws it in another way does so here, on the device.
-    fn choose(&mut self, logits: &Tensor, next: &Tensor) {
-        self.op("arg_max", ops::arg_max(logits, 1), next);
+    /// The next token of the logits.
+    fn choose(&mut self) {
+        let Text { logits, next, past, sampling, .. } = self.text;
+        let Sampling { temperature, top_k, top_p, min_p, seed } = *sampling;
+        if temperature == 0.0 {
+            return self.op("arg_max", ops::arg_max(logits, 1), next);
+        }
+        let drawn = ops::sample(logits, seed).temperature(temperature).top_k(top_k).top_p(top_p);
+        self.op("sample", drawn.min_p(min_p).at(past.position()), next);
     }
 
     /// Attention of a layer, before the product with its output's weights: \[T, heads · head\].
     fn attention(&mut self, layer: usize, weights: &Layer, h: &Tensor) -> Result<Tensor> {
-        let (config, past) = (&self.decoder.config, &self.cache.past);
+        let (config, past) = (&self.decoder.config, &self.text.past);
         let (heads, kv_heads) = (config.heads, config.kv_heads);
         let y = self.products("attn_qkv", h, &weights.qkv)?;
         let q = self.heads(&y, 0, heads)?;
         let k = self.heads(&y, heads, kv_heads)?;
         let v = self.heads(&y, heads + kv_heads, kv_heads)?;
         let local = config.local[layer];
-        let [cos, sin] = &self.cache.turns[usize::from(local)];
+        let [cos, sin] = &self.text.turns[usize::from(local)];
         let rope = |x: &Tensor, norm: &Option<Tensor>| {
             let mut rope = ops::rope(x, cos, sin).at(past.position());
             if let Some(norm) = norm {

@@ -1,14 +1,15 @@
 //! A text that grows.
 
 use crate::fault::misuse;
-use crate::pass::{Cache, Call, Calls};
+use crate::pass::{Call, Calls, Text};
+use crate::sampling::Sampling;
 use crate::weights::Weighed;
 use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 use std::time::Duration;
-use tilewise::{Context, DType, Result, Tensor};
+use tilewise::{Context, Result, Tensor};
 use web_time::Instant;
 
 /// A text that grows: the keys and values of its tokens, and the token that is under way.
@@ -18,11 +19,9 @@ use web_time::Instant;
 /// follows the token it gives, and that step takes the token from the device's memory.
 pub struct Session {
     weights: Arc<Weighed>,
-    cache: Cache,
-    /// The newest token: the input and the output of a step.
-    token: Tensor,
-    logits: Tensor,
-    /// The calls of a step, which bind the same tensors for all tokens.
+    text: Text,
+    /// The calls of a step, which bind the same tensors for all tokens. Its input is the newest
+    /// token, and so is its output.
     step: Arc<Vec<Call>>,
     /// The newest token on its way to the host.
     coming: Option<Reading>,
@@ -43,17 +42,13 @@ pub struct Timed {
 }
 
 impl Session {
-    pub(crate) fn new(weights: &Arc<Weighed>, room: usize) -> Result<Self> {
+    pub(crate) fn new(weights: &Arc<Weighed>, room: usize, sampling: Sampling) -> Result<Self> {
         if room == 0 {
             return Err(misuse("a session needs room for a token"));
         }
-        let context = &weights.context;
-        let cache = Cache::new(context, &weights.config, room)?;
-        let token = Tensor::upload(context, &[0u32], &[1])?;
-        let logits = Tensor::zeros(context, DType::F32, &[1, weights.vocabulary()])?;
-        let step = Arc::new(Calls::of(weights, &cache, &token, &logits, &token)?);
-        let weights = weights.clone();
-        Ok(Session { weights, cache, token, logits, step, coming: None })
+        let text = Text::new(weights, room, sampling)?;
+        let step = Arc::new(Calls::of(weights, &text, &text.next)?);
+        Ok(Session { weights: weights.clone(), text, step, coming: None })
     }
 
     /// Appends tokens in one pass: a prompt, or more of a text. The work is submitted, not waited
@@ -63,7 +58,7 @@ impl Session {
     /// [`Misuse`](tilewise::Error) without tokens, for a token beyond the vocabulary, and when the
     /// room is used up.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<()> {
-        let (past, room) = (self.past(), self.cache.past.room());
+        let (past, room) = (self.past(), self.text.past.room());
         let (count, vocabulary) = (tokens.len(), self.weights.vocabulary());
         if count == 0 || count > room - past {
             return Err(misuse(format!("{count} tokens behind {past}, room for {room}")));
@@ -72,25 +67,25 @@ impl Session {
             return Err(misuse(format!("token {token} of a vocabulary of {vocabulary}")));
         }
         let input = Tensor::upload(self.context(), tokens, &[count])?;
-        let calls = self.calls(&input)?;
+        let calls = Calls::of(&self.weights, &self.text, &input)?;
         if past == 0 {
             // Compiles the kernels of the prompt and of all later steps at once.
             let mut both = calls.iter().chain(&*self.step);
             self.weights.context.warm_up(|to| {
                 both.try_for_each(|call| call.record(to))?;
-                self.cache.past.advance(to, count)
+                self.text.past.advance(to, count)
             })?;
         }
         self.advance(&calls, count)
     }
 
-    /// The most likely next token, which then belongs to the text.
+    /// The next token, which then belongs to the text.
     ///
     /// # Errors
     /// [`Misuse`](tilewise::Error) when nothing was fed, or the room is used up; otherwise the
     /// errors of the device.
     pub async fn next(&mut self) -> Result<u32> {
-        let (past, room) = (self.past(), self.cache.past.room());
+        let (past, room) = (self.past(), self.text.past.room());
         let coming = self.coming.take();
         let coming = coming.ok_or_else(|| {
             misuse(format!("no token follows: {past} are fed, and there is room for {room}"))
@@ -113,12 +108,12 @@ impl Session {
 
     /// The logits \[1, vocabulary\], f32, behind the last token that was fed or submitted.
     pub fn logits(&self) -> &Tensor {
-        &self.logits
+        &self.text.logits
     }
 
     /// The number of tokens that were fed or submitted.
     pub fn past(&self) -> usize {
-        self.cache.past.length()
+        self.text.past.length()
     }
 
     /// Times a pass over `rows` tokens at the beginning of the text, call by call: the calls of one
@@ -127,13 +122,13 @@ impl Session {
     /// # Errors
     /// [`Misuse`](tilewise::Error) when there is no room for so many; the errors of the device.
     pub async fn profile(mut self, rows: usize) -> Result<Vec<Timed>> {
-        let room = self.cache.past.room();
+        let room = self.text.past.room();
         if rows == 0 || rows > room {
             return Err(misuse(format!("a profile of {rows} tokens, room for {room}")));
         }
         let input = Tensor::upload(self.context(), &vec![0u32; rows], &[rows])?;
-        let calls = self.calls(&input)?;
-        self.cache.past.rewind(&[0])?;
+        let calls = Calls::of(&self.weights, &self.text, &input)?;
+        self.text.past.rewind(&[0])?;
         // Compiles, and warms the device.
         self.context().submit(|to| calls.iter().try_for_each(|call| call.record(to)))?;
         self.context().wait().await?;
@@ -167,18 +162,14 @@ impl Session {
         &self.weights.context
     }
 
-    fn calls(&self, tokens: &Tensor) -> Result<Vec<Call>> {
-        Calls::of(&self.weights, &self.cache, tokens, &self.logits, &self.token)
-    }
-
     /// Submits a pass over `count` tokens, and begins to read the token that follows.
     fn advance(&mut self, calls: &[Call], count: usize) -> Result<()> {
         self.coming = None;
         self.weights.context.submit(|to| {
             calls.iter().try_for_each(|call| call.record(to))?;
-            self.cache.past.advance(to, count)
+            self.text.past.advance(to, count)
         })?;
-        let token = self.token.clone();
+        let token = self.text.next.clone();
         let mut reading: Reading = Box::pin(async move { token.read().await });
         // The first poll submits the copy, before another step overwrites the token.
         let poll = reading.as_mut().poll(&mut task::Context::from_waker(Waker::noop()));
@@ -194,7 +185,7 @@ impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
             .field("past", &self.past())
-            .field("room", &self.cache.past.room())
+            .field("room", &self.text.past.room())
             .finish_non_exhaustive()
     }
 }

@@ -5,9 +5,10 @@ use crate::failure::{Failure, Result};
 use crate::product::{adapter_text, open};
 use crate::table::{NUMBER, TEXT, table};
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 use tilewise::Weights;
-use tilewise_models::{Model, Session, Timed};
+use tilewise_models::{Model, Sampling, Session, Timed};
 
 pub(super) fn run(args: &GenerateArgs, out: &mut dyn Write) -> Result<()> {
     if args.model.name().is_some() {
@@ -20,8 +21,15 @@ pub(super) fn run(args: &GenerateArgs, out: &mut dyn Write) -> Result<()> {
         true => tokenizer.encode(&args.prompt)?,
         false => tokenizer.chat(&args.prompt)?,
     };
+    let sampling = Sampling {
+        temperature: args.temperature,
+        top_k: args.top_k.map_or(usize::MAX, NonZeroUsize::get),
+        top_p: args.top_p,
+        min_p: args.min_p,
+        seed: args.seed,
+    };
     let start = Instant::now();
-    let mut answer = model.generate_blocking(&prompt, args.tokens.get())?;
+    let mut answer = model.generate_blocking(&prompt, args.tokens.get(), sampling)?;
     let (of_prompt, start) = (start.elapsed(), Instant::now());
     while let Some(text) = answer.next_blocking()? {
         write!(out, "{text}")?;
@@ -35,7 +43,7 @@ pub(super) fn run(args: &GenerateArgs, out: &mut dyn Write) -> Result<()> {
     if args.profile {
         drop(answer);
         let times = |rows| {
-            let session: Session = model.decoder().session(prompt.len())?;
+            let session: Session = model.decoder().session(prompt.len(), sampling)?;
             session.profile_blocking(rows)
         };
         write!(out, "\n{}", profile(&times(prompt.len())?, &times(1)?))?;

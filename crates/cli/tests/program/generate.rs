@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, adapters};
 use tilewise::Context;
-use tilewise_models::Model;
+use tilewise_models::{Model, Sampling};
 use tilewise_tests::language::{FAMILIES, Tiny, byte_level};
 
 #[test]
@@ -12,7 +12,7 @@ fn a_model_continues_a_text() {
     Tiny::new(FAMILIES[3], 2).write_gguf(&path, &byte_level("qwen2"));
     let model = Model::open(&Context::cpu(), &path).unwrap();
     let text = |prompt: &[u32]| {
-        let mut answer = model.generate_blocking(prompt, 9).unwrap();
+        let mut answer = model.generate_blocking(prompt, 9, Sampling::default()).unwrap();
         let pieces = std::iter::from_fn(|| answer.next_blocking().unwrap());
         (pieces.collect::<String>(), answer.tokens().len())
     };
@@ -35,6 +35,28 @@ fn a_model_continues_a_text() {
             };
             count(of_prompt, prompt.len());
             count(of_answer, steps - 1);
+        }
+    }
+}
+
+#[test]
+fn a_seed_gives_one_text() {
+    let bench = Bench::new();
+    Tiny::new(FAMILIES[3], 2).write_gguf(&bench.path("model.gguf"), &byte_level("qwen2"));
+    for adapter in adapters() {
+        let text = |options: &str| {
+            let line = format!("generate model.gguf --prompt the --tokens 9 --adapter {adapter} ");
+            let shown = bench.succeed(&(line + options));
+            shown.split("\n\nadapter").next().expect("an answer").to_owned()
+        };
+        let greedy = text("");
+        let drawn = text("--temperature 1 --seed 3");
+        assert_eq!(text("--temperature 1 --seed 3"), drawn);
+        assert_ne!(text("--temperature 1 --seed 4"), drawn);
+        assert_ne!(drawn, greedy);
+        let narrow = ["--top-k 1", "--top-p 1e-6", "--min-p 1"];
+        for option in narrow {
+            assert_eq!(text(&format!("--temperature 1 --seed 3 {option}")), greedy, "{option}");
         }
     }
 }

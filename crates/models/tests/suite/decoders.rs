@@ -3,7 +3,7 @@
 use crate::reference;
 use tempfile::TempDir;
 use tilewise::{Context, Error};
-use tilewise_models::{Decoder, Session};
+use tilewise_models::{Decoder, Sampling, Session};
 use tilewise_tests::contexts;
 use tilewise_tests::language::{FAMILIES, LAYERS, Tiny};
 
@@ -60,7 +60,7 @@ fn logits_and_tokens_are_those_of_plain_loops() {
             {
                 let kind = if gguf { "GGUF" } else { "safetensors" };
                 let what = format!("{kind} on {}", context.adapter_name());
-                let mut session = decoder.session(text.len()).unwrap();
+                let mut session = decoder.session(text.len(), Sampling::default()).unwrap();
                 session.feed(&PROMPT).unwrap();
                 close(&session, &model, &PROMPT, &what);
                 let more: Vec<u32> = (0..MORE).map(|_| session.next_blocking().unwrap()).collect();
@@ -78,7 +78,7 @@ fn parts_of_a_text_give_the_logits_of_the_whole() {
     for context in contexts() {
         let folder = tempfile::tempdir().unwrap();
         let [decoder, _] = decoders(&context, &model, &folder);
-        let mut session = decoder.session(PROMPT.len()).unwrap();
+        let mut session = decoder.session(PROMPT.len(), Sampling::default()).unwrap();
         for part in [&PROMPT[..2], &PROMPT[2..3], &PROMPT[3..8], &PROMPT[8..]] {
             session.feed(part).unwrap();
             let past = session.past();
@@ -93,13 +93,40 @@ fn parts_of_a_text_give_the_logits_of_the_whole() {
 }
 
 #[test]
+fn a_seed_gives_one_text() {
+    let greedy = Sampling::default();
+    let warm = Sampling { temperature: 1.0, seed: 3, ..greedy };
+    for context in contexts() {
+        let folder = tempfile::tempdir().unwrap();
+        let [decoder, _] = decoders(&context, &Tiny::new(FAMILIES[1], 6), &folder);
+        let text = |sampling| -> Vec<u32> {
+            let mut session = decoder.session(PROMPT.len() + 12, sampling).unwrap();
+            session.feed(&PROMPT).unwrap();
+            (0..12).map(|_| session.next_blocking().unwrap()).collect()
+        };
+        let drawn = text(warm);
+        assert_eq!(text(warm), drawn);
+        assert_ne!(text(Sampling { seed: 4, ..warm }), drawn);
+        let most_likely = text(greedy);
+        assert_ne!(drawn, most_likely);
+        assert_eq!(text(Sampling { temperature: 0.0, ..warm }), most_likely);
+        // Each filter keeps the most likely token alone.
+        assert_eq!(text(Sampling { top_k: 1, ..warm }), most_likely);
+        assert_eq!(text(Sampling { top_p: 1e-6, ..warm }), most_likely);
+        assert_eq!(text(Sampling { min_p: 1.0, ..warm }), most_likely);
+        let mut refused = decoder.session(1, Sampling { top_p: 2.0, ..warm }).unwrap();
+        assert!(matches!(refused.feed(&[1]), Err(Error::Misuse(_))));
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let context = Context::cpu();
     let model = Tiny::new(FAMILIES[3], 1);
     let folder = tempfile::tempdir().unwrap();
     let [decoder, _] = decoders(&context, &model, &folder);
-    assert!(matches!(decoder.session(0), Err(Error::Misuse(_))));
-    let mut session = decoder.session(4).unwrap();
+    assert!(matches!(decoder.session(0, Sampling::default()), Err(Error::Misuse(_))));
+    let mut session = decoder.session(4, Sampling::default()).unwrap();
     assert!(matches!(session.next_blocking(), Err(Error::Misuse(_))));
     assert!(matches!(session.feed(&[]), Err(Error::Misuse(_))));
     let beyond = session.feed(&[320]).unwrap_err();
@@ -127,12 +154,15 @@ fn a_profile_names_the_calls_of_a_pass() {
     for context in contexts() {
         let folder = tempfile::tempdir().unwrap();
         let [decoder, _] = decoders(&context, &Tiny::new(FAMILIES[1], 1), &folder);
-        let times = decoder.session(3).unwrap().profile_blocking(3).unwrap();
+        let times = decoder.session(3, Sampling::default()).unwrap().profile_blocking(3).unwrap();
         let calls = |name: &str| times.iter().find(|timed| timed.name == name).unwrap().calls;
         assert_eq!([calls("token_embd"), calls("output"), calls("arg_max")], [1, 1, 1]);
         assert_eq!([calls("attn_qkv"), calls("attention"), calls("ffn_gate_up")], [LAYERS; 3]);
         assert_eq!(calls("rope"), 2 * LAYERS);
         assert!(times.iter().all(|timed| !timed.time.is_zero()));
-        assert!(matches!(decoder.session(3).unwrap().profile_blocking(4), Err(Error::Misuse(_))));
+        assert!(matches!(
+            decoder.session(3, Sampling::default()).unwrap().profile_blocking(4),
+            Err(Error::Misuse(_))
+        ));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, json};
 use tilewise::{Context, Weights};
-use tilewise_models::{Model, Tokenizer};
+use tilewise_models::{Model, Sampling, Tokenizer};
 use tilewise_tests::language::{Entry, FAMILIES, Tiny, byte_level, sentence_pieces};
 
 /// The tokenizer of a GGUF file with this metadata.
@@ -124,13 +124,13 @@ fn an_answer_ends_with_its_tokens_or_at_a_token_that_stops() {
         tiny.write_gguf(&path, metadata);
         let model = Model::open(&Context::cpu(), &path).unwrap();
         let prompt = model.tokenizer().encode("the the").unwrap();
-        let mut answer = model.generate_blocking(&prompt, count).unwrap();
+        let mut answer = model.generate_blocking(&prompt, count, Sampling::default()).unwrap();
         let mut text = String::new();
         while let Some(piece) = answer.next_blocking().unwrap() {
             text += &piece;
         }
         assert_eq!(answer.next_blocking().unwrap(), None);
-        let mut session = model.decoder().session(64).unwrap();
+        let mut session = model.decoder().session(64, Sampling::default()).unwrap();
         session.feed(&prompt).unwrap();
         for &token in answer.tokens() {
             assert_eq!(token, session.next_blocking().unwrap());
