@@ -80,10 +80,10 @@ impl<'a> Calls<'a> {
             calls.op("token_embd", ops::scale(&x, config.embedding_scale), &x);
         }
         for (layer, weights) in decoder.layers.iter().enumerate() {
-            calls.norm("attn_norm", &x, &weights.attn_norm, &h);
+            calls.op("attn_norm", calls.norm(&x, &weights.attn_norm), &h);
             let y = calls.attention(layer, weights, &h)?;
             calls.back("attn_output", (&y, &weights.output), &weights.attn_norm_behind, [&x, &h]);
-            calls.norm("ffn_norm", &x, &weights.ffn_norm, &h);
+            calls.op("ffn_norm", calls.norm(&x, &weights.ffn_norm), &h);
             match &weights.feed {
                 Feed::Dense { gate_up, down } => {
                     let y = calls.products("ffn_gate_up", &h, gate_up)?;
@@ -106,7 +106,7 @@ impl<'a> Calls<'a> {
             }
         }
         let (last, h) = (x.narrow(0, count - 1, 1)?, h.narrow(0, count - 1, 1)?);
-        calls.norm("output_norm", &last, &decoder.norm, &h);
+        calls.op("output_norm", calls.norm(&last, &decoder.norm), &h);
         calls.product("output", Gemm::new(&h, decoder.head.clone()), &text.logits);
         calls.choose();
         Ok(calls.list)
@@ -172,7 +172,7 @@ impl<'a> Calls<'a> {
             None => self.product(name, product.beta(1.0), x),
             Some(norm) => {
                 self.product(name, product, h);
-                self.op("norm_behind", self.normed(h, norm).residual(x), x);
+                self.op("norm_behind", self.norm(h, norm).residual(x), x);
             }
         }
     }
@@ -187,13 +187,9 @@ impl<'a> Calls<'a> {
         Ok(rows)
     }
 
-    fn normed(&self, x: &Tensor, weights: &Tensor) -> Op<ops::Norm> {
+    fn norm(&self, x: &Tensor, weights: &Tensor) -> Op<ops::Norm> {
         let config = &self.decoder.config;
         ops::rms_norm(x, weights, config.eps).weight_offset(config.norm_offset)
-    }
-
-    fn norm(&mut self, name: &'static str, x: &Tensor, weights: &Tensor, out: &Tensor) {
-        self.op(name, self.normed(x, weights), out);
     }
 
     /// Products with the same rows into room of their name, side by side.
