@@ -85,6 +85,8 @@ fn what_is_no_model_is_refused() {
     let line = bench.fail(2, "generate x.safetensors#x --prompt a");
     assert!(line.contains("name a model, without #TENSOR"), "{line}");
     assert!(bench.fail(2, "generate x.safetensors --prompt a --tokens 0").contains("--tokens"));
+    let line = bench.fail(2, "generate x.safetensors --prompt a --seed 1");
+    assert!(line.contains("--temperature"), "{line}");
     let line = bench.fail(1, "generate x.safetensors --prompt a --adapter cpu");
     assert!(line.contains("tokenizer.json: "), "{line}");
 }

@@ -153,16 +153,18 @@ fn what_cannot_be_is_refused() {
 fn a_profile_names_the_calls_of_a_pass() {
     for context in contexts() {
         let folder = tempfile::tempdir().unwrap();
-        let [decoder, _] = decoders(&context, &Tiny::new(FAMILIES[1], 1), &folder);
-        let times = decoder.session(3, Sampling::default()).unwrap().profile_blocking(3).unwrap();
-        let calls = |name: &str| times.iter().find(|timed| timed.name == name).unwrap().calls;
-        assert_eq!([calls("token_embd"), calls("output"), calls("arg_max")], [1, 1, 1]);
-        assert_eq!([calls("attn_qkv"), calls("attention"), calls("ffn_gate_up")], [LAYERS; 3]);
-        assert_eq!(calls("rope"), 2 * LAYERS);
-        assert!(times.iter().all(|timed| !timed.time.is_zero()));
-        assert!(matches!(
-            decoder.session(3, Sampling::default()).unwrap().profile_blocking(4),
-            Err(Error::Misuse(_))
-        ));
+        let model = Tiny::new(FAMILIES[1], 1).quantized();
+        let [dense, quantized] = decoders(&context, &model, &folder);
+        // Queries, keys and values are joined, but for values in another format.
+        for (decoder, products) in [(dense, 1), (quantized, 2)] {
+            let session = |room| decoder.session(room, Sampling::default()).unwrap();
+            let times = session(3).profile_blocking(3).unwrap();
+            let calls = |name: &str| times.iter().find(|timed| timed.name == name).unwrap().calls;
+            assert_eq!([calls("token_embd"), calls("output"), calls("arg_max")], [1, 1, 1]);
+            assert_eq!([calls("attention"), calls("ffn_gate_up"), calls("ffn_down")], [LAYERS; 3]);
+            assert_eq!([calls("attn_qkv"), calls("rope")], [products * LAYERS, 2 * LAYERS]);
+            assert!(times.iter().all(|timed| !timed.time.is_zero()));
+            assert!(matches!(session(3).profile_blocking(4), Err(Error::Misuse(_))));
+        }
     }
 }
