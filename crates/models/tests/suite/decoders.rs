@@ -7,6 +7,10 @@ use tilewise_models::{Decoder, Sampling, Session};
 use tilewise_tests::contexts;
 use tilewise_tests::language::{FAMILIES, LAYERS, Tiny};
 
+#[expect(dead_code, reason = "the example's `main`")]
+#[path = "../../examples/by_hand.rs"]
+mod by_hand;
+
 /// More tokens than a window has keys.
 const PROMPT: [u32; 9] = [7, 300, 21, 7, 150, 3, 88, 255, 13];
 
@@ -69,6 +73,33 @@ fn logits_and_tokens_are_those_of_plain_loops() {
                 close(&session, &model, &text, &what);
             }
         }
+    }
+}
+
+#[test]
+fn a_decoder_by_hand_gives_the_tokens_of_plain_loops() {
+    let model = Tiny::new(FAMILIES[3], 8);
+    let mut text = PROMPT.to_vec();
+    (0..MORE).for_each(|_| text.push(best(&reference::logits(&model, &text))));
+    let folder = tempfile::tempdir().unwrap();
+    model.write_safetensors(folder.path());
+    for context in contexts() {
+        let more = by_hand::generate(&context, folder.path(), &PROMPT, MORE).unwrap();
+        assert_eq!(more, text[PROMPT.len()..], "{}", context.adapter_name());
+    }
+}
+
+/// The chapter shows the text of the example, line by line.
+#[test]
+fn the_chapter_shows_the_example() {
+    let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+    let example = lines(include_str!("../../examples/by_hand.rs"));
+    let chapter = include_str!("../../../../docs/models.md");
+    let blocks = chapter.split("```rust\n").skip(1);
+    let blocks: Vec<_> = blocks.map(|rest| lines(rest.split("\n```").next().unwrap())).collect();
+    assert!(blocks.len() > 9);
+    for block in blocks {
+        assert!(example.contains(&block), "{block}");
     }
 }
 

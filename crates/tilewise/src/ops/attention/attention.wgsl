@@ -106,8 +106,8 @@ for (var base = start; base < stop; base += KEYS) {
                 }
                 if MASKED {
                     let i = key / 4u * 4u;
-                    let mask = mask_get(at_mask, i, step_mask, min(4u, keys - i));
-                    s += one_of(mask, key % 4u);
+                    let four = mask_get(at_mask, i, step_mask, min(4u, keys - i));
+                    s += one_of(four, key % 4u);
                 }
                 s = marked(s);
             }
