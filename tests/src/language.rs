@@ -22,7 +22,7 @@ pub const INNER: usize = 64;
 pub const VOCABULARY: usize = 320;
 /// Keys that a query of a layer with a window sees. Layer 0 of Gemma has it, layer 1 has not.
 pub const WINDOW: usize = 4;
-/// Experts, and those that a token passes.
+/// Experts, and how many of them a token passes.
 pub const EXPERTS: [usize; 2] = [4, 2];
 /// Added to the mean of squares in norms.
 pub const EPS: f64 = 1e-6;

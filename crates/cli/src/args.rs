@@ -435,7 +435,7 @@ pub(crate) struct GenerateArgs {
     /// Equal seeds give equal texts on an adapter
     #[arg(long, value_name = "NUMBER", default_value = "0", requires = "temperature")]
     pub(crate) seed: u64,
-    /// Continue the prompt as it is, without the chat template of an instruction model
+    /// Continue the prompt itself, without the chat template of an instruction model
     #[arg(long)]
     pub(crate) raw: bool,
     /// Show afterwards which calls take the time of the prompt and of a token, each submitted and

@@ -114,7 +114,7 @@ impl Config {
             let known: Vec<&str> =
                 FAMILIES.iter().flat_map(|family| family.names).copied().collect();
             return Err(Error::Unsupported(format!(
-                "the model is of the type {name:?}; those that are known are {}",
+                "the model is of the type {name:?}; known types are {}",
                 known.join(", ")
             )));
         };

@@ -52,8 +52,8 @@ impl Decoder {
         &self.0.context
     }
 
-    /// A text whose next tokens are drawn as `sampling` says, with room for the keys and values of
-    /// so many tokens, in f32: 8 · `room` · layers · heads of keys · elements of a head bytes.
+    /// A text whose next tokens are drawn as `sampling` says. It has room for the keys and values
+    /// of `room` tokens in f32: 8 · `room` · layers · heads of keys · elements of a head bytes.
     ///
     /// # Errors
     /// [`Misuse`](tilewise::Error) without room; `OutOfMemory` and `DeviceLimit`.

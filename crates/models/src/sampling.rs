@@ -15,7 +15,7 @@
 pub struct Sampling {
     /// Divides the logits. At 0 the token is the most likely one, whatever the other fields are.
     pub temperature: f32,
-    /// Keeps so many of the most likely tokens.
+    /// Keeps this number of the most likely tokens.
     pub top_k: usize,
     /// Keeps the fewest of the most likely tokens whose probabilities add up to this.
     pub top_p: f32,

@@ -120,7 +120,7 @@ impl Session {
     /// name together, in the order of their first. The text is lost.
     ///
     /// # Errors
-    /// [`Misuse`](tilewise::Error) when there is no room for so many; the errors of the device.
+    /// [`Misuse`](tilewise::Error) without room for `rows` tokens; the errors of the device.
     pub async fn profile(mut self, rows: usize) -> Result<Vec<Timed>> {
         let room = self.text.past.room();
         if rows == 0 || rows > room {

@@ -89,7 +89,7 @@ impl Tokenizer {
         Ok(Tokenizer { inner, stops, chat })
     }
 
-    /// The tokens of a text as it is, behind the token that begins texts if the model wants it.
+    /// The tokens of a text, behind the token that begins texts if the model wants it.
     /// Names of special tokens, such as `<end_of_turn>`, become these tokens.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Tokenizer {
 
     /// The tokens of a message to an instruction model, up to where the answer begins. The
     /// template is a plain one of the family: Gemma's `<start_of_turn>`, Llama 3's headers, or
-    /// ChatML. A model without a template, which continues texts, gets the message as it is.
+    /// ChatML. A model without a template, which continues texts, gets the message alone.
     ///
     /// # Errors
     /// The errors of [`encode`](Self::encode).

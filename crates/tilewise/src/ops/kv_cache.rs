@@ -50,8 +50,8 @@ pub struct KvCache {
 }
 
 impl KvCache {
-    /// An empty cache for so many layers, of the shape \[batch, heads of keys, room, width of a
-    /// head\] each: two tensors of `dtype`.
+    /// An empty cache: for each layer two tensors of `dtype` and of the shape \[batch, heads of
+    /// keys, room, width of a head\].
     ///
     /// # Errors
     /// The errors of [`Tensor::zeros`].

@@ -61,7 +61,7 @@ const CALLS: [Call; 41] = [
     Call { heads: Some([2, 1]), sizes: [3, 5, 4, 8], causal: Some(At::Number(2)), ..PLAIN },
     Call { heads: Some([4, 2]), sizes: [1, 9, 6, 5], dtypes: [F16, BF16, F16, F16], ..PLAIN },
     Call { lead: &[2], heads: Some([2, 2]), sizes: [3, 4, 5, 7], dtypes: [BF16; 4], ..PLAIN },
-    // Queries that see no key, and those that see more than there are.
+    // Queries that see no key, and queries that see more keys than there are.
     Call { sizes: [4, 3, 4, 4], lengths: Some(At::Number(0)), ..PLAIN },
     Call {
         lead: &[3],

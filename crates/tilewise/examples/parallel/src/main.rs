@@ -124,7 +124,7 @@ impl Own<'_> {
         }))
     }
 
-    /// The rows that this process has of so many heads, hidden numbers or experts.
+    /// The rows of this process, of `count` heads, hidden numbers or experts.
     fn share(&self, count: usize, rows: usize) -> Range<usize> {
         let [rank, size] = [self.world.rank(), self.world.size()].map(|n| n as usize);
         rank * count / size * rows..(rank + 1) * count / size * rows

@@ -1,4 +1,4 @@
-// The header of attention. Scores are finite: those that do not count are ABSENT, and BAD stands
+// The header of attention. Scores are finite: a score that does not count is ABSENT, and BAD stands
 // for NaN and +∞, because arithmetic with them is left to the device. A part of a row is its
 // largest score, and the sum of exponentials relative to it.
 

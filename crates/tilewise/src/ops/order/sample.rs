@@ -77,8 +77,8 @@ impl Op<Sample> {
         self
     }
 
-    /// Keeps the fewest of the largest logits whose probabilities add up to `p`, among those that
-    /// [`top_k`](Self::top_k) keeps.
+    /// Keeps the fewest of the largest logits whose probabilities add up to `p`. The logits that
+    /// [`top_k`](Self::top_k) keeps have all of the probability.
     pub fn top_p(mut self, p: f32) -> Self {
         self.kind.p = p;
         self
