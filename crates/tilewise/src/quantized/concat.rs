@@ -12,11 +12,11 @@ impl QuantizedTensor {
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
-    /// let w = |w: f32| QuantizedTensor::quantize(&ctx, &[w; 64], [2, 32], QuantFormat::MXFP4);
+    /// let w = |w: f32| QuantizedTensor::quantize(&ctx, &[w; 128], [4, 32], QuantFormat::MXFP4);
     /// let gate_up = QuantizedTensor::concat(&[&w(1.0)?, &w(2.0)?])?;
     /// let x = Tensor::upload(&ctx, &[1.0f32; 32], &[1, 32])?;
     /// let y = Gemm::new(&x, &gate_up).run()?;
-    /// assert_eq!(y.read_blocking::<f32>()?, [32.0, 32.0, 64.0, 64.0]);
+    /// assert_eq!(y.read_blocking::<f32>()?, [[32.0; 4], [64.0; 4]].concat());
     /// # Ok(())
     /// # }
     /// ```
