@@ -125,6 +125,7 @@ impl Tensor {
     /// A tensor in the library's own memory, with any content. Its bindings are the same each time,
     /// and only the kernels of one call may use it: the next call that needs some has the same
     /// memory.
+    #[cfg(feature = "custom-kernels")]
     pub(crate) fn scratch(context: &Context, dtype: DType, shape: &[usize]) -> Result<Self> {
         let storage = Storage::scratch(context, bytes(dtype, shape)?)?;
         Ok(Self::packed(context, dtype, shape, storage))

@@ -74,6 +74,7 @@ impl Storage {
     }
 
     /// Memory for the kernels of one call, with any content, as products have it.
+    #[cfg(feature = "custom-kernels")]
     pub(crate) fn scratch(context: &Context, bytes: u64) -> Result<Self> {
         match &context.0.backend {
             Backend::Gpu(gpu) => Ok(Storage::Gpu { buffer: gpu.scratch(bytes)?, start: 0 }),
