@@ -319,7 +319,7 @@ fn seen(call: &Call, unit: usize, query: usize) -> Range<usize> {
         At::Tensor(shape, all) => all[if shape.len() > 1 { unit } else { unit / shared }],
     };
     let keys = call.sizes[1];
-    let next = call.causal.map(|at| place(at) + query + 1);
+    let next = call.causal.map(|at| place(at).saturating_add(query + 1));
     let end = next.or(call.lengths.map(place)).unwrap_or(keys).min(keys);
     let begin = next.zip(call.window).map_or(0, |(next, window)| next.saturating_sub(window));
     begin.min(end)..end

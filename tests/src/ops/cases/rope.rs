@@ -46,7 +46,7 @@ fn at_positions(rng: &mut Rng) -> Vec<Case> {
                     true => [2 * pair, 2 * pair + 1],
                     false => [pair, pair + d / 2],
                 };
-                let place = (positions[row / tokens] + row % tokens).min(rows - 1);
+                let place = positions[row / tokens].saturating_add(row % tokens).min(rows - 1);
                 let [c, s] = [&cos, &sin].map(|table| table.values[place * (d / 2) + pair]);
                 let [x, y] = [a, b].map(|i| x.values[row * d + i]);
                 let terms = if i == a { [x * c, -y * s] } else { [y * c, x * s] };
@@ -184,7 +184,7 @@ fn normed(rng: &mut Rng, (shape, at, room): Normed, interleaved: bool, turn: usi
     let entries = positions.len();
     let wanted = match room {
         None => (0..entries * tokens)
-            .flat_map(|own| row(own, positions[own / tokens] + own % tokens))
+            .flat_map(|own| row(own, positions[own / tokens].saturating_add(own % tokens)))
             .collect(),
         Some(room) => (0..entries * room)
             .flat_map(|to| match (to % room).checked_sub(positions[to / room]) {

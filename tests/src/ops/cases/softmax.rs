@@ -190,9 +190,10 @@ fn masked_of(
             cap.map_or(0.25 * x, |cap| f64::from(cap) * (0.25 * x / f64::from(cap)).tanh());
         let of_cap = cap.map_or(0.0, |cap| 12.0 * f64::from(cap) * ULP);
         let sum = scaled + masks.as_ref().map_or(0.0, |masks| masks[at]);
-        let offset = positions[at / keys / queries];
-        let early = window.is_some_and(|window| key + window <= query + offset);
-        let score = if key > query + offset || early { f64::NEG_INFINITY } else { sum };
+        // Some positions are the largest numbers of 32 bits, which browsers count with.
+        let own = query.saturating_add(positions[at / keys / queries]);
+        let early = window.is_some_and(|window| key + window <= own);
+        let score = if key > own || early { f64::NEG_INFINITY } else { sum };
         let most = cap.map_or(f64::INFINITY, |cap| 80.0 * f64::from(cap));
         (score, 2.0 * U * (x.abs().min(most) + 2.0) + of_cap)
     };
