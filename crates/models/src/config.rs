@@ -106,7 +106,7 @@ impl Config {
     /// `File` for an entry that is missing or no number, `Unsupported` for another family or
     /// another kind of rotary embeddings.
     pub(crate) fn from_json(json: &Value) -> Result<Self> {
-        // Models that also see keep the decoder's entries in one of their own.
+        // Models with vision have the decoder's entries in `text_config`.
         let json = json.get("text_config").unwrap_or(json);
         let name = json["model_type"].as_str().unwrap_or_default();
         let found = FAMILIES.iter().find(|family| family.names.contains(&name));

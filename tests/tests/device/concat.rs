@@ -86,7 +86,7 @@ fn one_product_takes_the_place_of_several() {
     }
 }
 
-/// Weights whose scales in f32 are multiplied by a power of two; others as they are.
+/// Multiplies scales in f32 by a power of two. Other weights do not change.
 fn powered(weights: Quantized, power: f32) -> Quantized {
     let format = weights.format();
     let Some(plane) = format.divided_plane() else { return weights };

@@ -231,8 +231,8 @@ fn sums_in_place_have_their_norms() {
     }
 }
 
-/// A gate and what it multiplies are halves of the rows of one product: views, which the gate reads
-/// where they lie.
+/// One product gives gate and up as the halves of its rows. `silu_mul` reads the halves as views,
+/// without a copy.
 #[test]
 fn halves_of_a_product_are_gated_without_a_copy() {
     for context in contexts() {

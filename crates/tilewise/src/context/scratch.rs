@@ -1,11 +1,11 @@
-//! The memory that products need beside their operands.
+//! The memory that products and attention need beside their operands.
 
 use crate::context::{Backend, Context};
 
 impl Context {
-    /// Frees the memory that products need for a time: for partial sums and for packed operands.
-    /// All products share this memory, it grows with the largest, and the next product that needs
-    /// some allocates it again. Work that is recorded or runs keeps what it uses. Also lets go of
+    /// Frees the memory that products and attention need for a time: for partial sums and packed
+    /// operands. All calls share this memory. It grows with the largest call, and the next call
+    /// that needs some allocates it again. Work that is recorded or runs keeps what it uses. Also lets go of
     /// the last given buffers ([`Tensor::from_buffer`](crate::Tensor::from_buffer)). Does nothing
     /// on the CPU executor.
     ///

@@ -21,8 +21,8 @@ impl QuantizedTensor {
     /// # }
     /// ```
     ///
-    /// Stacks \[G,N,K\] of equally many matrices are joined matrix by matrix. Weights that the
-    /// device quantized have a [`check`](Self::check) of their own, which the result lacks.
+    /// Stacks \[G,N,K\] of equally many matrices are joined matrix by matrix. The result
+    /// has no [`check`](Self::check): call it on weights that the device quantized before joining.
     ///
     /// # Errors
     /// [`Shape`](crate::Error) for no weights, for other formats, numbers of matrices or K, and for

@@ -1,4 +1,4 @@
-//! Tokens that are drawn: their distribution, and what they depend on.
+//! Sampling: the distribution of tokens, and their dependence on seed, counter and row.
 
 use tilewise::ops::{self, Op, Sample};
 use tilewise::{Context, DType, Tensor};
@@ -20,7 +20,7 @@ fn counts(context: &Context, draws: usize, kind: impl Fn(Op<Sample>) -> Op<Sampl
 #[test]
 fn draws_have_the_softmax_as_distribution() {
     const DRAWS: usize = 20_000;
-    // Temperature, top-k, top-p, min-p, and what is kept.
+    // Temperature, top-k, top-p, min-p, and the tokens that these keep.
     let options = [
         (1.0, 99, 1.0, 0.0, &[0, 1, 2, 3, 4, 5, 6, 7][..]),
         (0.8, 99, 1.0, 0.0, &[0, 1, 2, 3, 4, 5, 6, 7]),

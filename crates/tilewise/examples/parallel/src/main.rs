@@ -1,6 +1,6 @@
-//! A decoder that is shared out among processes, each with a device of its own. A process has some
-//! heads of attention, some hidden numbers of a dense layer, and some experts. What they compute
-//! are parts of sums, and MPI adds up the parts. README.md says how to run it.
+//! A decoder shared among processes. Each process has a device, some heads of attention, some
+//! hidden numbers of a dense layer, and some experts. It computes a part of each sum, and MPI adds
+//! the parts. README.md says how to run it.
 
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use mpi::{collective::SystemOperation, topology::SimpleCommunicator};
