@@ -38,5 +38,5 @@ pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use model::{Generation, Model};
 pub use sampling::Sampling;
-pub use session::{Session, Timed};
+pub use session::{Profile, Session, Timed};
 pub use tokenizer::Tokenizer;

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 use std::time::Duration;
-use tilewise::{Context, Result, Tensor};
+use tilewise::{Context, Recorder, Result, Tensor, timing};
 use web_time::Instant;
 
 /// A text that grows: the keys and values of its tokens, and the token that is under way.
@@ -29,7 +29,19 @@ pub struct Session {
 
 type Reading = Pin<Box<dyn Future<Output = Result<Vec<u32>>>>>;
 
-/// The time of the calls of one name in a pass over some tokens, from [`Session::profile`].
+/// The times of a pass over some tokens, from [`Session::profile`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Profile {
+    /// The host's time to record and submit the pass.
+    pub recording: Duration,
+    /// The device's time for the pass.
+    pub pass: Duration,
+    /// The calls by their names, in the order of their first.
+    pub calls: Vec<Timed>,
+}
+
+/// The time of the calls of one name in a pass.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Timed {
@@ -37,9 +49,12 @@ pub struct Timed {
     pub name: &'static str,
     /// How many calls there are.
     pub calls: usize,
-    /// Their time, each submitted and waited for by itself.
+    /// The device's time for them, one after the other.
     pub time: Duration,
 }
+
+/// Passes of which a [`Profile`] takes the median.
+const PASSES: usize = 5;
 
 impl Session {
     pub(crate) fn new(weights: &Arc<Weighed>, room: usize, sampling: Sampling) -> Result<Self> {
@@ -116,12 +131,12 @@ impl Session {
         self.text.past.length()
     }
 
-    /// Times a pass over `rows` tokens at the beginning of the text, call by call: the calls of one
-    /// name together, in the order of their first. The text is lost.
+    /// Times a pass over `rows` tokens at the beginning of the text: the whole, and the calls of
+    /// each name. The text is lost.
     ///
     /// # Errors
     /// [`Misuse`](tilewise::Error) without room for `rows` tokens; the errors of the device.
-    pub async fn profile(mut self, rows: usize) -> Result<Vec<Timed>> {
+    pub async fn profile(mut self, rows: usize) -> Result<Profile> {
         let room = self.text.past.room();
         if rows == 0 || rows > room {
             return Err(misuse(format!("a profile of {rows} tokens, room for {room}")));
@@ -129,24 +144,38 @@ impl Session {
         let input = Tensor::upload(self.context(), &vec![0u32; rows], &[rows])?;
         let calls = Calls::of(&self.weights, &self.text, &input)?;
         self.text.past.rewind(&[0])?;
-        // Compiles, and warms the device.
-        self.context().submit(|to| calls.iter().try_for_each(|call| call.record(to)))?;
-        self.context().wait().await?;
-        let mut times: Vec<Timed> = Vec::new();
-        for call in &calls {
+        let context = self.context();
+        let mut recording = Vec::new();
+        // The first pass compiles.
+        for _ in 0..=PASSES {
             let start = Instant::now();
-            self.context().submit(|to| call.record(to))?;
-            self.context().wait().await?;
-            let time = start.elapsed();
-            match times.iter_mut().find(|timed| timed.name == call.name) {
-                Some(timed) => {
-                    timed.calls += 1;
-                    timed.time += time;
-                }
-                None => times.push(Timed { name: call.name, calls: 1, time }),
+            context.submit(|to| calls.iter().try_for_each(|call| call.record(to)))?;
+            recording.push(start.elapsed());
+            context.wait().await?;
+        }
+        let pass = self.time(&calls, |_| true).await?;
+        let mut of_names: Vec<Timed> = Vec::new();
+        for name in calls.iter().map(|call| call.name) {
+            if of_names.iter().all(|timed| timed.name != name) {
+                let number = calls.iter().filter(|call| call.name == name).count();
+                let time = self.time(&calls, |call| call.name == name).await?;
+                of_names.push(Timed { name, calls: number, time });
             }
         }
-        Ok(times)
+        Ok(Profile { recording: median(recording.split_off(1)), pass, calls: of_names })
+    }
+
+    /// The device's time for some calls.
+    async fn time(&self, calls: &[Call], which: impl Fn(&Call) -> bool) -> Result<Duration> {
+        let mut times = Vec::new();
+        for _ in 0..PASSES {
+            let mut work = |to: &mut Recorder<'_>| {
+                calls.iter().filter(|call| which(call)).try_for_each(|call| call.record(to))
+            };
+            let time = timing::time(self.context(), &mut work).await?;
+            times.push(Duration::from_secs_f64(time.seconds));
+        }
+        Ok(median(times))
     }
 
     /// [`profile`](Self::profile), and waits for it.
@@ -154,7 +183,7 @@ impl Session {
     /// # Errors
     /// The errors of [`profile`](Self::profile).
     #[cfg(not(target_family = "wasm"))]
-    pub fn profile_blocking(self, rows: usize) -> Result<Vec<Timed>> {
+    pub fn profile_blocking(self, rows: usize) -> Result<Profile> {
         pollster::block_on(self.profile(rows))
     }
 
@@ -179,6 +208,11 @@ impl Session {
         });
         Ok(())
     }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
 }
 
 impl std::fmt::Debug for Session {

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 use tilewise::Weights;
-use tilewise_models::{Model, Sampling, Session, Timed};
+use tilewise_models::{Model, Profile, Sampling, Session, Timed};
 
 pub(super) fn run(args: &GenerateArgs, out: &mut dyn Write) -> Result<()> {
     if args.model.name().is_some() {
@@ -57,22 +57,25 @@ fn speed(tokens: usize, time: Duration) -> String {
     format!("{tokens} tokens, {seconds:.2} s, {:.1} tokens/s", tokens as f64 / seconds)
 }
 
-/// A table of the times of calls, in a pass over the prompt and over one token.
-fn profile(prompt: &[Timed], token: &[Timed]) -> String {
-    let total = |times: &[Timed]| times.iter().map(|timed| timed.time).sum::<Duration>();
-    let (all, each) = (total(prompt), total(token));
+/// A table of the times of a pass over the prompt, and of one over a token.
+fn profile(prompt: &Profile, token: &Profile) -> String {
     let shown = |time: Duration, of: Duration| {
         let share = 100.0 * time.as_secs_f64() / of.as_secs_f64();
         [format!("{:.3}", 1e3 * time.as_secs_f64()), format!("{share:.1}")]
     };
+    let [all, each] = [prompt.pass, token.pass];
     let row = |(long, short): (&Timed, &Timed)| {
         let name = [long.name.to_owned(), long.calls.to_string()];
         [name, shown(long.time, all), shown(short.time, each)].concat()
     };
-    let mut table_rows: Vec<_> = prompt.iter().zip(token).map(row).collect();
-    let calls: usize = prompt.iter().map(|timed| timed.calls).sum();
-    let sums = ["all".to_owned(), calls.to_string()];
-    table_rows.push([sums, shown(all, all), shown(each, each)].concat());
+    let mut table_rows: Vec<_> = prompt.calls.iter().zip(&token.calls).map(row).collect();
+    let calls: usize = prompt.calls.iter().map(|timed| timed.calls).sum();
+    for (name, of_prompt, of_token) in
+        [("all", all, each), ("recording, by the host", prompt.recording, token.recording)]
+    {
+        let name = [name.to_owned(), calls.to_string()];
+        table_rows.push([name, shown(of_prompt, all), shown(of_token, each)].concat());
+    }
     let columns = [
         ("call", TEXT),
         ("number", NUMBER),
