@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 use std::time::Duration;
-use tilewise::{Context, Recorder, Result, Tensor, timing};
+use tilewise::{Context, Recorder, Recording, Result, Tensor, timing};
 use web_time::Instant;
 
 /// A text that grows: the keys and values of its tokens, and the token that is under way.
@@ -20,9 +20,9 @@ use web_time::Instant;
 pub struct Session {
     weights: Arc<Weighed>,
     text: Text,
-    /// The calls of a step, which bind the same tensors for all tokens. Its input is the newest
-    /// token, and so is its output.
-    step: Arc<Vec<Call>>,
+    /// A step, once a prompt was fed. It binds the same tensors for all tokens. Its input is the
+    /// newest token, and so is its output.
+    step: Option<Arc<Recording>>,
     /// The newest token on its way to the host.
     coming: Option<Reading>,
 }
@@ -33,7 +33,8 @@ type Reading = Pin<Box<dyn Future<Output = Result<Vec<u32>>>>>;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Profile {
-    /// The host's time to record and submit the pass.
+    /// The host's time to record and submit the pass. A pass of one token is recorded once and
+    /// submitted again, as a session does.
     pub recording: Duration,
     /// The device's time for the pass.
     pub pass: Duration,
@@ -62,8 +63,7 @@ impl Session {
             return Err(misuse("a session needs room for a token"));
         }
         let text = Text::new(weights, room, sampling)?;
-        let step = Arc::new(Calls::of(weights, &text, &text.next)?);
-        Ok(Session { weights: weights.clone(), text, step, coming: None })
+        Ok(Session { weights: weights.clone(), text, step: None, coming: None })
     }
 
     /// Appends tokens in one pass: a prompt, or more of a text. The work is submitted, not waited
@@ -83,15 +83,18 @@ impl Session {
         }
         let input = Tensor::upload(self.context(), tokens, &[count])?;
         let calls = Calls::of(&self.weights, &self.text, &input)?;
-        if past == 0 {
+        if self.step.is_none() {
+            let step = Calls::of(&self.weights, &self.text, &self.text.next)?;
             // Compiles the kernels of the prompt and of all later steps at once.
-            let mut both = calls.iter().chain(&*self.step);
             self.weights.context.warm_up(|to| {
-                both.try_for_each(|call| call.record(to))?;
+                record(&calls, to)?;
+                record(&step, to)?;
                 self.text.past.advance(to, count)
             })?;
+            let step = Recording::new(self.context(), move |to| record(&step, to))?;
+            self.step = Some(Arc::new(step));
         }
-        self.advance(&calls, count)
+        self.advance(|to| record(&calls, to), count)
     }
 
     /// The next token, which then belongs to the text.
@@ -105,9 +108,8 @@ impl Session {
         let coming = coming.ok_or_else(|| {
             misuse(format!("no token follows: {past} are fed, and there is room for {room}"))
         })?;
-        if past < room {
-            let step = self.step.clone();
-            self.advance(&step, 1)?;
+        if let Some(step) = self.step.clone().filter(|_| past < room) {
+            self.advance(|to| step.record(to), 1)?;
         }
         Ok(coming.await?[0])
     }
@@ -142,14 +144,15 @@ impl Session {
             return Err(misuse(format!("a profile of {rows} tokens, room for {room}")));
         }
         let input = Tensor::upload(self.context(), &vec![0u32; rows], &[rows])?;
-        let calls = Calls::of(&self.weights, &self.text, &input)?;
+        let calls = Arc::new(Calls::of(&self.weights, &self.text, &input)?);
         self.text.past.rewind(&[0])?;
         let context = self.context();
+        let step = calls.clone();
+        let step = Recording::new(context, move |to| record(&step, to))?;
         let mut recording = Vec::new();
-        // The first pass compiles.
         for _ in 0..=PASSES {
             let start = Instant::now();
-            context.submit(|to| calls.iter().try_for_each(|call| call.record(to)))?;
+            context.submit(|to| if rows == 1 { step.record(to) } else { record(&calls, to) })?;
             recording.push(start.elapsed());
             context.wait().await?;
         }
@@ -192,10 +195,14 @@ impl Session {
     }
 
     /// Submits a pass over `count` tokens, and begins to read the token that follows.
-    fn advance(&mut self, calls: &[Call], count: usize) -> Result<()> {
+    fn advance(
+        &mut self,
+        pass: impl FnOnce(&mut Recorder<'_>) -> Result<()>,
+        count: usize,
+    ) -> Result<()> {
         self.coming = None;
         self.weights.context.submit(|to| {
-            calls.iter().try_for_each(|call| call.record(to))?;
+            pass(to)?;
             self.text.past.advance(to, count)
         })?;
         let token = self.text.next.clone();
@@ -208,6 +215,10 @@ impl Session {
         });
         Ok(())
     }
+}
+
+fn record(calls: &[Call], to: &mut Recorder<'_>) -> Result<()> {
+    calls.iter().try_for_each(|call| call.record(to))
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

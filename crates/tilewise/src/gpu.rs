@@ -25,7 +25,9 @@ pub(crate) use device::Device;
 #[cfg(feature = "custom-kernels")]
 pub(crate) use outcome::Call as Running;
 pub(crate) use record::Written;
-pub(crate) use recorder::{Nowhere, Passes, Target};
+#[cfg(feature = "custom-kernels")]
+pub(crate) use recorder::{Dispatch, Grid};
+pub(crate) use recorder::{Keeper, Nowhere, Passes, Target};
 
 use crate::host::cache::{Cache, lock};
 use crate::host::memory::repeated;
@@ -33,6 +35,7 @@ use bind::BindGroups;
 use callers::Callers;
 use outcome::Outcome;
 use pipeline::Pipelines;
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tilewise_core::{Caps, Error, Result};
@@ -40,6 +43,11 @@ use uniforms::Uniforms;
 
 /// The most plans that are kept, of several kilobytes each.
 const MAX_PLANS: usize = 1024;
+
+thread_local! {
+    /// The number of buffers that this thread has made for tensors.
+    static MADE: Cell<u64> = const { Cell::new(0) };
+}
 
 /// A kept buffer, which is replaced when a larger one is needed.
 type Kept = Mutex<Option<Arc<SharedBuffer>>>;
@@ -104,6 +112,26 @@ impl Gpu {
         shared
     }
 
+    /// Keeps what `work` records, if all of it can be recorded once more: it made no tensor, whose
+    /// zeros would be gone then, and no answer of the device is to come.
+    pub(crate) fn keep(
+        &self,
+        caps: &Caps,
+        work: impl FnOnce(&mut dyn Target) -> Result<()>,
+    ) -> Result<Option<Keeper>> {
+        let (mut keeper, made) = (Keeper::new(caps), MADE.get());
+        work(&mut keeper)?;
+        let kept = keeper.is_whole() && MADE.get() == made && !self.device.answers_later();
+        Ok(kept.then_some(keeper))
+    }
+
+    /// Records once more what was kept.
+    pub(crate) fn replay(&self, kept: &Keeper, to: &mut dyn Target) -> Result<()> {
+        self.device.alive()?;
+        let _call = self.device.call();
+        kept.replay(to)
+    }
+
     /// Lets go of scratch memory and of given buffers. Recorded work keeps what it uses.
     pub(crate) fn release(&self) {
         let kept = [&self.scratch, &self.packed].map(|kept| lock(kept).take());
@@ -118,6 +146,7 @@ impl Gpu {
             return Err(Error::too_large(operand, bytes, limit, which));
         }
         self.device.still_alive()?;
+        MADE.set(MADE.get() + 1);
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;

@@ -112,7 +112,7 @@ pub use prepared::Prepared;
 pub use quantized::QuantizedTensor;
 pub use quantized::planes::PlaneSource;
 pub use quantized::quantize::Quantize;
-pub use recorder::{AsRecorder, Recorder};
+pub use recorder::{AsRecorder, Recorder, Recording};
 pub use right::{RightOperand, Shards};
 pub use take::Take;
 pub use tensor::{Element, Tensor};

@@ -1,6 +1,9 @@
 //! Where operations go.
 
 pub(crate) mod planned;
+mod recording;
+
+pub use recording::Recording;
 
 use crate::context::{Backend, Context, Inner};
 use crate::gpu::{Gpu, Passes, Target};
@@ -189,7 +192,7 @@ impl Context {
     /// Calls `work`, in which nothing may run at once on this context.
     pub(crate) fn recording<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.not_recording()?;
-        let _recording = Recording::new(self);
+        let _scope = Scope::new(self);
         work()
     }
 
@@ -215,16 +218,16 @@ thread_local! {
 }
 
 /// The time in which the work of a context records, also if it panics.
-struct Recording;
+struct Scope;
 
-impl Recording {
+impl Scope {
     fn new(context: &Context) -> Self {
         RECORDING.with_borrow_mut(|contexts| contexts.push(Arc::as_ptr(&context.0)));
-        Recording
+        Scope
     }
 }
 
-impl Drop for Recording {
+impl Drop for Scope {
     fn drop(&mut self) {
         RECORDING.with_borrow_mut(|contexts| contexts.pop());
     }

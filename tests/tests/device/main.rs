@@ -33,6 +33,7 @@ mod ops;
 mod property;
 mod quantized;
 mod random;
+mod recordings;
 mod sanitized_bits;
 mod scales;
 mod semantics;

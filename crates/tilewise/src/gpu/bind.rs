@@ -132,6 +132,7 @@ impl BindGroups {
 }
 
 /// A bind group with its dynamic offsets.
+#[derive(Clone)]
 pub(crate) struct Bound {
     pub(super) group: wgpu::BindGroup,
     pub(super) offsets: SmallVec<[u32; 8]>,

@@ -202,6 +202,11 @@ impl Device {
         (made, found)
     }
 
+    /// Whether errors of calls come later.
+    pub(super) fn answers_later(&self) -> bool {
+        self.calls.later()
+    }
+
     /// The user's call that runs, or that begins here. Until this is dropped, everything that is
     /// made, submitted, read and written counts as its work.
     pub(crate) fn call(&self) -> Call {

@@ -98,6 +98,11 @@ impl Calls {
         Calls(later.then(Arc::default))
     }
 
+    /// Whether errors come later.
+    pub(super) fn later(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Joins the call that runs, or begins one.
     pub(super) fn join(&self) -> Call {
         let running = self.0.as_ref().and_then(|state| {

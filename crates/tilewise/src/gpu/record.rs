@@ -4,7 +4,7 @@ use super::Gpu;
 use super::bind::{Bound, Place, Places, ROLES, SharedBuffer};
 use super::compiled::{Compiled, Conversion, Factors, Step};
 use super::outcome::Call;
-use super::recorder::{Target, Whole};
+use super::recorder::{Dispatch, Grid, Target, Whole};
 use super::uniforms::Slot;
 use smallvec::SmallVec;
 use std::mem::offset_of;
@@ -117,18 +117,16 @@ impl Gpu {
         // All are bound before the first is recorded: after an error nothing is recorded.
         let bound = compiled.steps.iter().enumerate().map(bind);
         let bound: SmallVec<[_; 4]> = bound.collect::<Result<_>>()?;
-        for (Step { pass: planned, pipeline }, bound) in compiled.steps.iter().zip(&bound) {
+        for (Step { pass: planned, pipeline }, bound) in compiled.steps.iter().zip(bound) {
             if let Some(seconds) = planned.piece_seconds {
                 to.begin(seconds)?;
             }
-            to.record(&mut |pass| {
-                pipeline.set(pass, bound);
-                let [x, y] = planned.grid;
-                match (planned.indirect, &packed) {
-                    (Some(start), Some(packed)) => pass.dispatch_workgroups_indirect(packed, start),
-                    _ => pass.dispatch_workgroups(x, y, 1),
-                }
-            });
+            let [x, y] = planned.grid;
+            let grid = match (planned.indirect, &packed) {
+                (Some(start), Some(packed)) => Grid::Stored(packed.clone(), start),
+                _ => Grid::Given([x, y, 1]),
+            };
+            to.dispatch(&Dispatch { pipeline: pipeline.clone(), bound, grid });
         }
         Ok(())
     }

@@ -1,9 +1,38 @@
 //! Where dispatches go: into the given compute pass, into a pass of the given encoder, or into the
 //! library's own submissions. None of these is estimated to take longer than a submission may.
 
+use super::bind::{Bound, SharedBuffer};
+use super::pipeline::Pipeline;
 use super::{Device, Gpu};
 use std::borrow::BorrowMut;
+use std::sync::Arc;
 use tilewise_core::{Caps, Result};
+
+/// A dispatch: its pipeline, bindings and workgroups.
+#[derive(Clone)]
+pub(crate) struct Dispatch {
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) bound: Bound,
+    pub(crate) grid: Grid,
+}
+
+/// The workgroups of a dispatch.
+#[derive(Clone)]
+pub(crate) enum Grid {
+    Given([u32; 3]),
+    /// Their numbers lie in a buffer from this byte on.
+    Stored(Arc<SharedBuffer>, u64),
+}
+
+impl Dispatch {
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+        self.pipeline.set(pass, &self.bound);
+        match &self.grid {
+            Grid::Given([x, y, z]) => pass.dispatch_workgroups(*x, *y, *z),
+            Grid::Stored(buffer, start) => pass.dispatch_workgroups_indirect(buffer, *start),
+        }
+    }
+}
 
 /// The target into which dispatches are recorded.
 pub(crate) trait Target {
@@ -19,12 +48,22 @@ pub(crate) trait Target {
         true
     }
 
+    /// Records a dispatch into the pass that is open.
+    fn dispatch(&mut self, dispatch: &Dispatch) {
+        self.record(&mut |pass| dispatch.record(pass));
+    }
+
     /// Records into the pass that is open.
     fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>));
 
     /// Whether what is recorded runs. Otherwise pipelines are compiled, and nothing is bound.
     fn runs(&self) -> bool {
         true
+    }
+
+    /// Whether what is recorded is kept for later, and does not run now.
+    fn keeps(&self) -> bool {
+        false
     }
 
     /// Clears bytes of a buffer. A given pass cannot.
@@ -48,16 +87,89 @@ impl Target for Nowhere {
     }
 }
 
+/// The target of work that is kept, to be recorded again.
+pub(crate) struct Keeper {
+    /// Seconds that a submission may take.
+    most: f64,
+    kept: Vec<Kept>,
+    /// Whether all that was recorded is kept.
+    is_whole: bool,
+}
+
+/// A part of kept work.
+enum Kept {
+    /// The next dispatches take these seconds.
+    Begin(f64),
+    Dispatch(Dispatch),
+}
+
+impl Keeper {
+    pub(crate) fn new(caps: &Caps) -> Self {
+        Keeper { most: caps.max_submission_seconds, kept: Vec::new(), is_whole: true }
+    }
+
+    /// Whether all that was recorded is kept.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Records once more what is kept.
+    pub(crate) fn replay(&self, to: &mut dyn Target) -> Result<()> {
+        self.kept.iter().try_for_each(|kept| match kept {
+            Kept::Begin(seconds) => to.begin(*seconds),
+            Kept::Dispatch(dispatch) => {
+                to.dispatch(dispatch);
+                Ok(())
+            }
+        })
+    }
+}
+
+impl Target for Keeper {
+    fn begin(&mut self, seconds: f64) -> Result<()> {
+        self.kept.push(Kept::Begin(seconds));
+        Ok(())
+    }
+
+    fn has_room(&self, seconds: f64) -> bool {
+        seconds <= self.most
+    }
+
+    fn dispatch(&mut self, dispatch: &Dispatch) {
+        self.kept.push(Kept::Dispatch(dispatch.clone()));
+    }
+
+    fn record(&mut self, _: &mut dyn FnMut(&mut wgpu::ComputePass<'_>)) {
+        self.is_whole = false;
+    }
+
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn clear(&mut self, _: &wgpu::Buffer, _: u64, _: u64) {
+        self.is_whole = false;
+    }
+}
+
 /// Dispatches that must stay in one submission, which has room for them.
 pub(super) struct Whole<'a>(pub(super) &'a mut dyn Target);
 
 impl Target for Whole<'_> {
+    fn dispatch(&mut self, dispatch: &Dispatch) {
+        self.0.dispatch(dispatch);
+    }
+
     fn record(&mut self, work: &mut dyn FnMut(&mut wgpu::ComputePass<'_>)) {
         self.0.record(work);
     }
 
     fn runs(&self) -> bool {
         self.0.runs()
+    }
+
+    fn keeps(&self) -> bool {
+        self.0.keeps()
     }
 
     fn clear(&mut self, buffer: &wgpu::Buffer, start: u64, bytes: u64) {

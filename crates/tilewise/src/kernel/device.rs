@@ -7,9 +7,10 @@ use super::generate::{Binding, Layout, UNIFORM, Word};
 use super::output::{Slot, beside_output};
 use super::{contiguous, limits};
 use crate::gpu::pipeline::{Pipeline, storage_entry, uniform_entry};
-use crate::gpu::{Gpu, Place, Running, Target};
+use crate::gpu::{Dispatch, Gpu, Grid, Place, Running, Target};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::deep;
 
@@ -76,7 +77,7 @@ fn dispatch<'t>(
     kernel: &Kernel,
     call: &Call,
     fitted: &Fitted,
-    (pipeline, running): (&Pipeline, &Running),
+    (pipeline, running): (&Arc<Pipeline>, &Running),
     tensor: impl Fn(Slot) -> &'t Tensor,
     target: &mut dyn Target,
 ) -> Result<()> {
@@ -111,11 +112,8 @@ fn dispatch<'t>(
         }
     }
     let bound = gpu.bind(pipeline, &kernel.name, &bound)?;
-    target.record(&mut |pass| {
-        pipeline.set(pass, &bound);
-        let [x, y, z] = fitted.workgroups;
-        pass.dispatch_workgroups(x, y, z);
-    });
+    let grid = Grid::Given(fitted.workgroups);
+    target.dispatch(&Dispatch { pipeline: pipeline.clone(), bound, grid });
     Ok(())
 }
 

@@ -140,7 +140,17 @@ impl KvCache {
         let position = std::slice::from_ref(&self.position);
         let steps = each("advance", minus, position, &self.position, more)?;
         let to = &mut to.as_recorder();
-        let runs = !matches!(to.way(self.position.context())?, Way::Plan(_));
+        let runs = match to.way(self.position.context())? {
+            Way::Record(_, target) if target.keeps() => {
+                return Err(Error::Misuse(
+                    "KvCache::advance counts tokens on the host, too: record it beside the \
+                     Recording, each time"
+                        .into(),
+                ));
+            }
+            Way::Plan(_) => false,
+            _ => true,
+        };
         record(to, &steps)?;
         // A warm-up runs nothing.
         if runs {
