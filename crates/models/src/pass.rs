@@ -140,11 +140,14 @@ impl<'a> Calls<'a> {
             }
             if config.interleaved { rope.interleaved() } else { rope }
         };
-        self.op("rope", rope(&q, &weights.q_norm), &q);
+        // The three calls write different tensors, so they need not wait for each other.
+        let turned = self.rows("turned", heads * config.head)?;
+        let turned = self.heads(&turned, 0, heads)?;
+        self.op("rope", rope(&q, &weights.q_norm), &turned);
         self.op("rope", rope(&k, &weights.k_norm).into_rows(past.room()), past.keys(layer));
         self.op("append", ops::append(&v, past.room(), past.position()), past.values(layer));
         let joined = self.rows("attention", heads * config.head)?;
-        let mut attention = past.attention(layer, &q).scale(config.attention_scale);
+        let mut attention = past.attention(layer, &turned).scale(config.attention_scale);
         if local {
             attention = attention.window(config.window);
         }
