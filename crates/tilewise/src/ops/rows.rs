@@ -114,10 +114,11 @@ impl<const N: usize> Rows<N> {
         strides[last] != 1 && last > 0 && strides[last - 1] == 1
     }
 
-    /// How rows are shared out. If `asked` and there are few rows, they are cut into segments, to
-    /// give work to [`ENOUGH`] workgroups.
-    pub(super) fn in_segments(&self, asked: bool, caps: &Caps) -> Shared {
-        let (across, shares) = (self.across(), Shares::new(self.length(), caps));
+    /// How rows are shared out. If there are few rows, they are cut into segments, at most `limit`,
+    /// to give work to [`ENOUGH`] workgroups, none of which is large.
+    pub(super) fn in_segments(&self, limit: usize, caps: &Caps) -> Shared {
+        let shares = Shares::new(self.length().min(LONG - 1), caps);
+        let across = self.across();
         let shares = if across { shares.across() } else { shares };
         let Shares { invocations, rows } = shares;
         let most = self.length() / (invocations as usize * 4 * BLOCK);
@@ -125,8 +126,7 @@ impl<const N: usize> Rows<N> {
         let span = |segments: usize| {
             self.length().div_ceil(segments.max(1)).next_multiple_of(BLOCK).max(1)
         };
-        let wanted = if asked { wanted.min(most) } else { 1 };
-        let segments = self.length().div_ceil(span(wanted)).max(1);
+        let segments = self.length().div_ceil(span(wanted.min(most).min(limit))).max(1);
         let turns = self.turns(invocations as usize).min(UNKEPT) as u32;
         Shared { shares, across, turns, span: span(segments), segments }
     }

@@ -89,6 +89,7 @@ texts! {
         ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
     JOIN "join" "attention/join.wgsl" [WEIGHTS], ["x", "sinks"] => ["y"], Fours All;
     REDUCE "reduce" "rows/reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
+    FIRST "arg_max" "order/first.wgsl" [LARGEST, ROW], ["x"] => ["y"], Ones All;
     ROPE "rope" "rows/rope.wgsl" [PAIRS, SUM, ROW],
         ["x", "cosine", "sine", "weight", "position"] => ["y"], Fours InPlace;
     ROPE_INTO "rope" "rows/rope.wgsl" [PAIRS, SUM, ROW],

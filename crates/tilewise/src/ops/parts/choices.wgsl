@@ -47,6 +47,7 @@ fn apply_silu_backward(x: V, z: V, value: E) -> V {
 fn keep_sum(at: u32, part: Part, factor: f32) { y_store(at, part * factor); }
 fn keep_number(at: u32, part: Part, factor: f32) { y_store(at, number(part.x)); }
 fn keep_place(at: u32, part: Part, factor: f32) { y[at] = part.y; }
+fn keep_part(at: u32, part: Part, factor: f32) { y[at] = part.x; y[at + 1u] = part.y; }
 
 fn moved_key(key: u32, i: u32, at: u32) -> u32 { return key; }
 fn moved_index(key: u32, i: u32, at: u32) -> u32 { return i; }

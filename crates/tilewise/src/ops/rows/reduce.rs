@@ -1,10 +1,10 @@
 //! Reductions: sums, means, largest and smallest elements along an axis.
 
-use super::{Rows, Shared};
+use super::{Rows, Shared, singly};
 use crate::ops::cut;
 use crate::ops::layout::{Axes, Sizes, float};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
-use crate::ops::texts::{Function, LARGEST, REDUCE, SUM, Steps};
+use crate::ops::texts::{FIRST, Function, LARGEST, REDUCE, SUM, Step, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
@@ -128,11 +128,13 @@ impl Reduce {
 }
 
 impl Kind {
-    /// The header that combines elements, and the function that stores a row's result.
-    fn function(self) -> Function {
+    /// The header that combines elements, and the function that stores a row's result. A place that
+    /// is yet to be `joined` has its element beside it.
+    fn function(self, joined: bool) -> Function {
         let (header, name) = match self {
             Kind::Sum | Kind::Mean => (SUM, "sum"),
             Kind::Max | Kind::Min => (LARGEST, "number"),
+            Kind::ArgMax if joined => (LARGEST, "part"),
             Kind::ArgMax => (LARGEST, "place"),
         };
         Function { header: Some(header), role: "keep", name }
@@ -178,21 +180,33 @@ impl Lower for Reduce {
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Reduce { kind, ref x, factor, .. } = *self;
-        let caps = &x.context().0.caps;
-        let shared = self.rows(out)?.in_segments(kind != Kind::ArgMax, caps);
+        let context = x.context();
+        let (rows, caps) = (self.rows(out)?, &context.0.caps);
+        let limit = match kind {
+            Kind::ArgMax => caps.max_scratch_bytes / (8 * u64::from(rows.count.max(1))),
+            _ => u64::MAX,
+        };
+        let shared = rows.in_segments(usize::try_from(limit).unwrap_or(usize::MAX), caps);
         let first = |factor: f32, out: &Tensor| {
             let first = Segments { reduce: Reduce { factor, ..self.clone() }, shared };
             let plan = |part: &Segments, [out]: [&Tensor; 1]| part.steps(out);
             cut::steps(&first, [out], &plan, &Segments::part, &|_, _| 1, &|_| 1)
         };
         if shared.segments == 1 {
-            return first(factor, &out.with_axis(0));
+            return first(factor, &singly(out).with_axis(0));
         }
         // First reduce segments, and then their results.
         let mut shape: Sizes = smallvec![shared.segments];
         shape.extend_from_slice(out.shape());
-        let parts = Tensor::zeros(x.context(), DType::F32, &shape)?;
-        let mut steps = first(1.0, &parts)?;
+        if kind == Kind::ArgMax {
+            shape.push(2);
+            let parts = Tensor::scratch(context, DType::U32, &shape)?;
+            let mut steps = first(factor, &parts)?;
+            steps.push(first_of(&parts, shared.span, out)?);
+            return Ok(steps);
+        }
+        let parts = Tensor::zeros(context, DType::F32, &shape)?;
+        let mut steps = first(1.0, &singly(&parts))?;
         steps.extend(Reduce { kind, x: parts, axis: 0, factor }.steps([out])?);
         Ok(steps)
     }
@@ -209,8 +223,26 @@ impl Reduce {
     }
 }
 
-/// The step that gives the results of segments of rows, [segments, …]. Parts of it cut rows as the
-/// whole does, and so add in its order.
+/// The step that joins the parts of arg-max, [segments, …, 2], of segments of `span` elements.
+fn first_of(parts: &Tensor, span: usize, out: &Tensor) -> Result<Step> {
+    let last = parts.shape().len() - 1;
+    let one = parts.narrow(last, 0, 1)?.squeeze(last)?;
+    let mut of_out = Sizes::from(out.strides());
+    of_out.insert(0, 0);
+    let axes = Axes { shape: one.shape().into(), strides: [one.strides().into(), of_out] };
+    let rows = Rows::new("arg_max", axes, 0)?;
+    let mut axes = rows.axes.clone();
+    axes.push(2, [1; 2]);
+    let x = parts.laid_out(&axes.shape, &axes.strides[0]);
+    let y = rows.view_of(out, 1, 1);
+    let mut step = FIRST.step("arg_max", Function::NONE, &[Some(&x)], &[&y])?;
+    let call = step.call.constant("FLIP", 0u32).value("span", span as u32);
+    step.call = rows.dispatch_each(call, &out.context().0.caps);
+    Ok(step)
+}
+
+/// The step that gives the results of segments of rows, [segments, …, 1], or, for arg-max, their
+/// parts, [segments, …, 2]. Parts of it cut rows as the whole does, and so add in its order.
 struct Segments {
     reduce: Reduce,
     shared: Shared,
@@ -219,13 +251,16 @@ struct Segments {
 impl Segments {
     fn steps(&self, out: &Tensor) -> Result<Steps> {
         let Segments { reduce, shared } = self;
-        let (name, rows) = (reduce.name(), reduce.rows(&out.narrow(0, 0, 1)?.squeeze(0)?)?);
-        let strides = [out.strides().into()];
-        let mut axes = Axes { shape: out.shape().into(), strides }.collapsed();
-        axes.push(1, [0]);
+        let last = out.shape().len() - 1;
+        let one = out.narrow(last, 0, 1)?.squeeze(last)?;
+        let (name, rows) = (reduce.name(), reduce.rows(&one.narrow(0, 0, 1)?.squeeze(0)?)?);
+        let strides = [one.strides().into()];
+        let mut axes = Axes { shape: one.shape().into(), strides }.collapsed();
+        let numbers = out.shape()[last];
+        axes.push(numbers, [1]);
         let out = out.laid_out(&axes.shape, &axes.strides[0]);
         let inputs = [Some(&rows.view(&reduce.x, 0))];
-        let mut step = REDUCE.step(name, reduce.kind.function(), &inputs, &[&out])?;
+        let mut step = REDUCE.step(name, reduce.kind.function(numbers > 1), &inputs, &[&out])?;
         let flip = if reduce.kind == Kind::Min { 0x8000_0000u32 } else { 0 };
         let call = step.call.value("factor", reduce.factor).constant("FLIP", flip);
         let caps = &out.context().0.caps;
@@ -237,6 +272,7 @@ impl Segments {
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
         let Segments { reduce, shared } = self;
         let (along, range) = match axis.checked_sub(1) {
+            Some(row) if row + 1 == reduce.x.shape().len() => return Ok(None),
             Some(row) => (row + usize::from(row >= reduce.axis), range),
             None => {
                 let end = (range.end * shared.span).min(reduce.x.shape()[reduce.axis]);
