@@ -7,7 +7,6 @@ use super::elementwise::{copy::FILL, each};
 use super::layout::{Sizes, broadcast, float, part_of};
 use super::op::{Op, Output, only, sealed::Lower};
 use super::position::Position;
-use super::rows::{dispatch, group_size};
 use super::texts::{ATTENTION, Function, JOIN, Steps, apart};
 use crate::kernel::Constant;
 use crate::tensor::Tensor;
@@ -64,7 +63,8 @@ pub struct Attention {
 ///
 /// With few queries and many keys, workgroups share out the keys, and a second kernel joins their
 /// results. The order of all sums is fixed: the same shapes on the same device give the same bits.
-/// A text depends on d, e, types and options, but not on T, S, lengths or positions.
+/// A text depends on d, e, types and options, on how T and S are shared out, but not on lengths or
+/// positions.
 ///
 /// A query that sees no key gives zeros. A row with +∞ or NaN among its scores gives NaN, and a
 /// score of −∞ does not count. Keys and values that no query of the call sees may hold anything.
@@ -333,12 +333,8 @@ impl Lower for Attention {
         if let Some(parts) = &parts {
             let inputs = [Some(parts), views.sinks.as_ref()];
             let mut step = JOIN.step(name, Function::NONE, &inputs, &[&views.out])?;
-            let size = group_size(caps);
-            step.call = dispatch(step.call, rows as u32, size, caps)
-                .constant("SIZE", size)
-                .constant("SINKS", views.sinks.is_some())
-                .value("rows", rows as u32)
-                .value("parts", plan.parts);
+            let call = step.call.constant("SINKS", views.sinks.is_some());
+            step.call = plan.dispatch_join(call, rows as u32, caps);
             steps.push(step);
         }
         Ok(steps)

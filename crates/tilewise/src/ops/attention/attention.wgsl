@@ -5,10 +5,12 @@
 // weights. `before` is the number of keys before the first query, or of all that count, besides
 // what `position` says.
 const KEYS: u32 = LINES * TURNS;
+// Keys whose scores are added at once.
+const BATCH = LINES * AT_ONCE;
 // A gap after the shares of a score lets neighbours read different banks.
 const PITCH = SHARE | 1u;
 var<workgroup> staged: array<vec4<f32>, STAGED>;
-var<workgroup> shares: array<f32, ROWS * LINES * PITCH>;
+var<workgroup> shares: array<f32, ROWS * BATCH * PITCH>;
 var<workgroup> scores: array<f32, ROWS * KEYS>;
 var<workgroup> tops: array<f32, ROWS * CHUNKS>;
 var<workgroup> factors: array<f32, ROWS>;
@@ -40,15 +42,6 @@ if !PLACED {
 
 let step_q = q_strides[q_ndim - 1u];
 let width = q_shape[q_ndim - 1u];
-for (var at = local_index; at < ROWS * BLOCKS; at += SIZE) {
-    let i = at % BLOCKS * 4u;
-    staged[at] = vec4<f32>();
-    if at / BLOCKS < count {
-        staged[at] = q_get(q_row(row + at / BLOCKS), i, step_q, min(4u, width - i));
-    }
-}
-workgroupBarrier();
-
 let lane = local_index % SHARE;
 let line = local_index / SHARE;
 let at_k = k_row(unit * keys);
@@ -57,6 +50,8 @@ let at_mask = mask_row(row + own_row);
 let step_mask = mask_strides[mask_ndim - 1u];
 
 let column = local_index % COLUMNS;
+let v_lane = local_index / COLUMNS;
+let range = vec2(begin, end);
 let at_v = values_row(unit * keys);
 let step_v = vec2(values_strides[values_ndim - 2u], values_strides[values_ndim - 1u]);
 let v_width = values_shape[values_ndim - 1u];
@@ -71,31 +66,55 @@ if SINKS {
 var sums = array<vec4<f32>, ROWS>();
 for (var base = start; base < stop; base += KEYS) {
     let is_busy = begin < end && base < end && base + KEYS > begin;
-    var products = array<f32, ROWS * TURNS>();
-    for (var block = lane; is_busy && block < BLOCKS; block += SHARE) {
-        let i = 4u * block;
-        var k4: array<vec4<f32>, TURNS>;
-        for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
-            let key = min(base + turn * LINES + line, end - 1u);
-            k4[turn] = k_get(at_k + key * step_k.x, i, step_k.y, min(4u, width - i));
+    // The loads of keys, values and queries are under way at once.
+    var k4: array<vec4<f32>, DEEP * TURNS>;
+    var v4: array<vec4<f32>, HELD>;
+    if is_busy {
+        k4 = keys_at(at_k, base + line, end - 1u, lane, step_k, width);
+        if v_lane < LANES {
+            v4 = values_at(at_v, base + v_lane, range, column, step_v, v_count);
         }
-        for (var r = 0u; r < ROWS; r += 1u) { //unroll
-            let q4 = staged[r * BLOCKS + block];
-            for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
-                products[turn * ROWS + r] += dot(q4, k4[turn]);
+    }
+    if base == start {
+        for (var at = local_index; at < ROWS * BLOCKS; at += SIZE) {
+            let i = at % BLOCKS * 4u;
+            staged[at] = vec4<f32>();
+            if at / BLOCKS < count {
+                staged[at] = q_get(q_row(row + at / BLOCKS), i, step_q, min(4u, width - i));
             }
         }
     }
-    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
-        for (var r = 0u; r < ROWS; r += 1u) { //unroll
-            shares[(r * LINES + line) * PITCH + lane] = products[turn * ROWS + r];
+    workgroupBarrier();
+    var products = array<f32, ROWS * TURNS>();
+    for (var first = lane; is_busy && first < BLOCKS; first += DEEP * SHARE) {
+        if first > lane {
+            k4 = keys_at(at_k, base + line, end - 1u, first, step_k, width);
+        }
+        for (var n = 0u; n < DEEP; n += 1u) { //unroll
+            let block = first + n * SHARE;
+            if block < BLOCKS {
+                for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                    let q4 = staged[r * BLOCKS + block];
+                    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+                        products[turn * ROWS + r] += dot(q4, k4[n * TURNS + turn]);
+                    }
+                }
+            }
+        }
+    }
+    for (var turn = 0u; turn < TURNS; turn += AT_ONCE) { //unroll
+        for (var n = 0u; n < AT_ONCE; n += 1u) { //unroll
+            for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                let share = (r * BATCH + n * LINES + line) * PITCH;
+                shares[share + lane] = products[(turn + n) * ROWS + r];
+            }
         }
         workgroupBarrier();
-        for (var at = local_index; at < ROWS * LINES; at += SIZE) {
+        for (var at = local_index; at < ROWS * BATCH; at += SIZE) {
             let key = base + turn * LINES + at / ROWS;
             var s = ABSENT;
             if key >= own.x && key < min(own.y, end) {
-                let share = (at % ROWS * LINES + at / ROWS) * PITCH;
+                let share = (at % ROWS * BATCH + at / ROWS) * PITCH;
                 var sum = 0.0;
                 for (var l = 0u; l < SHARE; l += 1u) {
                     sum += shares[share + l];
@@ -144,25 +163,30 @@ for (var base = start; base < stop; base += KEYS) {
     for (var r = 0u; r < ROWS; r += 1u) { //unroll
         sums[r] *= factors[r];
     }
-    if is_busy && local_index < COLUMNS * LANES {
-        for (var at = local_index / COLUMNS; at < KEYS; at += 4u * LANES) {
-            var v4: array<vec4<f32>, 4>;
-            for (var n = 0u; n < 4u; n += 1u) { //unroll
-                let key = clamp(base + at + n * LANES, begin, end - 1u);
-                v4[n] = values_get(at_v + key * step_v.x, 4u * column, step_v.y, v_count);
-            }
-            for (var n = 0u; n < 4u; n += 1u) { //unroll
-                for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                    sums[r] += scores[(at + n * LANES) * ROWS + r] * v4[n];
-                }
+    for (var at = v_lane; is_busy && v_lane < LANES && at < KEYS; at += HELD * LANES) {
+        if at > v_lane {
+            v4 = values_at(at_v, base + at, range, column, step_v, v_count);
+        }
+        for (var n = 0u; n < HELD; n += 1u) { //unroll
+            for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                sums[r] += scores[(at + n * LANES) * ROWS + r] * v4[n];
             }
         }
     }
 }
 
+// The weights of a row are added in chunks.
 shares[local_index] = total;
+workgroupBarrier();
+if local_index < ROWS * CHUNKS {
+    var some = 0.0;
+    for (var at = local_index; at < SIZE; at += ROWS * CHUNKS) {
+        some += shares[at];
+    }
+    tops[local_index] = some;
+}
 if local_index < ROWS {
-    tops[local_index] = top;
+    factors[local_index] = top;
 }
 for (var r = 0u; r < ROWS; r += 1u) { //unroll
     staged[local_index] = sums[r];
@@ -173,18 +197,18 @@ for (var r = 0u; r < ROWS; r += 1u) { //unroll
             sum += staged[l * COLUMNS + column];
         }
         var all = 0.0;
-        for (var at = r; at < SIZE; at += ROWS) {
-            all += shares[at];
+        for (var chunk = 0u; chunk < CHUNKS; chunk += 1u) {
+            all += tops[chunk * ROWS + r];
         }
         let step_y = y_strides[y_ndim - 1u];
         if PARTS {
             let at_y = y_row((row + r) * parts + part);
             y_put(at_y, 4u * column, step_y, 4u, sum);
             if column == 0u {
-                y_put(at_y, 4u * COLUMNS, step_y, 4u, vec4(tops[r], all, 0.0, 0.0));
+                y_put(at_y, 4u * COLUMNS, step_y, 4u, vec4(factors[r], all, 0.0, 0.0));
             }
         } else {
-            let y4 = quotient(sum, tops[r], all, row);
+            let y4 = quotient(sum, factors[r], all, row);
             y_put(y_row(row + r), 4u * column, step_y, v_count, y4);
         }
     }

@@ -23,11 +23,19 @@ const SHARE: usize = 8;
 const KEYS: u32 = 64;
 const TURNS: u32 = 4;
 
+/// The most blocks of keys, and of values, that an invocation loads at once for a row.
+const DEEP: u32 = 32;
+const HELD: u32 = 16;
+
+/// The most invocations that share a column of blocks when parts are joined.
+const JOINED: usize = 8;
+
 /// Workgroups that keep a large device busy.
 const BUSY: usize = 512;
 
-/// The fewest keys of a part.
-const PART: usize = 128;
+/// The fewest keys of a part, and the most keys that are not worth a second kernel.
+const PART: usize = 32;
+const ALONE: usize = 128;
 
 /// Invocations of a workgroup.
 pub(super) fn size(caps: &Caps) -> u32 {
@@ -69,15 +77,20 @@ impl Plan {
         let tiles = rows.div_ceil(tile);
         let share = blocks.next_power_of_two().min(SHARE) as u32;
         let lines = size / share;
-        let turns = (KEYS / lines).clamp(1, TURNS);
+        let most = (KEYS / lines).clamp(1, TURNS);
         // The number of parts depends on shapes only: lengths on the device change nothing.
-        let step = (lines * turns) as usize;
         let workgroups = whole[0].saturating_mul(whole[1].div_ceil(tile));
         let bytes = whole[0].saturating_mul(whole[1]).saturating_mul(16 * (columns + 1));
         let room = usize::try_from(caps.max_scratch_bytes).unwrap_or(usize::MAX) / bytes;
-        let joined = group_size(caps) as usize;
-        let wanted = (BUSY / workgroups).min(sizes.keys / PART).min(joined).min(room);
-        let span = sizes.keys.div_ceil(wanted.max(1)).next_multiple_of(step);
+        let wanted = (BUSY / workgroups).min(sizes.keys / PART).min(room);
+        let wanted = if sizes.keys > ALONE { wanted.max(1) } else { 1 };
+        let span = sizes.keys.div_ceil(wanted);
+        // A part has all its keys in one step if that has room for them.
+        let turns = match wanted {
+            1 => most,
+            _ => span.div_ceil(lines as usize).next_power_of_two().min(most as usize) as u32,
+        };
+        let span = span.next_multiple_of((lines * turns) as usize);
         let parts = sizes.keys.div_ceil(span);
         let rows_of_parts = units.saturating_mul(rows).saturating_mul(parts);
         for (what, number, most) in [
@@ -114,9 +127,25 @@ impl Plan {
         (self.parts > 1).then(|| Tensor::scratch(q.context(), DType::F32, &shape)).transpose()
     }
 
+    /// Adds the same to the call that joins the parts of rows.
+    pub(super) fn dispatch_join(&self, call: Call, rows: u32, caps: &Caps) -> Call {
+        let size = group_size(caps);
+        let lanes = power_below((size / self.columns) as usize).min(JOINED) as u32;
+        let call = call
+            .constant("SIZE", size)
+            .constant("COLUMNS", self.columns)
+            .constant("LANES", lanes)
+            .value("rows", rows)
+            .value("parts", self.parts);
+        dispatch(call, rows, size, caps)
+    }
+
     /// Adds to a call its grid, its workgroup, and the numbers that say how the work is shared.
     pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
         let keys = self.lines * self.turns;
+        let lanes = power_below((self.size / self.columns) as usize).min(keys as usize / 4) as u32;
+        let load = self.rows * self.turns;
+        let deep = DEEP / load.max(2 * self.turns);
         let call = call
             .constant("SIZE", self.size)
             .constant("ROWS", self.rows)
@@ -126,10 +155,10 @@ impl Plan {
             .constant("SHARE", self.share)
             .constant("LINES", self.lines)
             .constant("TURNS", self.turns)
-            .constant(
-                "LANES",
-                power_below((self.size / self.columns) as usize).min(keys as usize / 4) as u32,
-            )
+            .constant("AT_ONCE", self.turns.min(ROWS as u32 / self.rows))
+            .constant("DEEP", deep.clamp(1, self.blocks.div_ceil(self.share)))
+            .constant("LANES", lanes)
+            .constant("HELD", (8 * HELD / load).clamp(4, HELD).min(keys / lanes))
             .constant("CHUNKS", (self.size / self.rows).min(8))
             .constant("PARTS", self.parts > 1)
             .value("tiles", self.tiles)
