@@ -114,7 +114,8 @@ fn on(devices: &[Caps], fxc: bool) -> Vec<Text> {
     let mut texts: Vec<_> = passes.par_iter().map(|(pass, _)| Text::of_pass(pass)).collect();
     texts.par_extend(devices.par_iter().flat_map(|caps| {
         let context = Context::cpu_as(caps.clone());
-        let of_ops = ops::FAMILIES.par_iter().flat_map_iter(|(family, cases)| {
+        let families = ops::FAMILIES.par_iter().chain(&[("in_parts", ops::in_parts as _)]);
+        let of_ops = families.flat_map_iter(|(family, cases)| {
             let context = &context;
             cases().into_iter().flat_map(move |case| {
                 let calls = match case.calls(context) {

@@ -102,16 +102,16 @@ for (var base = start; base < stop; base += KEYS) {
             }
         }
     }
-    for (var turn = 0u; turn < TURNS; turn += AT_ONCE) { //unroll
+    for (var batch = 0u; batch < TURNS / AT_ONCE; batch += 1u) { //unroll
         for (var n = 0u; n < AT_ONCE; n += 1u) { //unroll
             for (var r = 0u; r < ROWS; r += 1u) { //unroll
                 let share = (r * BATCH + n * LINES + line) * PITCH;
-                shares[share + lane] = products[(turn + n) * ROWS + r];
+                shares[share + lane] = products[(batch * AT_ONCE + n) * ROWS + r];
             }
         }
         workgroupBarrier();
         for (var at = local_index; at < ROWS * BATCH; at += SIZE) {
-            let key = base + turn * LINES + at / ROWS;
+            let key = base + batch * BATCH + at / ROWS;
             var s = ABSENT;
             if key >= own.x && key < min(own.y, end) {
                 let share = (at % ROWS * BATCH + at / ROWS) * PITCH;
@@ -130,7 +130,7 @@ for (var base = start; base < stop; base += KEYS) {
                 }
                 s = marked(s);
             }
-            scores[turn * ROWS * LINES + at] = s;
+            scores[batch * ROWS * BATCH + at] = s;
         }
         workgroupBarrier();
     }

@@ -1,7 +1,7 @@
 // The body of attention's last kernel: it joins the parts of a row of `y`, of which a workgroup has
 // one. `x` has a row for each part: weighted values, largest score, and sum of weights. LANES
 // invocations share a column of blocks, and each has HELD parts at a time.
-const HELD = 8u;
+const HELD: u32 = 8u;
 var<workgroup> staged: array<vec4<f32>, SIZE>;
 var<workgroup> tops: array<f32, LANES>;
 var<workgroup> totals: array<f32, LANES>;
