@@ -174,7 +174,7 @@ const CALLS: [Call; 41] = [
 ];
 
 /// Keys in several parts, and values in several turns.
-const PARTS: [Call; 6] = [
+const PARTS: [Call; 7] = [
     Call { heads: Some([2, 1]), sizes: [1, 300, 4, 4], ..PLAIN },
     Call {
         lead: &[2],
@@ -204,6 +204,8 @@ const PARTS: [Call; 6] = [
     },
     Call { sizes: [7, 520, 4, 4], scale: Some(-60.0), sinks: Some(&[]), ..PLAIN },
     Call { sizes: [1, 40, 16, 36], ..PLAIN },
+    // More parts than are joined at once.
+    Call { sizes: [1, 544, 16, 260], scale: Some(3.0), ..PLAIN },
 ];
 
 pub(super) fn cases() -> Vec<Case> {

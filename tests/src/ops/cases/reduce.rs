@@ -78,13 +78,34 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Rows of a workgroup each.
+/// Rows of a workgroup each, rows in nine segments, and rows in more segments than invocations.
 pub(super) fn in_parts() -> Vec<Case> {
-    let shape = [2, 2049];
-    let values = numbers(&mut Rng::new(15), &shape, 20.0);
-    let x = Given::new(DType::F32, Lies::Packed, &shape, values);
-    let rows: Vec<_> = x.values.chunks(shape[1]).map(<[f64]>::to_vec).collect();
-    vec![case("sum", &x, 1, &rows, (DType::F32, vec![2], Lies::Packed), sum)]
+    let mut rng = Rng::new(15);
+    let mut cases = Vec::new();
+    for (name, shape, axis) in
+        [("sum", [2, 2049], 1), ("arg_max", [1160, 40], 0), ("arg_max", [34_000, 2], 0)]
+    {
+        let mut values = numbers(&mut rng, &shape, 20.0);
+        if shape[0] > 2 {
+            // The largest element of the first row lies in the last segment, twice.
+            let last = values.len() - shape[1];
+            (values[last - shape[1]], values[last]) = (50.0, 50.0);
+        }
+        let x = Given::new(DType::F32, Lies::Packed, &shape, values);
+        let (count, step) = if axis == 0 { (shape[1], shape[1]) } else { (shape[0], 1) };
+        let first = |row: usize| if axis == 0 { row } else { row * shape[1] };
+        let row = |row: usize| {
+            x.values[first(row)..].iter().copied().step_by(step).take(shape[axis]).collect()
+        };
+        let rows: Vec<_> = (0..count).map(row).collect();
+        let dtype = if name == "sum" { DType::F32 } else { DType::U32 };
+        let out = (dtype, vec![count], Lies::Packed);
+        cases.push(match name {
+            "sum" => case(name, &x, axis, &rows, out, sum),
+            _ => case(name, &x, axis, &rows, out, |row| (largest(row) as f64, 0.0)),
+        });
+    }
+    cases
 }
 
 fn sum(row: &[f64]) -> Wanted {
