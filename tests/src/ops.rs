@@ -6,7 +6,7 @@ mod sanitized;
 
 pub use cases::{FAMILIES, all, in_parts, large, small};
 #[cfg(not(target_family = "wasm"))]
-pub use sanitized::Ran;
+pub use sanitized::{Ran, units};
 
 use half::{bf16, f16};
 use std::pin::pin;
@@ -186,6 +186,8 @@ pub struct Case {
     pub out: (DType, Vec<usize>, Lies),
     /// The operand that is also the output.
     pub in_place: Option<usize>,
+    /// Whether matrix units compute it, if the context has some.
+    pub on_units: bool,
     /// The operation on these tensors.
     pub op: Make,
     /// The results, row-major.

@@ -81,9 +81,10 @@ pub const FAMILIES: &[(&str, Cases)] = &[
 /// Cases of several workgroups, or of rows that are too long to be kept. They have as few elements
 /// as that permits.
 pub fn in_parts() -> Vec<Case> {
-    let families: [Cases; 7] = [
+    let families: [Cases; 8] = [
         softmax::in_parts,
         attention::in_parts,
+        attention::on_units,
         norm::in_parts,
         reduce::in_parts,
         index::in_parts,

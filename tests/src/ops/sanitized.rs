@@ -6,6 +6,8 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use tilewise::sanitizer::Options;
 use tilewise::{Call, Context};
+use tilewise_core::caps::RECORDED;
+use tilewise_core::{Caps, DeviceClass};
 
 /// The most invocations of a workgroup.
 const WORKGROUP: u32 = 256;
@@ -18,6 +20,13 @@ pub struct Ran {
     pub operations: u64,
     /// The output.
     pub bits: Vec<u8>,
+}
+
+/// The CPU executor with NVIDIA's matrix units, for [`Context::cpu_as`].
+pub fn units() -> Caps {
+    let (_, nvidia) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
+    // Loops stay as they are written.
+    Caps { class: DeviceClass::Cpu, ..nvidia() }
 }
 
 impl Case {
@@ -38,7 +47,8 @@ impl Case {
         options: &Options,
         text: impl Fn((&'static str, &'static str)) -> String,
     ) -> Result<Ran, Failure> {
-        let (inputs, out, _) = self.prepared(&Context::cpu());
+        let context = if self.on_units { Context::cpu_as(units()) } else { Context::cpu() };
+        let (inputs, out, _) = self.prepared(&context);
         let files = RefCell::new(HashSet::new());
         let noted = |file: (&'static str, &'static str)| {
             files.borrow_mut().insert(file.0);

@@ -4,8 +4,9 @@
 use tilewise::moe::Router;
 use tilewise::ops::{self, Op, Operation};
 use tilewise::{Context, DType, Error, Tensor};
-use tilewise_core::convert;
+use tilewise_core::{Caps, convert};
 use tilewise_tests::adapters;
+use tilewise_tests::ops::units;
 
 use DType::{BF16, F16, F32};
 
@@ -70,6 +71,10 @@ const CASES: &[Case] = &[
         let (q, mask) = (numbers(on, F32, &[80, 21]), numbers(on, F16, &[80, 33]));
         let keys = numbers(on, BF16, &[33, 21]);
         one(ops::attention(&q, &keys, &keys).lengths(30).mask(&mask))
+    }),
+    ("attention of halves", 4096, |on| {
+        let [q, keys] = [300, 140].map(|rows| numbers(on, F16, &[rows, 9]));
+        one(ops::attention(&q, &keys, &keys).causal(0).scale(0.25))
     }),
     ("add", 4096, |on| one(ops::add(&numbers(on, F16, &[3, 53, 59]), &numbers(on, F16, &[53, 1])))),
     ("mul, both broadcast", 4096, |on| {
@@ -200,6 +205,17 @@ fn operations_beyond_a_binding() {
             }
         }
     }
+}
+
+/// A part takes matrix units if the whole does, and has its bits.
+#[test]
+fn parts_on_matrix_units() {
+    let own = |max_binding_bytes| Context::cpu_as(Caps { max_binding_bytes, ..units() });
+    let (_, bytes, run) = CASES.iter().find(|(name, ..)| *name == "attention of halves").unwrap();
+    let [(_, wanted), (parts, got)] = [own(1 << 20), own(*bytes)].map(|context| run(&context));
+    assert!(parts > 1);
+    let [wanted, got] = [wanted, got].map(|it| it[0].read_bytes_blocking().unwrap());
+    assert!(wanted == got);
 }
 
 /// Errors name what cannot be cut: a single row, rows that lie among each other, and a vector that

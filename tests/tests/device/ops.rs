@@ -133,7 +133,8 @@ fn large_cases() {
     let all = cases::large().into_iter().chain(cases::in_parts());
     for (number, case) in turns::of(all, 2).enumerate() {
         for (turn, adapter) in adapters().iter().enumerate() {
-            if !adapter.description.hardware && number % 2 != turn % 2 {
+            let in_turn = adapter.description.hardware || number % 2 == turn % 2;
+            if !in_turn || case.on_units && adapter.context.caps().coop.is_empty() {
                 continue;
             }
             let ran = case.run(&adapter.context);
@@ -278,7 +279,9 @@ fn several_kernels_on_a_small_device() {
         let few = cases::FAMILIES.iter().filter(|(name, _)| families.contains(name));
         let every_fifth = few.flat_map(|(_, cases)| cases().into_iter().step_by(5));
         // A sum beside its norm is a fifth buffer.
-        let few = |case: &Case| case.inputs.len() <= 3 && !case.name.starts_with("sum of");
+        let few = |case: &Case| {
+            case.inputs.len() <= 3 && !case.name.starts_with("sum of") && !case.on_units
+        };
         let parts = cases::in_parts().into_iter().filter(few);
         for case in every_fifth.chain(parts) {
             let ran = case.run(&context);

@@ -26,6 +26,9 @@ const BARRIERS: [&str; 5] = [
     "workgroupUniformLoad",
 ];
 
+/// The type that texts on matrix units have.
+const MATRIX: &str = "coop_mat16x16";
+
 /// A tensor that is bound.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding {
@@ -160,6 +163,11 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     generated.f16 = module.needs_f16(call);
     if generated.f16 {
         generated.text += "enable f16;\n";
+    }
+    if kernel.ours && module.everywhere.contains(MATRIX) {
+        // Matrices ask for uniform control flow; naga files its doubts under derivatives.
+        generated.text += "enable wgpu_cooperative_matrix;\n";
+        generated.text += "diagnostic(off, derivative_uniformity);\n";
     }
     generated.add("header", kernel, &directives);
     if generated.has_uniform {

@@ -7,7 +7,7 @@ use super::elementwise::{copy::FILL, each};
 use super::layout::{Sizes, broadcast, float, part_of};
 use super::op::{Op, Output, only, sealed::Lower};
 use super::position::Position;
-use super::texts::{ATTENTION, Function, JOIN, Steps, apart};
+use super::texts::{ATTENTION, ATTENTION_ON_UNITS, Function, JOIN, Steps, apart};
 use crate::kernel::Constant;
 use crate::tensor::Tensor;
 use plan::{Plan, size};
@@ -76,6 +76,11 @@ pub struct Attention {
 /// score (at most 104), ε = 2⁻²³, and δ is the largest error of a score s:
 /// (d/64 + 8)·ε·scale·Σ|q·k| + ε·|s|, and 12·ε·c more with a soft cap c. Results below 2⁻¹²⁶ may
 /// be 0. A [sink](Op::sinks) counts as a score.
+///
+/// If q, k and v are f16, d and e at most 128, and 32 queries or more share a head of keys, the
+/// device's [matrix units](tilewise_core::Caps::coop) multiply, if it has some. Weights are then
+/// rounded to f16, which adds 2⁻¹¹·Σ p·|v| + 2⁻³⁶·Σ |v| to the bound; r is 11 at least, and d/2
+/// replaces d/64.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Op<Attention> {
     Op::new(Attention {
         q: q.clone(),
@@ -167,6 +172,8 @@ struct Numbers {
     width: usize,
     /// Elements of a value.
     v_width: usize,
+    /// Whether all three operands are f16.
+    halves: bool,
 }
 
 impl Attention {
@@ -196,6 +203,7 @@ impl Attention {
                 keys: k[rank - 2],
                 width: k[rank - 1],
                 v_width: v[rank - 1],
+                halves: [&self.q, &self.k, &self.v].iter().all(|of| of.dtype() == DType::F16),
             })
         };
         let sizes = fits().ok_or_else(|| {
@@ -314,7 +322,8 @@ impl Lower for Attention {
             sinks,
             views.position.as_ref(),
         ];
-        let mut step = ATTENTION.step(name, position.function(), &inputs, &[to])?;
+        let text = if plan.on_units { &ATTENTION_ON_UNITS } else { &ATTENTION };
+        let mut step = text.step(name, position.function(), &inputs, &[to])?;
         step.call = plan
             .dispatch(step.call, caps)
             .constant("CAUSAL", self.causal.is_some())

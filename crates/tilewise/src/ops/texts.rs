@@ -87,6 +87,8 @@ texts! {
         ["x", "weight", "bias", "residual"] => ["sum", "y"], Fours InPlace;
     ATTENTION "attention" "attention/attention.wgsl" [CAP, WEIGHTS, SEEN],
         ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
+    ATTENTION_ON_UNITS "attention" "attention/matrix.wgsl" [CAP, WEIGHTS, SEEN, FETCH],
+        ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
     JOIN "join" "attention/join.wgsl" [WEIGHTS], ["x", "sinks"] => ["y"], Fours All;
     REDUCE "reduce" "rows/reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
     FIRST "arg_max" "order/first.wgsl" [LARGEST, ROW], ["x"] => ["y"], Ones All;
@@ -120,6 +122,7 @@ const BEYOND_FXC: [&str; 1] = ["top_k"];
 const FUNCTIONS: File = file!("elementwise/functions.wgsl");
 const WEIGHTS: File = file!("attention/weights.wgsl");
 const SEEN: File = file!("attention/seen.wgsl");
+const FETCH: File = file!("attention/fetch.wgsl");
 const CAP: File = file!("rows/cap.wgsl");
 const SCORES: File = file!("rows/scores.wgsl");
 const BLOCKS: File = file!("rows/blocks.wgsl");
@@ -142,8 +145,8 @@ pub(super) fn files() -> impl Iterator<Item = File> {
     // Two texts have one body.
     let texts = TEXTS.iter().filter(|text| !std::ptr::eq(**text, &ROPE_INTO));
     let headers = [
-        FUNCTIONS, WEIGHTS, SEEN, CAP, SCORES, BLOCKS, TERMS, PAIRS, ROW, TOTAL, NOISE, ROUTER,
-        SUM, LARGEST,
+        FUNCTIONS, WEIGHTS, SEEN, FETCH, CAP, SCORES, BLOCKS, TERMS, PAIRS, ROW, TOTAL, NOISE,
+        ROUTER, SUM, LARGEST,
     ];
     texts.map(|text| text.body).chain(headers)
 }

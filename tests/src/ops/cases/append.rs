@@ -53,6 +53,7 @@ pub(super) fn cases() -> Vec<Case> {
                 inputs: [Some(x.clone()), placed(at, shape).0].into_iter().flatten().collect(),
                 out: out.clone(),
                 in_place: None,
+                on_units: false,
                 op: Box::new(move |given: &[Tensor]| {
                     boxed(ops::append(&given[0], room, position(at, given)))
                 }),
@@ -81,6 +82,7 @@ pub(super) fn cases() -> Vec<Case> {
                 inputs: given.into_iter().flatten().collect(),
                 out,
                 in_place: None,
+                on_units: false,
                 op: Box::new(move |given: &[Tensor]| {
                     let rope = ops::rope(&given[0], &given[1], &given[2]);
                     boxed(rope.at(position(at, given)).into_rows(room))
@@ -96,6 +98,7 @@ pub(super) fn cases() -> Vec<Case> {
         inputs: vec![integers],
         out: (DType::I32, vec![3, 5], Lies::Transposed),
         in_place: None,
+        on_units: false,
         op: Box::new(|given: &[Tensor]| boxed(ops::append(&given[0], 3, 1))),
     });
     cases

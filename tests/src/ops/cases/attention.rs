@@ -208,18 +208,93 @@ const PARTS: [Call; 7] = [
     Call { sizes: [1, 544, 16, 260], scale: Some(3.0), ..PLAIN },
 ];
 
+/// Calls that matrix units compute, if there are some.
+const ON_UNITS: [Call; 14] = [
+    Call { sizes: [33, 3, 4, 4], dtypes: HALVES, ..PLAIN },
+    Call {
+        sizes: [35, 70, 20, 36],
+        dtypes: [F16, F16, F16, F32],
+        lies: [Transposed, Within, TransposedWithin, Within],
+        ..PLAIN
+    },
+    Call {
+        heads: Some([2, 1]),
+        sizes: [70, 140, 4, 6],
+        dtypes: HALVES,
+        causal: Some(At::Number(60)),
+        ..PLAIN
+    },
+    Call {
+        lead: &[2],
+        heads: Some([4, 2]),
+        sizes: [20, 90, 16, 16],
+        dtypes: [F16, F16, F16, BF16],
+        lies: [Packed, Within, Transposed, Transposed],
+        causal: Some(At::Tensor(&[2], &[68, 3])),
+        window: Some(9),
+        ..PLAIN
+    },
+    Call {
+        lead: &[3],
+        sizes: [32, 70, 8, 5],
+        dtypes: HALVES,
+        lengths: Some(At::Tensor(&[3], &[0, 66, 4_000_000_000])),
+        sinks: Some(&[]),
+        ..PLAIN
+    },
+    Call {
+        heads: Some([1, 1]),
+        sizes: [33, 71, 4, 4],
+        dtypes: [F16, F16, F16, F32],
+        softcap: Some(2.0),
+        scale: Some(-3.0),
+        mask: Some(&[33, 71]),
+        ..PLAIN
+    },
+    Call { heads: Some([40, 1]), sizes: [1, 9, 8, 4], dtypes: HALVES, mask: Some(&[9]), ..PLAIN },
+    Call { lead: &[9], sizes: [66, 3, 1, 1], dtypes: HALVES, ..PLAIN },
+    Call {
+        heads: Some([5, 1]),
+        sizes: [8, 6, 4, 4],
+        dtypes: [F16, F16, F16, F32],
+        sinks: Some(&[5, 1, 1]),
+        causal: Some(At::Number(0)),
+        ..PLAIN
+    },
+    // Scores that rise from block to block, in one part and in several.
+    Call { sizes: [33, 127, 16, 20], dtypes: HALVES, scale: Some(30.0), ..PLAIN },
+    Call { sizes: [32, 520, 4, 4], dtypes: HALVES, scale: Some(-60.0), sinks: Some(&[]), ..PLAIN },
+    Call {
+        heads: Some([2, 1]),
+        sizes: [17, 300, 4, 66],
+        dtypes: [F16, F16, F16, F32],
+        lies: [Packed, Packed, Packed, Within],
+        causal: Some(At::Tensor(&[1], &[270])),
+        window: Some(200),
+        scale: Some(20.0),
+        ..PLAIN
+    },
+    Call { sizes: [40, 66, 48, 80], dtypes: HALVES, ..PLAIN },
+    Call { heads: Some([2, 2]), sizes: [65, 129, 128, 128], dtypes: HALVES, ..PLAIN },
+];
+
+pub(super) fn on_units() -> Vec<Case> {
+    let mut rng = Rng::new(19);
+    ON_UNITS.iter().map(|call| of(&mut rng, call, true)).collect()
+}
+
 pub(super) fn cases() -> Vec<Case> {
     let mut rng = Rng::new(17);
-    let cases = CALLS.iter().map(|call| of(&mut rng, call));
+    let cases = CALLS.iter().map(|call| of(&mut rng, call, false));
     cases.collect()
 }
 
 pub(super) fn in_parts() -> Vec<Case> {
     let mut rng = Rng::new(18);
-    PARTS.iter().map(|call| of(&mut rng, call)).collect()
+    PARTS.iter().map(|call| of(&mut rng, call, false)).collect()
 }
 
-fn of(rng: &mut Rng, call: &Call) -> Case {
+fn of(rng: &mut Rng, call: &Call, on_units: bool) -> Case {
     let Call { lead, heads, sizes: [queries, keys, width, v_width], dtypes, lies, .. } = *call;
     let shape = |which: usize, rows: usize, width: usize| {
         let heads = heads.map(|heads| heads[which]);
@@ -275,7 +350,7 @@ fn of(rng: &mut Rng, call: &Call) -> Case {
             given[2].values[(unit * keys + key) * v_width..][..v_width].fill(f64::NAN);
         }
     }
-    let wanted = reference(call, &given, [(&mask, &scores), (&sinks, &one_each)]);
+    let wanted = reference(call, on_units, &given, [(&mask, &scores), (&sinks, &one_each)]);
     let has = [mask.is_some(), sinks.is_some(), position.is_some()];
     given.extend([mask, sinks, position].into_iter().flatten());
     let name = format!(
@@ -292,6 +367,7 @@ fn of(rng: &mut Rng, call: &Call) -> Case {
         inputs: given,
         out: (dtypes[3], shape(0, queries, v_width), lies[3]),
         in_place: None,
+        on_units,
         wanted,
         op: Box::new(move |given: &[Tensor]| {
             let mut op = ops::attention(&given[0], &given[1], &given[2]);
@@ -330,6 +406,7 @@ fn seen(call: &Call, unit: usize, query: usize) -> Range<usize> {
 /// The results and their errors, as the operation's documentation gives the bound.
 fn reference(
     call: &Call,
+    on_units: bool,
     given: &[Given],
     [mask, sinks]: [(&Option<Given>, &Vec<usize>); 2],
 ) -> Vec<Wanted> {
@@ -350,7 +427,8 @@ fn reference(
             let products = || q.iter().zip(k).map(|(q, k)| q * k);
             let sum = scale * products().sum::<f64>();
             let size = scale.abs() * products().map(f64::abs).sum::<f64>();
-            let mut error = (width as f64 / 64.0 + 8.0) * ULP * size;
+            let chain = width as f64 / if on_units { 2.0 } else { 64.0 };
+            let mut error = (chain + 8.0) * ULP * size;
             let mut s = sum;
             if let Some(c) = call.softcap.map(f64::from) {
                 s = c * (s / c).tanh();
@@ -375,15 +453,22 @@ fn reference(
         let least = finite().fold(f64::INFINITY, f64::min);
         let total: f64 = finite().map(|s| (s - most).exp()).sum();
         let delta = scores.iter().map(|(_, (_, error))| *error).fold(0.0, f64::max);
-        let steps = 32.0 + 5.0 * (most - least).clamp(0.0, 104.0) + 2.0 * scores.len() as f64;
-        let relative = 2.0 * delta + steps * ULP;
+        let distance = (most - least).clamp(if on_units { 11.0 } else { 0.0 }, 104.0);
+        let steps = 32.0 + 5.0 * distance + 2.0 * scores.len() as f64;
+        // On matrix units weights are f16, and the smallest ones lose more.
+        let [weight, least] =
+            if on_units { [F16.unit_roundoff(), 2f64.powi(-36)] } else { [0.0; 2] };
+        let relative = 2.0 * delta + steps * ULP + weight;
         for i in 0..v_width {
             let term = |(key, (s, _)): &(usize, (f64, f64))| {
                 (s - most).exp() / total * given[2].values[(unit * keys + key) * v_width + i]
             };
             let terms = || scores.iter().filter(|(_, (s, _))| s.is_finite()).map(term);
             let size = terms().map(f64::abs).sum::<f64>();
-            wanted.push((terms().sum(), relative * size + f64::from(f32::MIN_POSITIVE)));
+            let values =
+                scores.iter().map(|(key, _)| given[2].values[(unit * keys + key) * v_width + i]);
+            let lost = least * values.map(f64::abs).sum::<f64>();
+            wanted.push((terms().sum(), relative * size + lost + f64::from(f32::MIN_POSITIVE)));
         }
     }
     wanted

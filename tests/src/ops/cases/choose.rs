@@ -138,6 +138,7 @@ fn of_router(
             inputs: inputs.clone(),
             out: (dtypes[which], vec![shape[0], k], LIES[(turn + 2) % 4]),
             in_place: None,
+            on_units: false,
             op: Box::new(move |given: &[Tensor]| {
                 let [n_group, topk_group] = groups;
                 let router = Router::new(k).scoring(scoring).normalize(normalize).scale(scale);

@@ -60,6 +60,7 @@ pub(super) fn combine() -> Vec<Case> {
                 inputs: vec![x, which, weights],
                 out: (FLOATS[(turn / 2 + of) % 3], vec![rows, n], LIES[(turn / 3 + of) % 4]),
                 in_place: None,
+                on_units: false,
                 op: Box::new(|x: &[Tensor]| boxed(ops::combine(&x[0], &x[1], &x[2]))),
             });
         }
@@ -97,6 +98,7 @@ pub(super) fn take_along() -> Vec<Case> {
                 inputs: vec![x, Given::new(DType::U32, LIES[(turn + 2 * of) % 4], &[m, k], own)],
                 out: (dtype, vec![m, k], LIES[(turn / 2 + of) % 4]),
                 in_place: None,
+                on_units: false,
                 op: Box::new(|x: &[Tensor]| boxed(ops::take_along(&x[0], &x[1]))),
             });
         }

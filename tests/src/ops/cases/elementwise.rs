@@ -60,6 +60,7 @@ pub(super) fn cases() -> Vec<Case> {
         inputs: vec![x],
         out: (DType::F32, vec![22], Lies::Packed),
         in_place: None,
+        on_units: false,
         op: Box::new(|x: &[Tensor]| boxed(ops::scale(&x[0], -1.25))),
     });
     cases.extend(binary(&mut rng));
@@ -75,6 +76,7 @@ fn unary(function: Unary, x: Given, (dtype, lies): (DType, Lies), in_place: Opti
         out: (dtype, x.shape.clone(), lies),
         inputs: vec![x],
         in_place,
+        on_units: false,
         op: Box::new(move |x: &[Tensor]| boxed(ops::unary(&x[0], function))),
     }
 }
@@ -135,6 +137,7 @@ fn binary(rng: &mut Rng) -> Vec<Case> {
         out: (x.dtype, x.shape.clone(), x.lies),
         inputs: vec![x],
         in_place: Some(0),
+        on_units: false,
         op: Box::new(|x: &[Tensor]| boxed(ops::mul(&x[0], &x[0]))),
     });
     cases.extend(gates(rng));
@@ -170,6 +173,7 @@ fn gates(rng: &mut Rng) -> Vec<Case> {
                 out: (dtype, shape, if turn == 0 { up.lies } else { Lies::Packed }),
                 inputs: vec![gate, up],
                 in_place,
+                on_units: false,
                 op: Box::new(move |x: &[Tensor]| {
                     let [alpha, limit] = numbers_of;
                     boxed(ops::swiglu_oai(&x[0], &x[1], alpha, limit))
@@ -196,6 +200,7 @@ fn two(
         out: (dtype, shape.to_vec(), lies),
         inputs,
         in_place,
+        on_units: false,
         op: Box::new(move |x: &[Tensor]| boxed(ops::binary(&x[0], &x[1], function))),
     }
 }
@@ -223,6 +228,7 @@ fn copies(rng: &mut Rng) -> Vec<Case> {
             out: (to, shape.to_vec(), lies[turn / 4 % 4]),
             inputs: vec![x],
             in_place: None,
+            on_units: false,
             op: Box::new(move |x: &[Tensor]| boxed(ops::copy(&x[0]).out_dtype(to))),
         });
     }

@@ -60,6 +60,7 @@ pub(super) fn cases() -> Vec<Case> {
                 inputs: vec![x, Given::new(DType::U32, lies, &[count], indices)],
                 out: (dtype, out, LIES[(turn / 2 + of) % 4]),
                 in_place: None,
+                on_units: false,
                 op: Box::new(move |x: &[Tensor]| {
                     let gather = ops::gather(&x[0], &x[1]);
                     boxed(if zeros { gather.or_zeros() } else { gather })

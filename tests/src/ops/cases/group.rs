@@ -71,6 +71,7 @@ fn of_groups(rng: &mut Rng, shape: [usize; 2], groups: usize, turn: usize) -> [C
             inputs: inputs.clone(),
             out: (DType::U32, shapes[which].clone(), LIES[(turn + 2) % 4]),
             in_place: None,
+            on_units: false,
             op: Box::new(move |x: &[Tensor]| {
                 Box::new(Half(ops::group(&x[0], groups), which, other.clone()))
             }),

@@ -63,6 +63,7 @@ pub(super) fn top_k() -> Vec<Case> {
                     inputs: vec![x.clone()],
                     out: (dtypes[which], out.clone(), LIES[(turn / 2 + of) % 4]),
                     in_place: None,
+                    on_units: false,
                     op: Box::new(move |x: &[Tensor]| {
                         Box::new(Half(ops::top_k(&x[0], k), which, (other, None)))
                     }),
@@ -119,6 +120,7 @@ pub(super) fn scatter() -> Vec<Case> {
                 inputs: vec![x, Given::new(DType::U32, lies, &shape[..1], indices)],
                 out: (dtype, out, LIES[(turn / 2 + of) % 4]),
                 in_place: None,
+                on_units: false,
                 op: Box::new(move |x: &[Tensor]| boxed(ops::scatter(&x[0], &x[1], rows))),
             });
         }
@@ -175,6 +177,7 @@ fn histogram_of(rng: &mut Rng, shape: &[usize], bins: usize, lies: [Lies; 2]) ->
         inputs: vec![Given::new(DType::U32, lies[0], shape, keys)],
         out: (DType::U32, vec![bins], lies[1]),
         in_place: None,
+        on_units: false,
         op: Box::new(move |x: &[Tensor]| boxed(ops::histogram(&x[0], bins))),
     }
 }
@@ -229,6 +232,7 @@ fn scan_of(rng: &mut Rng, shape: &[usize], dtype: DType, total: bool, lies: [Lie
         inputs: vec![x],
         out: (dtype, out, lies[1]),
         in_place: None,
+        on_units: false,
         op: Box::new(move |x: &[Tensor]| {
             let scan = ops::exclusive_scan(&x[0]);
             boxed(if total { scan.with_total() } else { scan })
@@ -272,6 +276,7 @@ fn sort_of(rng: &mut Rng, size: usize, bits: u32, payload: bool, lies: Lies) -> 
             inputs: inputs.clone(),
             out: (DType::U32, vec![size], lies),
             in_place: None,
+            on_units: false,
             op: Box::new(move |x: &[Tensor]| {
                 let sort = match payload {
                     true => ops::sort_by_key(&x[0], &x[1]),

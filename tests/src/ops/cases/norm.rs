@@ -78,6 +78,7 @@ fn of_sum(
             inputs: inputs.to_vec(),
             out: (out, shape.to_vec(), lies),
             in_place,
+            on_units: false,
             op: Box::new(move |x: &[Tensor]| {
                 let norm = ops::add_rms_norm(&x[0], &x[2], &x[1], EPS).weight_offset(offset);
                 Box::new(Half(norm, which, (FLOATS[turn % 3], None)))
@@ -128,6 +129,7 @@ fn with_residuals(rng: &mut Rng) -> Vec<Case> {
                 inputs,
                 out: (out, shape.to_vec(), out_lies),
                 in_place,
+                on_units: false,
                 op: Box::new(move |x: &[Tensor]| {
                     let norm = ops::rms_norm(&x[0], &x[1], EPS).weight_offset(offset);
                     boxed(norm.residual(&x[2]))
@@ -148,6 +150,7 @@ fn with_residuals(rng: &mut Rng) -> Vec<Case> {
         inputs: inputs.to_vec(),
         out: (DType::F32, vec![3, 9], Lies::Within),
         in_place: None,
+        on_units: false,
         op: Box::new(|x: &[Tensor]| {
             boxed(ops::layer_norm(&x[0], &x[1], &x[2], EPS).residual(&x[3]))
         }),
@@ -190,6 +193,7 @@ fn norms(rng: &mut Rng, at: usize, (shape, dtype, out, lies, out_lies): Turn) ->
             inputs: vec![x.clone(), weight.clone(), bias.clone()],
             out: (dtype, shape.to_vec(), lies),
             in_place,
+            on_units: false,
             op: Box::new(move |x: &[Tensor]| match centred {
                 true => boxed(ops::layer_norm(&x[0], &x[1], &x[2], EPS)),
                 false => boxed(ops::rms_norm(&x[0], &x[1], EPS)),

@@ -142,6 +142,7 @@ fn case(
         inputs: vec![x.clone()],
         out,
         in_place: None,
+        on_units: false,
         op: Box::new(move |x: &[Tensor]| {
             boxed(match name {
                 "sum" => ops::sum(&x[0], axis),

@@ -59,6 +59,7 @@ fn at_positions(rng: &mut Rng) -> Vec<Case> {
                 inputs: inputs.into_iter().flatten().collect(),
                 out: (x.dtype, shape.to_vec(), x.lies),
                 in_place: (turn % 2 == 0).then_some(0),
+                on_units: false,
                 op: Box::new(move |given: &[Tensor]| {
                     let rope = ops::rope(&given[0], &given[1], &given[2]);
                     let rope = rope.at(position(at, given));
@@ -111,6 +112,7 @@ pub(super) fn cases() -> Vec<Case> {
                     inputs: vec![x.clone(), cos.clone(), sin.clone()],
                     out: (out.0, shape.to_vec(), out.1),
                     in_place,
+                    on_units: false,
                     op: Box::new(move |x: &[Tensor]| {
                         let rope = ops::rope(&x[0], &x[1], &x[2]);
                         boxed(if interleaved { rope.interleaved() } else { rope })
@@ -209,6 +211,7 @@ fn normed(rng: &mut Rng, (shape, at, room): Normed, interleaved: bool, turn: usi
             .collect(),
         out,
         in_place,
+        on_units: false,
         op: Box::new(move |given: &[Tensor]| {
             let rope = ops::rope(&given[0], &given[1], &given[2]).rms_norm(&given[3], EPS);
             let rope = rope.weight_offset(offset);

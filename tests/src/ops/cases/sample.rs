@@ -105,6 +105,7 @@ fn draws(rng: &mut Rng, shape: &[usize], options: Options, turn: usize) -> Case 
         inputs: [Some(logits), counter].into_iter().flatten().collect(),
         out: (DType::U32, lead.to_vec(), LIES[turn / 2 % 4]),
         in_place: None,
+        on_units: false,
         op: Box::new(move |given: &[Tensor]| {
             let Options { temperature, k, p, min_p } = options;
             let counter = match given.get(1) {
@@ -143,6 +144,7 @@ fn of_equal_scores(rng: &mut Rng, temperature: f32) -> Case {
         inputs: vec![logits],
         out: (DType::U32, vec![12], Lies::Packed),
         in_place: None,
+        on_units: false,
         op: Box::new(move |given: &[Tensor]| {
             boxed(ops::sample(&given[0], seed).temperature(temperature).at(3))
         }),

@@ -71,6 +71,7 @@ pub(super) fn cases() -> Vec<Case> {
             inputs: vec![x],
             out: (out, shape.to_vec(), out_lies),
             in_place: None,
+            on_units: false,
             op: Box::new(|x: &[Tensor]| boxed(ops::softmax(&x[0]).scale(0.5))),
         });
     }
@@ -214,6 +215,7 @@ fn masked_of(
         out: (x.dtype, shape.to_vec(), x.lies),
         inputs: [Some(x), mask, sinks, tensor].into_iter().flatten().collect(),
         in_place,
+        on_units: false,
         op: Box::new(move |given: &[Tensor]| {
             let mut op = ops::softmax(&given[0]).scale(0.25).causal(position(at, given));
             if let Some(window) = window {

@@ -4,7 +4,7 @@ use super::{FAR, Numbers};
 use crate::kernel::Call;
 use crate::ops::rows::{dispatch, group_size};
 use crate::tensor::Tensor;
-use tilewise_core::{Caps, DType, Error, Result};
+use tilewise_core::{Caps, CoopMatrix, DType, Error, Result};
 
 /// Invocations of a workgroup.
 const SIZE: u32 = 128;
@@ -37,6 +37,28 @@ const BUSY: usize = 512;
 const PART: usize = 32;
 const ALONE: usize = 128;
 
+/// The product of matrix units, and their subgroups. A workgroup has as many rows, takes as many
+/// keys at a time, and has so much memory.
+const UNIT: CoopMatrix = CoopMatrix { size: 16, operands: DType::F16, sums: DType::F32 };
+const SUBGROUP: u32 = 32;
+const BLOCK: u32 = 64;
+const BYTES: u32 = 46 << 10;
+
+/// The widest keys and values for which that memory is enough.
+const WIDEST: usize = 128;
+
+/// The fewest rows of a unit for which matrix units are worth it.
+const FEWEST: usize = 32;
+
+/// Whether matrix units compute a call with so many rows of a unit. The answer is one for all parts
+/// of a call.
+fn on_units(sizes: &Numbers, rows: usize, caps: &Caps) -> bool {
+    let has = caps.coop.contains(&UNIT) && caps.f16 && caps.subgroup_size == Some(SUBGROUP);
+    let fits = caps.max_workgroup_bytes >= BYTES && size(caps) == SIZE;
+    let narrow = sizes.width.max(sizes.v_width) <= WIDEST;
+    has && fits && narrow && sizes.halves && rows >= FEWEST
+}
+
 /// Invocations of a workgroup.
 pub(super) fn size(caps: &Caps) -> u32 {
     group_size(caps).min(SIZE)
@@ -44,7 +66,10 @@ pub(super) fn size(caps: &Caps) -> u32 {
 
 /// How the work is shared out.
 pub(super) struct Plan {
+    /// Whether matrix units multiply.
+    pub(super) on_units: bool,
     size: u32,
+    widths: [usize; 2],
     /// Blocks of four elements of a query, and of a value.
     blocks: u32,
     columns: u32,
@@ -73,7 +98,11 @@ impl Plan {
     ) -> Result<Self> {
         let size = size(caps);
         let [blocks, columns] = [sizes.width, sizes.v_width].map(|width| width.div_ceil(4));
-        let tile = whole[1].next_power_of_two().min(ROWS).min(power_below(STAGED / blocks));
+        let on_units = on_units(sizes, whole[1], caps);
+        let tile = match on_units {
+            true => BLOCK as usize,
+            false => whole[1].next_power_of_two().min(ROWS).min(power_below(STAGED / blocks)),
+        };
         let tiles = rows.div_ceil(tile);
         let share = blocks.next_power_of_two().min(SHARE) as u32;
         let lines = size / share;
@@ -82,7 +111,8 @@ impl Plan {
         let workgroups = whole[0].saturating_mul(whole[1].div_ceil(tile));
         let bytes = whole[0].saturating_mul(whole[1]).saturating_mul(16 * (columns + 1));
         let room = usize::try_from(caps.max_scratch_bytes).unwrap_or(usize::MAX) / bytes;
-        let wanted = (BUSY / workgroups).min(sizes.keys / PART).min(room);
+        let least = if on_units { 2 * BLOCK as usize } else { PART };
+        let wanted = (BUSY / workgroups).min(sizes.keys / least).min(room);
         let wanted = if sizes.keys > ALONE { wanted.max(1) } else { 1 };
         let span = sizes.keys.div_ceil(wanted);
         // A part has all its keys in one step if that has room for them.
@@ -90,7 +120,8 @@ impl Plan {
             1 => most,
             _ => span.div_ceil(lines as usize).next_power_of_two().min(most as usize) as u32,
         };
-        let span = span.next_multiple_of((lines * turns) as usize);
+        let step = if on_units { BLOCK } else { lines * turns };
+        let span = span.next_multiple_of(step as usize);
         let parts = sizes.keys.div_ceil(span);
         let rows_of_parts = units.saturating_mul(rows).saturating_mul(parts);
         for (what, number, most) in [
@@ -106,7 +137,9 @@ impl Plan {
             }
         }
         Ok(Plan {
+            on_units,
             size,
+            widths: [sizes.width, sizes.v_width],
             blocks: blocks as u32,
             columns: columns as u32,
             rows: tile as u32,
@@ -142,14 +175,28 @@ impl Plan {
 
     /// Adds to a call its grid, its workgroup, and the numbers that say how the work is shared.
     pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
+        let call = call
+            .constant("SIZE", self.size)
+            .constant("ROWS", self.rows)
+            .constant("PARTS", self.parts > 1)
+            .value("tiles", self.tiles)
+            .value("parts", self.parts)
+            .value("span", self.span);
+        let call = if self.on_units { self.for_units(call) } else { self.for_vectors(call) };
+        dispatch(call, self.groups, self.size, caps)
+    }
+
+    fn for_units(&self, call: Call) -> Call {
+        let [width, v_width] = self.widths.map(|width| width as u32);
+        call.constant("KEYS", BLOCK).constant("WIDTH", width).constant("V_WIDTH", v_width)
+    }
+
+    fn for_vectors(&self, call: Call) -> Call {
         let keys = self.lines * self.turns;
         let lanes = power_below((self.size / self.columns) as usize).min(keys as usize / 4) as u32;
         let load = self.rows * self.turns;
         let deep = DEEP / load.max(2 * self.turns);
-        let call = call
-            .constant("SIZE", self.size)
-            .constant("ROWS", self.rows)
-            .constant("BLOCKS", self.blocks)
+        call.constant("BLOCKS", self.blocks)
             .constant("COLUMNS", self.columns)
             .constant("STAGED", (self.rows * self.blocks).max(self.size))
             .constant("SHARE", self.share)
@@ -160,11 +207,6 @@ impl Plan {
             .constant("LANES", lanes)
             .constant("HELD", (8 * HELD / load).clamp(4, HELD).min(keys / lanes))
             .constant("CHUNKS", (self.size / self.rows).min(8))
-            .constant("PARTS", self.parts > 1)
-            .value("tiles", self.tiles)
-            .value("parts", self.parts)
-            .value("span", self.span);
-        dispatch(call, self.groups, self.size, caps)
     }
 }
 
