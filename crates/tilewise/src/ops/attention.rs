@@ -78,9 +78,8 @@ pub struct Attention {
 /// be 0. A [sink](Op::sinks) counts as a score.
 ///
 /// If q, k and v are f16, d and e at most 128, and 32 queries or more share a head of keys, the
-/// device's [matrix units](tilewise_core::Caps::coop) multiply, if it has some. Weights are then
-/// rounded to f16, which adds 2⁻¹¹·Σ p·|v| + 2⁻³⁶·Σ |v| to the bound; r is 11 at least, and d/2
-/// replaces d/64.
+/// device's matrix units multiply, if it has some. Weights are then rounded to f16, which adds
+/// 2⁻¹¹·Σ p·|v| + 2⁻³⁶·Σ |v| to the bound; r is 11 at least, and d/2 replaces d/64.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Op<Attention> {
     Op::new(Attention {
         q: q.clone(),

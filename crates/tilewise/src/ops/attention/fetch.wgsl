@@ -14,15 +14,15 @@ const V_LD: u32 = V_LINE + 2u;
 const K_FETCHES: u32 = K_LINE * KEYS / SIZE;
 const V_FETCHES: u32 = V_LINE * KEYS / SIZE;
 
-// An invocation's share of the keys from `base` on. Keys that no row of the workgroup sees may hold
-// anything, so another key stands for them.
+// An invocation's share of the keys from `base` on. The last key that rows of the workgroup see
+// stands for those behind it.
 fn some_keys(
-    thread: u32, at: u32, step: vec2<u32>, base: u32, begin: u32, end: u32
+    thread: u32, at: u32, step: vec2<u32>, base: u32, end: u32
 ) -> array<vec4<f16>, K_FETCHES> {
     var some: array<vec4<f16>, K_FETCHES>;
     for (var n = 0u; n < K_FETCHES; n += 1u) { //unroll
         let place = thread + n * SIZE;
-        let key = clamp(base + place / K_LINE, begin, end - 1u);
+        let key = min(base + place / K_LINE, end - 1u);
         let i = place % K_LINE * 4u;
         some[n] = vec4<f16>();
         if WIDTH % 16u == 0u || i < WIDTH {
@@ -32,7 +32,8 @@ fn some_keys(
     return some;
 }
 
-// An invocation's share of the values from `base` on, likewise.
+// An invocation's share of the values from `base` on. Others stand for values that no row sees,
+// which may hold NaN: a weight of 0 does not make 0 of it.
 fn some_values(
     thread: u32, at: u32, step: vec2<u32>, base: u32, begin: u32, end: u32
 ) -> array<vec4<f16>, V_FETCHES> {

@@ -93,7 +93,7 @@ var total = 0.0;
 let start = begin / KEYS * KEYS;
 var next_keys: array<vec4<f16>, K_FETCHES>;
 if begin < end {
-    next_keys = some_keys(thread, at_k, step_k, start, begin, end);
+    next_keys = some_keys(thread, at_k, step_k, start, end);
 }
 for (var base = start; base < end; base += KEYS) {
     for (var n = 0u; n < K_FETCHES; n += 1u) { //unroll
@@ -195,7 +195,7 @@ for (var base = start; base < end; base += KEYS) {
         }
     }
 
-    next_keys = some_keys(thread, at_k, step_k, base + KEYS, begin, end);
+    next_keys = some_keys(thread, at_k, step_k, base + KEYS, end);
     for (var step = 0u; step < KEYS / 16u; step += 1u) {
         var lines: array<coop_mat16x16<f16, A>, 2>;
         for (var i = 0u; i < 2u; i += 1u) { //unroll
