@@ -230,6 +230,10 @@ impl Pipelines {
     }
 }
 
+/// The directive of texts for matrix units.
+#[cfg(feature = "custom-kernels")]
+const UNITS: &str = "enable wgpu_cooperative_matrix;";
+
 /// Pipelines of custom kernels.
 #[cfg(feature = "custom-kernels")]
 impl Pipelines {
@@ -246,8 +250,9 @@ impl Pipelines {
 
     /// Compiles a custom kernel with all of wgpu's checks, because its text is not the library's.
     /// If it is (`ours`: an operation), loops get no bound, and workgroup memory is not zeroed: FXC
-    /// would repeat the loop, and the zeros, until it gives up. Aliases are expanded, as in the
-    /// library's other texts.
+    /// would repeat the loop, and the zeros, until it gives up. One for matrix units has no checks
+    /// at all, because they cost time at every index. Aliases are expanded, as in the library's
+    /// other texts.
     pub(crate) fn compile_custom(
         &self,
         device: &Device,
@@ -262,9 +267,13 @@ impl Pipelines {
         device.catch(|| {
             let mut checks = wgpu::ShaderRuntimeChecks::checked();
             checks.force_loop_bounding = !ours;
-            // SAFETY: all is checked except the loops of the library's operations. These end: the
-            // sanitizer runs all operations (`small_cases_are_clean` in tests/tests/device/ops.rs),
-            // in workgroup memory that starts undefined.
+            if ours && text.contains(UNITS) {
+                checks = wgpu::ShaderRuntimeChecks::unchecked();
+            }
+            // SAFETY: all is checked except the library's operations: their loops, and for matrix
+            // units all that they do. Their loops end, and they stay within arrays and divide by
+            // no 0: the sanitizer runs all operations (`small_cases_are_clean` in
+            // tests/tests/device/ops.rs), in workgroup memory that starts undefined.
             let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
             self.build(device, label, (&module, "main"), &entries, !ours)
         })

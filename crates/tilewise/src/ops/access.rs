@@ -37,12 +37,19 @@ impl Access {
 
     /// The text of `x_get` for the tensor `name`.
     pub(super) fn get(self, name: &str) -> String {
-        let [fours, integers, floats] = blocks(include_str!("parts/get.wgsl"));
+        let [fours, integers, floats, ..]: [&str; 5] = blocks(include_str!("parts/get.wgsl"));
         let text = match self {
             Access::Fours => fours,
             Access::Integers => integers,
             Access::F32 | Access::Words | Access::Halves | Access::One => floats,
         };
+        text.replace("NAME", name)
+    }
+
+    /// The text of `x_halves` for the tensor `name`, which is f16: `x_get` as f16.
+    pub(super) fn halves(self, name: &str) -> String {
+        let [.., fours, others]: [&str; 5] = blocks(include_str!("parts/get.wgsl"));
+        let text = if self == Access::Fours { fours } else { others };
         text.replace("NAME", name)
     }
 

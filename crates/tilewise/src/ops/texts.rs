@@ -313,8 +313,16 @@ impl Text {
             let outputs = written.iter().zip(outputs.iter().flatten());
             bound.extend(outputs.clone().map(|(name, access)| (*name, *access)));
             for (name, own) in &bound {
-                if [&header, &body].iter().any(|text| text.contains(&format!("{name}_get("))) {
+                let calls = |function| {
+                    let call = format!("{name}_{function}(");
+                    [&header, &body].iter().any(|text| text.contains(&call))
+                };
+                let by_halves = calls("halves");
+                if by_halves || calls("get") {
                     access += &own.get(name);
+                }
+                if by_halves {
+                    access += &own.halves(name);
                 }
             }
             for (name, own) in outputs {

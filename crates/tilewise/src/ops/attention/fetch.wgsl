@@ -26,7 +26,7 @@ fn some_keys(
         let i = place % K_LINE * 4u;
         some[n] = vec4<f16>();
         if WIDTH % 16u == 0u || i < WIDTH {
-            some[n] = vec4<f16>(k_get(at + key * step.x, i, step.y, min(4u, WIDTH - i)));
+            some[n] = k_halves(at + key * step.x, i, step.y, min(4u, WIDTH - i));
         }
     }
     return some;
@@ -44,7 +44,7 @@ fn some_values(
         let i = place % V_LINE * 4u;
         some[n] = vec4<f16>();
         if V_WIDTH % 32u == 0u || i < V_WIDTH {
-            some[n] = vec4<f16>(values_get(at + key * step.x, i, step.y, min(4u, V_WIDTH - i)));
+            some[n] = values_halves(at + key * step.x, i, step.y, min(4u, V_WIDTH - i));
         }
     }
     return some;

@@ -62,7 +62,7 @@ for (var at = thread; at < ROWS * K_LINE; at += SIZE) {
     let i = at % K_LINE * 4u;
     var four = vec4<f16>();
     if at / K_LINE < count && i < WIDTH {
-        four = vec4<f16>(q_get(q_row(row + at / K_LINE), i, step_q, min(4u, WIDTH - i)));
+        four = q_halves(q_row(row + at / K_LINE), i, step_q, min(4u, WIDTH - i));
     }
     staged[at / K_LINE * K_LD + at % K_LINE] = four;
 }
