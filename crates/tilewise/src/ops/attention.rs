@@ -79,7 +79,8 @@ pub struct Attention {
 ///
 /// If q, k and v are f16, d and e at most 128, and 32 queries or more share a head of keys, the
 /// device's matrix units multiply, if it has some. Weights are then rounded to f16, which adds
-/// 2⁻¹¹·Σ p·|v| + 2⁻³⁶·Σ |v| to the bound; r is 11 at least, and d/2 replaces d/64.
+/// 2⁻¹¹·Σ p·|v| + 2⁻³⁶·Σ |v| to the bound; r is 11 at least, d/2 replaces d/64, and 2·ε·|s|
+/// replaces ε·|s|. A score beyond ±2·10³⁸ may count as infinite there.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Op<Attention> {
     Op::new(Attention {
         q: q.clone(),

@@ -439,7 +439,8 @@ fn reference(
                 mask if mask.is_finite() && mask.abs() > 1e37 => return (mask, 0.0),
                 mask => s += mask,
             }
-            (s, error + if s.is_finite() { ULP * s.abs() } else { 0.0 })
+            let of_s = ULP * s.abs() * if on_units { 2.0 } else { 1.0 };
+            (s, error + if s.is_finite() { of_s } else { 0.0 })
         };
         let scores: Vec<_> = seen(call, unit, query).map(|key| (key, score(key))).collect();
         let sink = of_sinks.as_ref().map(|sinks| sinks[row]);

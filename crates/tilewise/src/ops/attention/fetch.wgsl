@@ -1,5 +1,22 @@
-// The header of attention on matrix units: blocks of keys and of values on their way through
-// registers.
+// The header of attention on matrix units: scores as exponents of 2, and blocks of keys and of
+// values on their way through registers.
+
+const LOG2_E = 1.44269504;
+const LN_2 = 0.693147181;
+
+// A score with its mark as an exponent of 2, and the other way round. Scores far from 2^127 are
+// finite in both units.
+fn of_two(s: f32) -> f32 {
+    return select(LOG2_E * clamp(s, -2e38, 2e38), s, abs(s) > MOST);
+}
+fn of_e(s: f32) -> f32 {
+    return select(LN_2 * s, s, abs(s) > MOST);
+}
+
+// 2^(s − top).
+fn power(s: f32, top: f32) -> f32 {
+    return exp2(max(s - top, -150.0));
+}
 
 // Matrices along a key, and those of a subgroup along a value.
 const K_MATRICES: u32 = (WIDTH + 15u) / 16u;

@@ -6,12 +6,12 @@
 //
 // Keys, and then values, go from registers to `staged`, which all subgroups read. Scores go to
 // workgroup memory, where two invocations share a row and make weights of them. The weighted values
-// stay in registers. A weight is e^(score − top). `top` begins LIFT below the row's largest score,
-// and follows when a score lies more than ROOM above: weights neither leave f16 nor lose much of
-// what is small. Only then are the sums of the row scaled, by way of workgroup memory. Other rows
+// stay in registers. Scores are exponents of 2, and a weight is 2^(score − top). `top` begins LIFT
+// below the row's largest score, and follows when a score lies more than ROOM above: weights neither
+// leave f16 nor lose much of what is small. Only then are the sums of the row scaled, by way of workgroup memory. Other rows
 // are multiplied by 1, so a row's bits do not depend on its neighbours.
-const LIFT = 7.6246189;
-const ROOM = 10.5;
+const LIFT = 11.0;
+const ROOM = 15.0;
 // Units whose tiles take turns.
 const BAND = 8u;
 // Vectors of four from one row to the next.
@@ -56,6 +56,8 @@ if thread == 0u {
 let range = workgroupUniformLoad(&notes);
 let begin = range[0];
 let end = range[1];
+let own_begin = max(own.x, begin);
+let own_end = min(own.y, end);
 
 let step_q = q_strides[q_ndim - 1u];
 for (var at = thread; at < ROWS * K_LINE; at += SIZE) {
@@ -86,6 +88,8 @@ let at_v = values_row(unit * keys);
 let step_v = vec2(values_strides[values_ndim - 2u], values_strides[values_ndim - 1u]);
 let at_mask = mask_row(row + own_row);
 let step_mask = mask_strides[mask_ndim - 1u];
+// Scores are in units of e until cap and mask are done.
+let rate = select(LOG2_E, 1.0, CAPPED || MASKED) * scale;
 
 var top = ABSENT;
 var total = 0.0;
@@ -130,21 +134,35 @@ for (var base = start; base < end; base += KEYS) {
         staged[at / V_LINE * V_LD + at % V_LINE] = next_values[n];
     }
     var s4: array<vec4<f32>, TURNS>;
-    var most = vec4(ABSENT);
+    var sizes = vec4<u32>();
     for (var n = 0u; n < TURNS; n += 1u) { //unroll
-        let i = base + 8u * n + 4u * side;
-        var s = scale * scores[line * S_LD + 2u * n + side];
-        if CAPPED {
-            s = capped(s, softcap);
+        s4[n] = rate * scores[line * S_LD + 2u * n + side];
+        sizes = max(sizes, bitcast<vec4<u32>>(s4[n]) & vec4(0x7fffffffu));
+    }
+    // A block that the row sees as a whole, with scores below 2^127, needs no more.
+    let is_plain = all(sizes < vec4(0x7f000000u)) & (base >= own_begin) & (base + KEYS <= own_end);
+    if CAPPED || MASKED || !is_plain {
+        for (var n = 0u; n < TURNS; n += 1u) { //unroll
+            let i = base + 8u * n + 4u * side;
+            var s = s4[n];
+            if CAPPED {
+                s = capped(s, softcap);
+            }
+            if MASKED {
+                let last = (keys - 1u) / 4u * 4u;
+                s += mask_get(at_mask, min(i, last), step_mask, min(4u, keys - min(i, last)));
+            }
+            s = vec4(marked(s.x), marked(s.y), marked(s.z), marked(s.w));
+            if CAPPED || MASKED {
+                s = vec4(of_two(s.x), of_two(s.y), of_two(s.z), of_two(s.w));
+            }
+            let key = i + vec4(0u, 1u, 2u, 3u);
+            let counts = (key >= vec4(own_begin)) & (key < vec4(own_end));
+            s4[n] = select(vec4(ABSENT), s, counts);
         }
-        if MASKED {
-            let last = (keys - 1u) / 4u * 4u;
-            s += mask_get(at_mask, min(i, last), step_mask, min(4u, keys - min(i, last)));
-        }
-        s = vec4(marked(s.x), marked(s.y), marked(s.z), marked(s.w));
-        let key = i + vec4(0u, 1u, 2u, 3u);
-        let counts = (key >= vec4(max(own.x, begin))) & (key < vec4(min(own.y, end)));
-        s4[n] = select(vec4(ABSENT), s, counts);
+    }
+    var most = s4[0];
+    for (var n = 1u; n < TURNS; n += 1u) { //unroll
         most = max(most, s4[n]);
     }
     var best = max(max(most.x, most.y), max(most.z, most.w));
@@ -153,11 +171,12 @@ for (var base = start; base < end; base += KEYS) {
     if best > top + ROOM {
         top = best - LIFT;
     }
-    let factor = exponential(before_top, top);
+    let factor = power(before_top, top);
     total *= factor;
+    // Far above ABSENT, which then has no weight.
+    let from_top = max(top, -MOST);
     for (var n = 0u; n < TURNS; n += 1u) { //unroll
-        let p = exp(max(s4[n] - top, vec4(-104.0)));
-        let weight = select(p, vec4<f32>(), s4[n] == vec4(ABSENT));
+        let weight = exp2(s4[n] - from_top);
         weights[line * S_LD + 2u * n + side] = vec4<f16>(weight);
         total += weight.x + weight.y + weight.z + weight.w;
     }
@@ -217,10 +236,10 @@ for (var base = start; base < end; base += KEYS) {
 total += subgroupShuffleXor(total, 1u);
 var factor = 1.0;
 if SINKS {
-    let sink = marked(sinks_get(sinks_row(row + own_row), 0u, 1u, 1u).x);
+    let sink = of_two(marked(sinks_get(sinks_row(row + own_row), 0u, 1u, 1u).x));
     let last = max(top, sink);
-    factor = exponential(top, last);
-    total = total * factor + exponential(sink, last);
+    factor = power(top, last);
+    total = total * factor + power(sink, last);
     top = last;
 }
 let step_y = y_strides[y_ndim - 1u];
@@ -253,6 +272,6 @@ if PARTS {
     if is_there && line < count && side == 0u {
         let i = (V_WIDTH + 3u) / 4u * 4u;
         let at_y = y_row((row + line) * parts + part);
-        y_put(at_y, i, step_y, 4u, vec4(top, total, 0.0, 0.0));
+        y_put(at_y, i, step_y, 4u, vec4(of_e(top), total, 0.0, 0.0));
     }
 }
