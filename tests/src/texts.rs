@@ -74,7 +74,9 @@ impl Text {
     fn of_kernel(name: String, checks: Checks, kernel: &Kernel, call: &Call) -> Self {
         let module = kernel.wgsl(call).unwrap_or_else(|error| panic!("{name}: {error}"));
         let wgsl = without_aliases(&module);
-        Text { name, wgsl, checks, fxc: false, coop: false, parts: Vec::new() }
+        let coop = wgsl.contains("enable wgpu_cooperative_matrix;");
+        let checks = if coop { Checks::None } else { checks };
+        Text { name, wgsl, checks, fxc: false, coop, parts: Vec::new() }
     }
 
     /// The file and line that line `number` of the text comes from.
@@ -84,9 +86,9 @@ impl Text {
             Some((format!("shaders/{path}"), part.instantiate(text)))
         };
         let of_op = |(path, text)| (format!("crates/tilewise/src/{path}"), String::from(text));
-        let files: Vec<_> = match self.checks {
-            Checks::None => self.parts.iter().filter_map(of_part).collect(),
-            _ => tilewise::ops::texts().map(of_op).collect(),
+        let files: Vec<_> = match self.parts.is_empty() {
+            true => tilewise::ops::texts().map(of_op).collect(),
+            false => self.parts.iter().filter_map(of_part).collect(),
         };
         place::of_line(&files, &self.wgsl, number)
     }

@@ -27,7 +27,7 @@ pub struct Read {
 /// The checks that wgpu adds to a text, as `gpu/pipeline.rs` asks it to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checks {
-    /// The library's own kernels have no checks.
+    /// The library's own kernels, and operations on matrix units, have no checks.
     None,
     /// Operations have checks of indices.
     Operation,

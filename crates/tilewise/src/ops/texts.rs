@@ -85,7 +85,7 @@ texts! {
         ["x", "mask", "sinks", "position"] => ["y"], Fours InPlace;
     NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, TERMS, ROW],
         ["x", "weight", "bias", "residual"] => ["sum", "y"], Fours InPlace;
-    ATTENTION "attention" "attention/attention.wgsl" [CAP, WEIGHTS, SEEN],
+    ATTENTION "attention" "attention/attention.wgsl" [CAP, WEIGHTS, SEEN, AHEAD],
         ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
     ATTENTION_ON_UNITS "attention" "attention/matrix.wgsl" [CAP, WEIGHTS, SEEN, FETCH],
         ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
@@ -122,6 +122,7 @@ const BEYOND_FXC: [&str; 1] = ["top_k"];
 const FUNCTIONS: File = file!("elementwise/functions.wgsl");
 const WEIGHTS: File = file!("attention/weights.wgsl");
 const SEEN: File = file!("attention/seen.wgsl");
+const AHEAD: File = file!("attention/ahead.wgsl");
 const FETCH: File = file!("attention/fetch.wgsl");
 const CAP: File = file!("rows/cap.wgsl");
 const SCORES: File = file!("rows/scores.wgsl");
@@ -145,8 +146,8 @@ pub(super) fn files() -> impl Iterator<Item = File> {
     // Two texts have one body.
     let texts = TEXTS.iter().filter(|text| !std::ptr::eq(**text, &ROPE_INTO));
     let headers = [
-        FUNCTIONS, WEIGHTS, SEEN, FETCH, CAP, SCORES, BLOCKS, TERMS, PAIRS, ROW, TOTAL, NOISE,
-        ROUTER, SUM, LARGEST,
+        FUNCTIONS, WEIGHTS, SEEN, AHEAD, FETCH, CAP, SCORES, BLOCKS, TERMS, PAIRS, ROW, TOTAL,
+        NOISE, ROUTER, SUM, LARGEST,
     ];
     texts.map(|text| text.body).chain(headers)
 }

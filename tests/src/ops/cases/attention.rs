@@ -210,7 +210,7 @@ const PARTS: [Call; 7] = [
 
 /// Calls that matrix units compute, if there are some.
 const ON_UNITS: [Call; 14] = [
-    Call { sizes: [33, 3, 4, 4], dtypes: HALVES, ..PLAIN },
+    Call { sizes: [33, 3, 60, 33], dtypes: HALVES, ..PLAIN },
     Call {
         sizes: [35, 70, 20, 36],
         dtypes: [F16, F16, F16, F32],
@@ -246,6 +246,7 @@ const ON_UNITS: [Call; 14] = [
         heads: Some([1, 1]),
         sizes: [33, 71, 4, 4],
         dtypes: [F16, F16, F16, F32],
+        lies: [Packed, TransposedWithin, Packed, Packed],
         softcap: Some(2.0),
         scale: Some(-3.0),
         mask: Some(&[33, 71]),
@@ -274,7 +275,7 @@ const ON_UNITS: [Call; 14] = [
         scale: Some(20.0),
         ..PLAIN
     },
-    Call { sizes: [40, 66, 48, 80], dtypes: HALVES, ..PLAIN },
+    Call { sizes: [40, 66, 34, 124], dtypes: HALVES, ..PLAIN },
     Call { heads: Some([2, 2]), sizes: [65, 129, 128, 128], dtypes: HALVES, ..PLAIN },
 ];
 

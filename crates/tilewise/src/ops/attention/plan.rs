@@ -25,7 +25,7 @@ const TURNS: u32 = 4;
 
 /// The most blocks of keys, and of values, that an invocation loads at once for a row.
 const DEEP: u32 = 32;
-const HELD: u32 = 16;
+const HELD: u32 = 8;
 
 /// The most invocations that share a column of blocks when parts are joined.
 const JOINED: usize = 8;
@@ -34,7 +34,7 @@ const JOINED: usize = 8;
 const BUSY: usize = 512;
 
 /// The fewest keys of a part, and the most keys that are not worth a second kernel.
-const PART: usize = 32;
+const PART: usize = 16;
 const ALONE: usize = 128;
 
 /// The product of matrix units, and their subgroups. A workgroup has as many rows, takes as many
