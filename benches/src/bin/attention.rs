@@ -1,5 +1,5 @@
 //! `cargo run --release -p tilewise-benches --bin attention`: measures `ops::attention` beside a
-//! copy and a product on the same device. `benches/peers/torch_ops.py --attention` times PyTorch.
+//! copy and a product on the same device.
 
 use clap::Parser;
 use std::process::ExitCode;

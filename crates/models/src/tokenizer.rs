@@ -110,6 +110,11 @@ impl Tokenizer {
         self.encode(&format!("{before}{message}{after}"))
     }
 
+    /// Whether [`chat`](Self::chat) has marks for a message.
+    pub fn has_chat(&self) -> bool {
+        self.chat.is_some()
+    }
+
     /// The text of tokens, without special ones. Bytes that are no UTF-8 become U+FFFD.
     ///
     /// # Errors

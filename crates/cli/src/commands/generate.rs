@@ -38,7 +38,11 @@ pub(super) fn run(args: &GenerateArgs, out: &mut dyn Write) -> Result<()> {
     // The prompt's pass gave the first token.
     let steps = answer.tokens().len() - 1;
     writeln!(out, "\n\nadapter  {}", adapter_text(&context))?;
-    writeln!(out, "prompt   {}", speed(prompt.len(), of_prompt))?;
+    let how = match args.raw || !tokenizer.has_chat() {
+        true => "continued",
+        false => "a message",
+    };
+    writeln!(out, "prompt   {}, {how}", speed(prompt.len(), of_prompt))?;
     writeln!(out, "answer   {}", speed(steps, start.elapsed()))?;
     if args.profile {
         drop(answer);

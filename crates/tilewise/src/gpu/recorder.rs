@@ -61,11 +61,6 @@ pub(crate) trait Target {
         true
     }
 
-    /// Whether what is recorded is kept for later, and does not run now.
-    fn keeps(&self) -> bool {
-        false
-    }
-
     /// Clears bytes of a buffer. A given pass cannot.
     fn clear(&mut self, _buffer: &wgpu::Buffer, _start: u64, _bytes: u64) {}
 }
@@ -143,10 +138,6 @@ impl Target for Keeper {
         self.is_whole = false;
     }
 
-    fn keeps(&self) -> bool {
-        true
-    }
-
     fn clear(&mut self, _: &wgpu::Buffer, _: u64, _: u64) {
         self.is_whole = false;
     }
@@ -166,10 +157,6 @@ impl Target for Whole<'_> {
 
     fn runs(&self) -> bool {
         self.0.runs()
-    }
-
-    fn keeps(&self) -> bool {
-        self.0.keeps()
     }
 
     fn clear(&mut self, buffer: &wgpu::Buffer, start: u64, bytes: u64) {

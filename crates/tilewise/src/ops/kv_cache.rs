@@ -41,6 +41,9 @@ use tilewise_core::{DType, Error, Result};
 /// Later tokens overwrite the rows behind it. For a sliding window, give
 /// [`window`](Op::window) to [`attention`](Self::attention): keys before the window are kept, but
 /// not read.
+///
+/// A clone shares keys, values and the number of tokens on the device, but counts for itself on the
+/// host: only one of the clones may [`advance`](Self::advance).
 #[derive(Clone, Debug)]
 pub struct KvCache {
     layers: Vec<[Tensor; 2]>,
@@ -130,9 +133,12 @@ impl KvCache {
     }
 
     /// Records that each sequence has `tokens` tokens more: the end of a step, after all layers.
+    /// The host counts them at once. If the work then does not run, after an error of `submit` or
+    /// when an encoder is dropped, [`rewind`](Self::rewind) sets the number right.
     ///
     /// # Errors
-    /// [`Shape`](crate::Error) if there is no room for them; otherwise as [`Op::record`].
+    /// [`Shape`](crate::Error) if there is no room for them; `Misuse` inside the work of a
+    /// [`Recording`](crate::Recording); otherwise as [`Op::record`].
     pub fn advance(&mut self, to: &mut impl AsRecorder, tokens: usize) -> Result<()> {
         let length = self.after(tokens)?;
         let more = Constant::U32((tokens as u32).wrapping_neg());
@@ -141,10 +147,10 @@ impl KvCache {
         let steps = each("advance", minus, position, &self.position, more)?;
         let to = &mut to.as_recorder();
         let runs = match to.way(self.position.context())? {
-            Way::Record(_, target) if target.keeps() => {
+            Way::Plan(planned) if planned.repeats => {
                 return Err(Error::Misuse(
-                    "KvCache::advance counts tokens on the host, too: record it beside the \
-                     Recording, each time"
+                    "KvCache::advance counts tokens on the host, too: call it in submit(), after \
+                     the Recording's record()"
                         .into(),
                 ));
             }

@@ -24,6 +24,8 @@ pub(crate) struct Planned {
     pub(crate) products: Vec<Product>,
     /// All operations, products among them.
     pub(crate) operations: Vec<Again>,
+    /// Whether the work will run many times.
+    pub(crate) repeats: bool,
 }
 
 impl Context {
@@ -58,7 +60,22 @@ impl Context {
     /// inside [`submit`](Self::submit). A browser compiles later, and [`wait`](Self::wait) gives
     /// the errors of its compiler.
     pub fn warm_up<T>(&self, work: impl FnOnce(&mut Recorder<'_>) -> Result<T>) -> Result<T> {
-        let mut planned = Planned::default();
+        self.warm_up_of(Planned::default(), work)
+    }
+
+    /// [`warm_up`](Self::warm_up), of work that will run many times.
+    pub(super) fn warm_up_repeated(
+        &self,
+        work: impl FnOnce(&mut Recorder<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.warm_up_of(Planned { repeats: true, ..Default::default() }, work)
+    }
+
+    fn warm_up_of<T>(
+        &self,
+        mut planned: Planned,
+        work: impl FnOnce(&mut Recorder<'_>) -> Result<T>,
+    ) -> Result<T> {
         let made = self.recording(|| work(&mut Recorder::planning(&mut planned, self)))?;
         self.compile_all(&planned.operations)?;
         Ok(made)

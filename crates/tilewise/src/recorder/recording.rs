@@ -27,9 +27,36 @@ use tilewise_core::Result;
 /// positions as tensors ([`Position`](crate::ops::Position)). It keeps them alive, and the kernels
 /// that were chosen when it was made.
 ///
-/// On a GPU a dispatch of it costs the host less than wgpu's part of an operation. The work is
-/// called again each time on the CPU executor and in browsers, and if it makes tensors or has
-/// dispatches of your own ([`Recorder::dispatch`]). Results are the same either way.
+/// On a GPU the host only hands its dispatches to wgpu. On the CPU executor and in browsers the
+/// work is called each time, and so is work that makes tensors or has dispatches of your own
+/// ([`Recorder::dispatch`]). Results are the same either way.
+///
+/// The work owns its tensors: give it clones, which share their memory. A
+/// [`KvCache`](crate::ops::KvCache) counts its tokens on the host, too, so its `advance` stays
+/// outside:
+///
+/// ```
+/// use tilewise::{Context, DType, Recording, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let mut cache = ops::KvCache::new(&ctx, DType::F32, 1, [1, 1, 8, 1])?;
+/// let x = Tensor::upload(&ctx, &[3.0f32], &[1, 1, 1, 1])?;
+/// let (y, own) = (x.clone(), cache.clone());
+/// let step = Recording::new(&ctx, move |to| {
+///     own.append(to, 0, &x, &x)?;
+///     own.attention(0, &x).record(to, &x)
+/// })?;
+/// for _ in 0..4 {
+///     ctx.submit(|to| {
+///         step.record(to)?;
+///         cache.advance(to, 1)
+///     })?;
+/// }
+/// assert_eq!(y.read_blocking::<f32>()?, [3.0]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Recording {
     context: Context,
     work: Box<Work>,
@@ -42,8 +69,7 @@ type Work = dyn Fn(&mut Recorder<'_>) -> Result<()> + Send + Sync;
 type Work = dyn Fn(&mut Recorder<'_>) -> Result<()>;
 
 impl Recording {
-    /// Records `work`, and runs nothing. New kernels are compiled, as by
-    /// [`Context::warm_up`].
+    /// Records `work`, and runs nothing. New kernels are compiled, as by [`Context::warm_up`].
     ///
     /// # Errors
     /// The errors of [`Context::warm_up`]; [`Misuse`](crate::Error) for work that counts on the
@@ -52,7 +78,7 @@ impl Recording {
         context: &Context,
         work: impl Fn(&mut Recorder<'_>) -> Result<()> + wgpu::WasmNotSendSync + 'static,
     ) -> Result<Self> {
-        context.warm_up(&work)?;
+        context.warm_up_repeated(&work)?;
         let kept = match &context.0.backend {
             Backend::Gpu(gpu) => context.recording(|| {
                 gpu.keep(&context.0.caps, |target| work(&mut Recorder::onto(target, context)))

@@ -54,7 +54,7 @@ const PLAIN: Call = Call {
 
 const HALVES: [DType; 4] = [F16; 4];
 
-const CALLS: [Call; 41] = [
+const CALLS: [Call; 44] = [
     PLAIN,
     Call { heads: None, sizes: [1, 3, 1, 2], ..PLAIN },
     Call { heads: None, sizes: [5, 7, 3, 3], lies: [Within, Transposed, Within, Packed], ..PLAIN },
@@ -155,6 +155,9 @@ const CALLS: [Call; 41] = [
     Call { sizes: [1, 20, 32, 32], lies: [Transposed; 4], ..PLAIN },
     Call { sizes: [1, 40, 16, 4], scale: Some(50.0), ..PLAIN },
     Call { sizes: [8, 3, 68, 4], ..PLAIN },
+    Call { sizes: [8, 70, 4, 36], ..PLAIN },
+    Call { sizes: [1, 40, 70, 4], ..PLAIN },
+    Call { sizes: [1, 20, 132, 4], ..PLAIN },
     Call { sizes: [2, 130, 4, 4], causal: Some(At::Number(127)), ..PLAIN },
     Call {
         heads: Some([2, 1]),
@@ -205,11 +208,11 @@ const PARTS: [Call; 7] = [
     Call { sizes: [7, 520, 4, 4], scale: Some(-60.0), sinks: Some(&[]), ..PLAIN },
     Call { sizes: [1, 40, 16, 36], ..PLAIN },
     // More parts than are joined at once.
-    Call { sizes: [1, 544, 16, 260], scale: Some(3.0), ..PLAIN },
+    Call { sizes: [1, 544, 16, 256], ..PLAIN },
 ];
 
 /// Calls that matrix units compute, if there are some.
-const ON_UNITS: [Call; 14] = [
+const ON_UNITS: [Call; 16] = [
     Call { sizes: [33, 3, 60, 33], dtypes: HALVES, ..PLAIN },
     Call {
         sizes: [35, 70, 20, 36],
@@ -227,7 +230,7 @@ const ON_UNITS: [Call; 14] = [
     Call {
         lead: &[2],
         heads: Some([4, 2]),
-        sizes: [20, 90, 16, 16],
+        sizes: [40, 90, 16, 16],
         dtypes: [F16, F16, F16, BF16],
         lies: [Packed, Within, Transposed, Transposed],
         causal: Some(At::Tensor(&[2], &[68, 3])),
@@ -246,14 +249,14 @@ const ON_UNITS: [Call; 14] = [
         heads: Some([1, 1]),
         sizes: [33, 71, 4, 4],
         dtypes: [F16, F16, F16, F32],
-        lies: [Packed, TransposedWithin, Packed, Packed],
+        lies: [Transposed, TransposedWithin, Packed, Packed],
         softcap: Some(2.0),
         scale: Some(-3.0),
         mask: Some(&[33, 71]),
         ..PLAIN
     },
     Call { heads: Some([40, 1]), sizes: [1, 9, 8, 4], dtypes: HALVES, mask: Some(&[9]), ..PLAIN },
-    Call { lead: &[9], sizes: [66, 3, 1, 1], dtypes: HALVES, ..PLAIN },
+    Call { lead: &[11], sizes: [66, 3, 1, 1], dtypes: HALVES, ..PLAIN },
     Call {
         heads: Some([5, 1]),
         sizes: [8, 6, 4, 4],
@@ -264,19 +267,27 @@ const ON_UNITS: [Call; 14] = [
     },
     // Scores that rise from block to block, in one part and in several.
     Call { sizes: [33, 127, 16, 20], dtypes: HALVES, scale: Some(30.0), ..PLAIN },
-    Call { sizes: [32, 520, 4, 4], dtypes: HALVES, scale: Some(-60.0), sinks: Some(&[]), ..PLAIN },
+    Call { lead: &[2], sizes: [32, 520, 4, 4], dtypes: HALVES, scale: Some(-60.0), ..PLAIN },
+    // Scores that rise in the rows of one subgroup alone.
+    Call { lead: &[4], sizes: [64, 126, 4, 4], dtypes: HALVES, scale: Some(-60.0), ..PLAIN },
+    Call { sizes: [33, 65, 100, 4], dtypes: HALVES, ..PLAIN },
     Call {
         heads: Some([2, 1]),
         sizes: [17, 300, 4, 66],
         dtypes: [F16, F16, F16, F32],
         lies: [Packed, Packed, Packed, Within],
-        causal: Some(At::Tensor(&[1], &[270])),
+        causal: Some(At::Tensor(&[1], &[264])),
         window: Some(200),
-        scale: Some(20.0),
         ..PLAIN
     },
     Call { sizes: [40, 66, 34, 124], dtypes: HALVES, ..PLAIN },
-    Call { heads: Some([2, 2]), sizes: [65, 129, 128, 128], dtypes: HALVES, ..PLAIN },
+    Call {
+        heads: Some([2, 2]),
+        sizes: [65, 129, 128, 128],
+        dtypes: HALVES,
+        causal: Some(At::Number(64)),
+        ..PLAIN
+    },
 ];
 
 pub(super) fn on_units() -> Vec<Case> {
@@ -313,6 +324,14 @@ fn of(rng: &mut Rng, call: &Call, on_units: bool) -> Case {
         // The largest score of each row lies in the second part, far above the others.
         given[0].values.iter_mut().for_each(|q| *q = q.abs());
         given[1].values[300 * width..][..width].fill(-4.0);
+    }
+    if keys == 126 {
+        for (at, q) in given[0].values.iter_mut().enumerate() {
+            let (unit, row) = (at / (queries * width), at / width % queries);
+            *q = if row / 16 == unit { q.abs() } else { 0.0 };
+        }
+        let all = given[1].values.chunks_exact_mut(keys * width);
+        all.for_each(|keys| keys[100 * width..][..width].fill(-4.0));
     }
     let scores = shape(0, queries, keys);
     let one_each = shape(0, queries, 1);

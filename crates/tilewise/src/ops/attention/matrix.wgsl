@@ -7,9 +7,9 @@
 // Keys, and then values, go from registers to `staged`, which all subgroups read. Scores go to
 // workgroup memory, where two invocations share a row and make weights of them. The weighted values
 // stay in registers. Scores are exponents of 2, and a weight is 2^(score − top). `top` begins LIFT
-// below the row's largest score, and follows when a score lies more than ROOM above: weights neither
-// leave f16 nor lose much of what is small. Only then are the sums of the row scaled, by way of workgroup memory. Other rows
-// are multiplied by 1, so a row's bits do not depend on its neighbours.
+// below the row's largest score, and follows when a score lies more than ROOM above. So weights
+// neither leave f16 nor lose much of a small score. Only then are the sums of the row scaled, by
+// way of workgroup memory. Other rows are multiplied by 1: a row's bits do not depend on others.
 const LIFT = 11.0;
 const ROOM = 15.0;
 // Units whose tiles take turns.
@@ -94,7 +94,7 @@ let rate = select(LOG2_E, 1.0, CAPPED || MASKED) * scale;
 var top = ABSENT;
 var total = 0.0;
 // Blocks begin at multiples of KEYS: a row has the same blocks in every tile.
-let start = begin / KEYS * KEYS;
+let start = select(end, begin / KEYS * KEYS, begin < end);
 var next_keys: array<vec4<f16>, K_FETCHES>;
 if begin < end {
     next_keys = some_keys(thread, at_k, step_k, start, end);

@@ -53,7 +53,8 @@ pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, eps: f32) -> Op<No
 
 /// x / √(mean of x² + eps) · weight along the last axis of `x`; `weight` is a vector \[n\].
 ///
-/// The relative error is at most (n/4 + 20)·2⁻²³, apart from the output's rounding.
+/// The relative error is at most (n/4 + 20)·2⁻²³, apart from the output's rounding, if the sum of
+/// squares is a normal number of f32: the largest |x| of a row lies between 1e-18 and 1e18/√n.
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
