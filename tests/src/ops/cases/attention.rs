@@ -54,7 +54,7 @@ const PLAIN: Call = Call {
 
 const HALVES: [DType; 4] = [F16; 4];
 
-const CALLS: [Call; 44] = [
+const CALLS: [Call; 41] = [
     PLAIN,
     Call { heads: None, sizes: [1, 3, 1, 2], ..PLAIN },
     Call { heads: None, sizes: [5, 7, 3, 3], lies: [Within, Transposed, Within, Packed], ..PLAIN },
@@ -155,9 +155,6 @@ const CALLS: [Call; 44] = [
     Call { sizes: [1, 20, 32, 32], lies: [Transposed; 4], ..PLAIN },
     Call { sizes: [1, 40, 16, 4], scale: Some(50.0), ..PLAIN },
     Call { sizes: [8, 3, 68, 4], ..PLAIN },
-    Call { sizes: [8, 70, 4, 36], ..PLAIN },
-    Call { sizes: [1, 40, 70, 4], ..PLAIN },
-    Call { sizes: [1, 20, 132, 4], ..PLAIN },
     Call { sizes: [2, 130, 4, 4], causal: Some(At::Number(127)), ..PLAIN },
     Call {
         heads: Some([2, 1]),
@@ -177,7 +174,7 @@ const CALLS: [Call; 44] = [
 ];
 
 /// Keys in several parts, and values in several turns.
-const PARTS: [Call; 7] = [
+const PARTS: [Call; 10] = [
     Call { heads: Some([2, 1]), sizes: [1, 300, 4, 4], ..PLAIN },
     Call {
         lead: &[2],
@@ -207,6 +204,9 @@ const PARTS: [Call; 7] = [
     },
     Call { sizes: [7, 520, 4, 4], scale: Some(-60.0), sinks: Some(&[]), ..PLAIN },
     Call { sizes: [1, 40, 16, 36], ..PLAIN },
+    Call { sizes: [8, 70, 36, 36], ..PLAIN },
+    Call { sizes: [1, 40, 70, 4], ..PLAIN },
+    Call { sizes: [1, 20, 132, 4], ..PLAIN },
     // More parts than are joined at once.
     Call { sizes: [1, 544, 16, 256], ..PLAIN },
 ];
@@ -266,14 +266,14 @@ const ON_UNITS: [Call; 16] = [
         ..PLAIN
     },
     // Scores that rise from block to block, in one part and in several.
-    Call { sizes: [33, 127, 16, 20], dtypes: HALVES, scale: Some(30.0), ..PLAIN },
+    Call { sizes: [33, 127, 16, 66], dtypes: HALVES, scale: Some(30.0), ..PLAIN },
     Call { lead: &[2], sizes: [32, 520, 4, 4], dtypes: HALVES, scale: Some(-60.0), ..PLAIN },
     // Scores that rise in the rows of one subgroup alone.
     Call { lead: &[4], sizes: [64, 126, 4, 4], dtypes: HALVES, scale: Some(-60.0), ..PLAIN },
     Call { sizes: [33, 65, 100, 4], dtypes: HALVES, ..PLAIN },
     Call {
         heads: Some([2, 1]),
-        sizes: [17, 300, 4, 66],
+        sizes: [17, 300, 4, 65],
         dtypes: [F16, F16, F16, F32],
         lies: [Packed, Packed, Packed, Within],
         causal: Some(At::Tensor(&[1], &[264])),
