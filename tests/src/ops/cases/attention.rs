@@ -174,7 +174,7 @@ const CALLS: [Call; 41] = [
 ];
 
 /// Keys in several parts, and values in several turns.
-const PARTS: [Call; 10] = [
+const PARTS: [Call; 11] = [
     Call { heads: Some([2, 1]), sizes: [1, 300, 4, 4], ..PLAIN },
     Call {
         lead: &[2],
@@ -208,7 +208,8 @@ const PARTS: [Call; 10] = [
     Call { sizes: [1, 40, 70, 4], ..PLAIN },
     Call { sizes: [1, 20, 132, 4], ..PLAIN },
     // More parts than are joined at once.
-    Call { sizes: [1, 544, 16, 256], ..PLAIN },
+    Call { sizes: [1, 1100, 16, 256], ..PLAIN },
+    Call { sizes: [4, 126, 36, 4], scale: Some(-60.0), ..PLAIN },
 ];
 
 /// Calls that matrix units compute, if there are some.
