@@ -161,8 +161,8 @@ for (var base = start; base < end; base += KEYS) {
             s4[n] = select(vec4(ABSENT), s, counts);
         }
     }
-    var most = s4[0];
-    for (var n = 1u; n < TURNS; n += 1u) { //unroll
+    var most = vec4(ABSENT);
+    for (var n = 0u; n < TURNS; n += 1u) { //unroll
         most = max(most, s4[n]);
     }
     var best = max(max(most.x, most.y), max(most.z, most.w));
