@@ -25,7 +25,7 @@ pub struct Ran {
 /// The CPU executor with NVIDIA's matrix units, for [`Context::cpu_as`].
 pub fn units() -> Caps {
     let (_, nvidia) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
-    // Loops stay as they are written.
+    // The text's loops are not unrolled.
     Caps { class: DeviceClass::Cpu, ..nvidia() }
 }
 

@@ -265,15 +265,15 @@ impl Pipelines {
         let source = wgpu::ShaderSource::Wgsl(tilewise_shaders::without_aliases(text).into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
         device.catch(|| {
+            // The loops of the library's operations end. With matrix units they have no checks at
+            // all: they stay within arrays, and divide by no 0.
             let mut checks = wgpu::ShaderRuntimeChecks::checked();
             checks.force_loop_bounding = !ours;
             if ours && text.contains(UNITS) {
                 checks = wgpu::ShaderRuntimeChecks::unchecked();
             }
-            // SAFETY: all is checked except the library's operations: their loops, and for matrix
-            // units all that they do. Their loops end, and they stay within arrays and divide by
-            // no 0: the sanitizer runs all operations (`small_cases_are_clean` in
-            // tests/tests/device/ops.rs), in workgroup memory that starts undefined.
+            // SAFETY: only the library's operations lack checks. The sanitizer shows that they need
+            // none (`small_cases_are_clean` in tests/tests/device/ops.rs).
             let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
             self.build(device, label, (&module, "main"), &entries, !ours)
         })
