@@ -52,15 +52,7 @@ impl Model {
     /// # Errors
     /// The errors of [`Decoder::new`] and [`Tokenizer::new`].
     pub fn new(weights: &Weights) -> Result<Self> {
-        #[cfg(not(target_family = "wasm"))]
-        let (tokenizer, decoder) = std::thread::scope(|scope| {
-            let tokenizer = scope.spawn(|| Tokenizer::new(weights));
-            let decoder = Decoder::new(weights);
-            (tokenizer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), decoder)
-        });
-        #[cfg(target_family = "wasm")]
-        let (tokenizer, decoder) = (Tokenizer::new(weights), Decoder::new(weights));
-        Ok(Model { tokenizer: tokenizer?, decoder: decoder? })
+        Ok(Model { tokenizer: Tokenizer::new(weights)?, decoder: Decoder::new(weights)? })
     }
 
     /// The decoder.

@@ -97,6 +97,7 @@ fn a_recording_gives_what_its_work_gives() {
                 y.fill(9.0).unwrap();
                 context.submit(|to| work(to)).unwrap();
                 let wanted = y.read_blocking::<f32>().unwrap();
+                assert!(wanted.iter().any(|&y| y != 9.0), "{context:?}: {name} writes nothing");
                 y.fill(9.0).unwrap();
                 context.submit(|to| recording.record(to)).unwrap();
                 assert_eq!(y.read_blocking::<f32>().unwrap(), wanted, "{context:?}: {name}");

@@ -24,7 +24,8 @@ pub(crate) struct Planned {
     pub(crate) products: Vec<Product>,
     /// All operations, products among them.
     pub(crate) operations: Vec<Again>,
-    /// Whether the work will run many times.
+    /// Whether the work will run many times: operations that count on the host refuse that.
+    #[cfg(feature = "custom-kernels")]
     pub(crate) repeats: bool,
 }
 
@@ -68,7 +69,14 @@ impl Context {
         &self,
         work: impl FnOnce(&mut Recorder<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.warm_up_of(Planned { repeats: true, ..Default::default() }, work)
+        self.warm_up_of(
+            Planned {
+                #[cfg(feature = "custom-kernels")]
+                repeats: true,
+                ..Default::default()
+            },
+            work,
+        )
     }
 
     fn warm_up_of<T>(
