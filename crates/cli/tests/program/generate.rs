@@ -20,7 +20,7 @@ fn a_model_continues_a_text() {
     let (raw, chat) = (tokenizer.encode("the 123").unwrap(), tokenizer.chat("the 123").unwrap());
     assert_ne!(text(&raw), text(&chat));
     for adapter in adapters() {
-        for (option, prompt) in [("--raw", &raw), ("", &chat)] {
+        for (option, prompt, how) in [("--raw", &raw, "continued"), ("", &chat, "a message")] {
             let line = format!("generate model.gguf --tokens 9 {option} --adapter {adapter}");
             let output = bench.command(&line).args(["--prompt", "the 123"]).output().unwrap();
             let shown = String::from_utf8_lossy(&output.stdout);
@@ -29,12 +29,12 @@ fn a_model_continues_a_text() {
             let [of_prompt, of_answer] = ["prompt ", "answer "].map(|head| {
                 shown.lines().find_map(|line| line.strip_prefix(head)).expect("a line")
             });
-            let count = |line: &str, count| {
+            let count = |line: &str, count, end: &str| {
                 assert!(line.trim_start().starts_with(&format!("{count} tokens, ")), "{shown}");
-                assert!(line.ends_with(" tokens/s"), "{shown}");
+                assert!(line.ends_with(&format!(" tokens/s{end}")), "{shown}");
             };
-            count(of_prompt, prompt.len());
-            count(of_answer, steps - 1);
+            count(of_prompt, prompt.len(), &format!(", {how}"));
+            count(of_answer, steps - 1, "");
         }
     }
 }
