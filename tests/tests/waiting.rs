@@ -1,9 +1,11 @@
 //! Waiting for a device sleeps. CPU time is counted if Linux tells how long a thread has run: a
 //! software device works on threads of its own in this process.
 
+use std::collections::HashMap;
 use std::fs;
 use std::future::Future;
 use std::hint::black_box;
+use std::path::{Path, PathBuf};
 use std::task::{Context as Task, Waker};
 use std::time::{Duration, Instant};
 use tilewise::planner::DeviceClass;
@@ -11,23 +13,26 @@ use tilewise::{Context, DType, Gemm, Tensor, wgpu};
 use tilewise_tests::{Data, Rng, adapters};
 
 /// How long a thread has run.
-fn ran(task: &str) -> Option<Duration> {
-    let text = fs::read_to_string(format!("{task}/schedstat")).ok()?;
+fn ran(task: &Path) -> Option<Duration> {
+    let text = fs::read_to_string(task.join("schedstat")).ok()?;
     Some(Duration::from_nanos(text.split(' ').next()?.parse().expect("nanoseconds")))
 }
 
-/// How long each thread has run that waits for futures.
-fn waiters() -> Vec<Duration> {
+/// How long this thread and each thread that waits for futures have run.
+fn waiters() -> HashMap<PathBuf, Duration> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
     let waits = tasks.filter(|task| {
         fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "tilewise waits")
     });
-    waits.filter_map(|task| ran(task.to_str().unwrap())).collect()
+    let all = waits.chain(fs::canonicalize("/proc/thread-self"));
+    all.filter_map(|task| Some((task.clone(), ran(&task)?))).collect()
 }
 
-/// How long the waiting threads and this thread have run.
-fn waiting_ran() -> Duration {
-    waiters().into_iter().chain(ran("/proc/thread-self")).sum()
+/// How long this thread and the waiting threads have run since then. A thread of then may have
+/// ended.
+fn ran_since(then: &HashMap<PathBuf, Duration>) -> Duration {
+    let ran = |(task, ran): (PathBuf, Duration)| ran - then.get(&task).copied().unwrap_or_default();
+    waiters().into_iter().map(ran).sum()
 }
 
 fn random(context: &Context, shape: &[usize], seed: u64) -> Tensor {
@@ -129,9 +134,9 @@ fn long_wait(context: &Context, wait: Wait<'_>) -> (Duration, Duration) {
                 (0..products).for_each(|_| gemm.record(encoder, &c).unwrap())
             });
         }
-        let (begun, before) = (Instant::now(), waiting_ran());
+        let (begun, before) = (Instant::now(), waiters());
         wait(&c);
-        let (elapsed, ran) = (begun.elapsed(), waiting_ran().saturating_sub(before));
+        let (elapsed, ran) = (begun.elapsed(), ran_since(&before));
         if elapsed > Duration::from_secs(1) {
             return (elapsed, ran);
         }
@@ -141,16 +146,16 @@ fn long_wait(context: &Context, wait: Wait<'_>) -> (Duration, Duration) {
 
 #[test]
 fn waiting_sleeps() {
-    if ran("/proc/thread-self").is_none() {
+    if ran(Path::new("/proc/thread-self")).is_none() {
         println!("skipped: this system does not tell how long a thread has run");
         return;
     }
     // The count must notice a thread that works.
-    let (begun, before) = (Instant::now(), waiting_ran());
+    let (begun, before) = (Instant::now(), waiters());
     while begun.elapsed() < Duration::from_millis(100) {
         let _ = (0..100_000u32).map(black_box).fold(0, u32::wrapping_add);
     }
-    assert!(waiting_ran() - before > Duration::from_millis(10));
+    assert!(ran_since(&before) > Duration::from_millis(10));
 
     for adapter in adapters() {
         let context = adapter.another();
@@ -163,10 +168,14 @@ fn waiting_sleeps() {
             ("an awaited wait", &|_| pollster::block_on(context.wait()).unwrap()),
         ];
         for (what, wait) in waits {
-            let (elapsed, ran) = long_wait(&context, wait);
-            let name = adapter.name();
-            println!("{what} of {elapsed:?} on {name}: {ran:?} of a processor");
-            assert!(ran < elapsed / 50, "{what} of {elapsed:?} on {name} worked for {ran:?}");
+            // Linux counts time that other guests of a host took to the thread that they interrupt.
+            // A wait that works does so each time.
+            let sleeps = (0..3).any(|_| {
+                let (elapsed, ran) = long_wait(&context, wait);
+                println!("{what} of {elapsed:?} on {}: {ran:?} of a processor", adapter.name());
+                ran < elapsed / 50
+            });
+            assert!(sleeps, "{what} on {} worked three times", adapter.name());
         }
     }
 }
