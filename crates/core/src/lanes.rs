@@ -81,11 +81,18 @@ pub fn dots<const ROWS: usize>(rows: [&[f32]; ROWS], weights: &[f32]) -> [f32; R
     })
 }
 
-/// Adds `factor` · `numbers` to `sums`.
+/// Adds four lines to `sums`, each times its factor, one after the other. Lines have the length of
+/// `sums`.
 #[inline(always)]
-pub fn add_scaled(sums: &mut [f32], factor: f32, numbers: &[f32]) {
-    for (sum, number) in sums.iter_mut().zip(numbers) {
-        *sum += factor * number;
+pub fn add_scaled(sums: &mut [f32], factors: [f32; 4], lines: [&[f32]; 4]) {
+    let [a, b, c, d] = lines.map(|line| line.as_chunks::<LANES>());
+    let (many, rest) = sums.as_chunks_mut::<LANES>();
+    let [p, q, r, s] = factors;
+    for (sums, (((a, b), c), d)) in many.iter_mut().zip(a.0.iter().zip(b.0).zip(c.0).zip(d.0)) {
+        *sums = array(|i| sums[i] + p * a[i] + q * b[i] + r * c[i] + s * d[i]);
+    }
+    for (sum, (((a, b), c), d)) in rest.iter_mut().zip(a.1.iter().zip(b.1).zip(c.1).zip(d.1)) {
+        *sum = *sum + p * a + q * b + r * c + s * d;
     }
 }
 
