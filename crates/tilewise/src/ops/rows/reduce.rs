@@ -2,6 +2,8 @@
 
 use super::{Rows, Shared, singly};
 use crate::ops::cut;
+use crate::ops::host::math::{largest, sum_of};
+use crate::ops::host::{Loop, Row};
 use crate::ops::layout::{Axes, Sizes, float};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::texts::{FIRST, Function, LARGEST, REDUCE, SUM, Step, Steps};
@@ -178,6 +180,10 @@ impl Lower for Reduce {
         only(shape, if kind == Kind::ArgMax { DType::U32 } else { x.dtype() })
     }
 
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
+    }
+
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Reduce { kind, ref x, factor, .. } = *self;
         let context = x.context();
@@ -213,6 +219,26 @@ impl Lower for Reduce {
 }
 
 impl Reduce {
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let Reduce { kind, factor, .. } = *self;
+        let rows = self.rows(out)?;
+        let (x, y) = (rows.view(&self.x, 0), rows.view_of(out, 1, 1));
+        Loop::new([Some(&x)], [&y]).run(|Row { inputs: [x], outs: [y], .. }| {
+            let is_nan = |all: &[f32]| all.iter().fold(false, |any, x| any | x.is_nan());
+            y[0] = match kind {
+                Kind::Sum | Kind::Mean => sum_of(x, |x| x) * factor,
+                Kind::Max | Kind::Min if is_nan(x) => f32::NAN,
+                Kind::Max => largest(x, |x| x),
+                Kind::Min => -largest(x, |x| -x),
+                Kind::ArgMax => {
+                    let most = if is_nan(x) { f32::NAN } else { largest(x, |x| x) };
+                    let first = x.iter().position(|x| *x == most || most.is_nan() && x.is_nan());
+                    f32::from_bits(first.unwrap_or_default() as u32)
+                }
+            };
+        })
+    }
+
     /// Operand and output as rows along the axis, which the output does not have.
     fn rows(&self, out: &Tensor) -> Result<Rows<2>> {
         let Reduce { x, axis, .. } = self;
