@@ -2,7 +2,7 @@
 
 pub(super) mod binary;
 pub(super) mod copy;
-mod host;
+pub(super) mod host;
 pub(super) mod unary;
 
 use super::layout::{Axes, Sizes, broadcast, float, part_of, rank};

@@ -38,8 +38,9 @@ pub(super) struct Loop<'t, const I: usize, const O: usize> {
 
 /// A row, or a part of a long one.
 pub(super) struct Row<'r, const I: usize, const O: usize> {
-    /// The number of the row.
+    /// The number of the row, and the place of the part in it.
     pub(super) number: usize,
+    pub(super) first: usize,
     /// The elements of the inputs. An absent input has none.
     pub(super) inputs: [&'r [f32]; I],
     /// The elements of the outputs, all of which are to be written.
@@ -89,10 +90,11 @@ impl<'t, const I: usize, const O: usize> Loop<'t, I, O> {
         self
     }
 
-    /// Lets long rows be given in parts: each element depends only on those of its place.
-    fn in_parts(mut self) -> Self {
-        self.most = PIECE;
-        self.cost = self.cost.min(PIECE);
+    /// Lets rows be given in parts of so many elements. A loop's elements then depend only on those
+    /// of their place.
+    pub(super) fn in_parts(mut self, most: usize) -> Self {
+        self.most = most;
+        self.cost = self.cost.min(most);
         self
     }
 
@@ -154,9 +156,14 @@ impl<'t, const I: usize, const O: usize> Loop<'t, I, O> {
                 buffers.call(&call, unit, lines, &work);
             }
         };
-        threads.pieces(&mut pieces, 1, |number, piece| {
-            piece.iter_mut().for_each(|piece| compute(number, piece));
-        });
+        if threads.are_callers() {
+            let all = pieces.iter_mut().enumerate();
+            all.for_each(|(number, piece)| compute(number, piece));
+        } else {
+            threads.pieces(&mut pieces, 1, |number, piece| {
+                piece.iter_mut().for_each(|piece| compute(number, piece));
+            });
+        }
         drop((pieces, parts, readers));
         drop(locks);
         targets.iter().try_for_each(|target| target.keep(&cut))
@@ -280,7 +287,8 @@ impl<const I: usize, const O: usize> Buffers<I, O> {
             _ => bytemuck::cast_slice_mut(line),
         });
         let scratch = &mut self.scratch;
-        work(Row { number, inputs, outs, others: at.others, scratch });
+        let first = at.cut.range(usize::MAX, unit).start;
+        work(Row { number, first, inputs, outs, others: at.others, scratch });
         for ((line, dtype), made) in lines.iter_mut().zip(&self.made) {
             if dtype.bytes() == 2 {
                 encode(made, *dtype, line);
@@ -338,5 +346,7 @@ pub(super) fn elements(
     let [a, b] = inputs;
     let views = [a.map(|a| view(a, 0)), b.map(|b| view(b, 1))];
     let (views, out) = (views.each_ref().map(Option::as_ref), view(out, 2));
-    Loop::new(views, [&out]).in_parts().run(|Row { inputs, outs: [out], .. }| work(inputs, out))
+    Loop::new(views, [&out])
+        .in_parts(PIECE)
+        .run(|Row { inputs, outs: [out], .. }| work(inputs, out))
 }

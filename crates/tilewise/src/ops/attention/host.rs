@@ -53,19 +53,20 @@ impl Attention {
         let [k, v] = [&views.k, &views.v].map(|own| decoded(own, most, views.rows));
         let ((k, k_rows), (v, v_rows)) = (k?, v?);
         let scale = self.scale.unwrap_or((sizes.width as f32).sqrt().recip());
+        let (cap, rows) = (self.softcap, views.rows);
 
         let (inputs, others) =
             ([Some(&views.q), views.mask.as_ref(), views.sinks.as_ref()], [&k, &v]);
         let each = Loop::new(inputs, [&views.out]).beside(&others);
         let work = most * (sizes.width + sizes.v_width) / 2;
         each.cost(work).run(
-            |Row { number, inputs: [q, mask, sink], outs: [y], others, scratch }| {
+            |Row { number, inputs: [q, mask, sink], outs: [y], others, scratch, .. }| {
                 let [k, v] = others else { return };
-                let unit = number / views.rows;
+                let unit = number / rows;
                 let sums = Sums { top: ABSENT, total: 0.0 };
                 let mut sums =
                     sink.first().map_or(sums, |&sink| Sums { top: marked(sink), total: 1.0 });
-                let numbers = Numbers { scale, cap: self.softcap, first: unit * k_rows };
+                let numbers = Numbers { scale, cap, first: unit * k_rows };
                 y.fill(0.0);
                 let Range { start, end } = seen(number);
                 for begin in (start..end).step_by(BLOCK) {

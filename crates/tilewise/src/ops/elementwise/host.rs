@@ -1,6 +1,7 @@
 //! Functions of elements on the host: those of choices.wgsl and functions.wgsl.
 
 use super::Elementwise;
+use crate::kernel::Constant;
 use crate::ops::host::elements;
 use crate::ops::host::math::exp;
 use crate::ops::layout::{Sizes, broadcast};
@@ -30,6 +31,29 @@ pub(super) fn run(of: &Elementwise, out: &Tensor) -> Option<Result<()>> {
             elements([a, b], strides, out, |inputs, y| apply(inputs, *numbers, y))
         }),
     )
+}
+
+/// Writes a number to all elements, whose bits it has.
+pub(in crate::ops) fn fill(out: &Tensor, value: Constant) -> Result<()> {
+    let word = match value {
+        Constant::F32(value) => value.to_bits(),
+        Constant::U32(value) => value,
+        Constant::I32(value) => value as u32,
+        Constant::Bool(value) => value.into(),
+    };
+    let none: Sizes = smallvec![0; out.shape().len()];
+    elements([None, None], [none.clone(), none], out, |_, y| {
+        bytemuck::cast_slice_mut::<f32, u32>(y).fill(word);
+    })
+}
+
+/// Adds a number to all elements of u32.
+pub(in crate::ops) fn increase(of: &Tensor, by: u32) -> Result<()> {
+    let strides = [of.strides().into(), smallvec![0; of.shape().len()]];
+    elements([Some(of), None], strides, of, |[x, _], y| {
+        let sums = y.iter_mut().zip(x);
+        sums.for_each(|(y, x)| *y = f32::from_bits(x.to_bits().wrapping_add(by)));
+    })
 }
 
 /// A function of each element of one tensor, or of each pair of two.

@@ -231,7 +231,7 @@ impl Rope {
             each = each.moving(moves);
         }
         let last = cos.shape().first().map_or(0, |rows| rows.saturating_sub(1));
-        each.run(|Row { number, inputs: [x, mut c, mut s], outs: [y], others, scratch }| {
+        each.run(|Row { number, inputs: [x, mut c, mut s], outs: [y], others, scratch, .. }| {
             let [of_cos, of_sin, normed, _] = scratch;
             if let [cos, sin] = others {
                 let row = (placed.of(number) + number % tokens).min(last);
