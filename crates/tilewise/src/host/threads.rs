@@ -33,7 +33,8 @@ impl Threads {
 
     /// Whether the caller is a thread of rayon. While it waits it may take up other work of its
     /// pool, which may wait for a lock that the caller holds.
-    pub(crate) fn are_callers(&self) -> bool {
+    #[cfg(feature = "custom-kernels")]
+    pub(crate) fn has_caller(&self) -> bool {
         #[cfg(not(target_family = "wasm"))]
         return rayon::current_thread_index().is_some();
         #[cfg(target_family = "wasm")]

@@ -13,7 +13,7 @@ pub(super) use view::Reader;
 use super::layout::{Axes, Sizes};
 use crate::host::memory;
 use crate::tensor::Tensor;
-use lock::Locks;
+use lock::{Locks, Words};
 use pieces::{Cut, Part};
 use tilewise_core::{DType, Error, Result};
 use view::{Layout, decode, encode, store};
@@ -125,38 +125,23 @@ impl<'t, const I: usize, const O: usize> Loop<'t, I, O> {
         let mut words = locks.words();
         let reader = |&tensor: &&'t Tensor| Reader::new(words.read(tensor), Layout::of(tensor));
         let readers: Vec<Reader<'_>> = read.iter().map(reader).collect();
-        let mut layouts = Vec::with_capacity(O);
+        let mut lines = [(0, DType::U32); O];
         let mut parts = Vec::with_capacity(O);
-        for Target { out, layout, apart } in &mut targets {
-            let is_flat = apart.is_some() || self.moves.is_none() && out.is_contiguous();
-            let words = apart.as_mut().map_or_else(|| words.written(out), |own| own.as_mut_slice());
-            let bytes = bytemuck::cast_slice_mut(words);
-            let own = match is_flat {
-                true => cut.flat(bytes, layout),
-                false => cut.apart(bytes, layout, |unit| cut.row(unit)[1]),
-            };
-            parts.push(own.into_iter());
-            layouts.push(&*layout);
+        for (line, target) in lines.iter_mut().zip(&mut targets) {
+            *line = (target.layout.length, target.layout.dtype);
+            parts.push(target.parts(&cut, &mut words).into_iter());
         }
         let next = |_| std::array::from_fn(|at| parts[at].next().unwrap_or_default());
         let mut pieces: Vec<[Part<'_>; O]> = (0..cut.pieces()).map(next).collect();
         let others = &readers[..self.others.len()];
-        let call = Call { cut: &cut, sources, readers: &readers, others };
+        let call = Call { cut: &cut, sources, readers: &readers, others, lines };
         let compute = |number: usize, piece: &mut [Part<'_>; O]| {
             let mut buffers = Buffers::new();
             for (at, unit) in cut.units(number).enumerate() {
-                let mut layouts = layouts.iter();
-                let lines = piece.each_mut().map(|part| {
-                    let (length, size, dtype) =
-                        layouts.next().map_or((0, 1, DType::U32), |own: &&Layout| {
-                            (own.length, own.size(), own.dtype)
-                        });
-                    (part.unit(at, cut.range(length, unit).len() * size), dtype)
-                });
-                buffers.call(&call, unit, lines, &work);
+                buffers.call(&call, unit, piece.each_mut().map(|part| (part, at)), &work);
             }
         };
-        if threads.are_callers() {
+        if threads.has_caller() {
             let all = pieces.iter_mut().enumerate();
             all.for_each(|(number, piece)| compute(number, piece));
         } else {
@@ -225,6 +210,18 @@ impl<'t, const I: usize, const O: usize> Loop<'t, I, O> {
 }
 
 impl Target<'_> {
+    /// The memory of each piece.
+    fn parts<'b>(&'b mut self, cut: &Cut<'_>, words: &mut Words<'b>) -> Vec<Part<'b>> {
+        let Target { out, layout, apart } = self;
+        let is_flat = apart.is_some() || cut.moves.is_none() && out.is_contiguous();
+        let words = apart.as_mut().map_or_else(|| words.written(out), |own| own.as_mut_slice());
+        let bytes = bytemuck::cast_slice_mut(words);
+        match is_flat {
+            true => cut.flat(bytes, layout),
+            false => cut.apart(bytes, layout, |unit| cut.row(unit)[1]),
+        }
+    }
+
     /// Writes what was kept apart to the output.
     fn keep(&self, cut: &Cut<'_>) -> Result<()> {
         let Some(apart) = &self.apart else { return Ok(()) };
@@ -255,14 +252,20 @@ impl<const I: usize, const O: usize> Buffers<I, O> {
         }
     }
 
-    /// Calls `work` for a unit. The outputs' elements lie in `lines`.
+    /// Calls `work` for a unit. The outputs' elements lie in parts, each with the unit's number.
     fn call(
         &mut self,
-        at: &Call<'_, I>,
+        at: &Call<'_, I, O>,
         unit: usize,
-        mut lines: [(&mut [u8], DType); O],
+        parts: [(&mut Part<'_>, usize); O],
         work: &impl Fn(Row<'_, I, O>),
     ) {
+        let mut lines = at.lines.iter();
+        let mut lines = parts.map(|(part, own)| {
+            let (length, dtype) = lines.next().copied().unwrap_or((0, DType::U32));
+            let bytes = at.cut.range(length, unit).len() * dtype.bytes() as usize;
+            (part.unit(own, bytes), dtype)
+        });
         let [number, _] = at.cut.row(unit);
         let mut sources = at.sources.iter();
         let inputs = self.read.each_mut().map(|buffer| match sources.next() {
@@ -297,12 +300,14 @@ impl<const I: usize, const O: usize> Buffers<I, O> {
     }
 }
 
-/// Where all units are read.
-struct Call<'r, const I: usize> {
+/// The operands and the outputs that all units of a loop share.
+struct Call<'r, const I: usize, const O: usize> {
     cut: &'r Cut<'r>,
     sources: [Source; I],
     readers: &'r [Reader<'r>],
     others: &'r [Reader<'r>],
+    /// Length and type of the outputs' rows.
+    lines: [(usize, DType); O],
 }
 
 /// All elements of a tensor, row-major: floats as f32, and integers as f32 of the same bits.

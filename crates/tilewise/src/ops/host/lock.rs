@@ -4,6 +4,7 @@
 //! wait for each other in a circle.
 
 use crate::tensor::Tensor;
+use crate::tensor::storage::Storage;
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 use tilewise_core::Result;
 
@@ -33,7 +34,7 @@ impl<'t> Locks<'t> {
         let mut all: Vec<_> = read.chain(written).collect();
         all.sort_unstable_by_key(|(storage, writes)| (storage.address(), !writes));
         all.dedup_by_key(|(storage, _)| storage.address());
-        let lock = |(storage, writes): (&'t crate::tensor::storage::Storage, bool)| {
+        let lock = |(storage, writes): (&'t Storage, bool)| {
             let guard = match writes {
                 true => Guard::Write(storage.host_mut()?),
                 false => Guard::Read(storage.host()?),

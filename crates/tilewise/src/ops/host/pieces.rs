@@ -62,7 +62,7 @@ impl Cut<'_> {
         self.moves.map_or([row; 2], |moves| moves[row])
     }
 
-    /// The memory of each piece, for an output whose rows are flat: each lies behind the one before.
+    /// The memory of each piece, for an output whose rows lie one behind the other.
     pub(super) fn flat<'b>(&self, bytes: &'b mut [u8], layout: &Layout) -> Vec<Part<'b>> {
         if self.parts > 1 {
             return self.apart(bytes, layout, |unit| unit / self.parts);

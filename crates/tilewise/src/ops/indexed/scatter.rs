@@ -53,7 +53,7 @@ impl Scatter {
         let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
         let axes = Axes { shape: x.shape()[1..].into(), strides }.of_entries();
         let (_, inner) = axes.row();
-        // Of equal indices the last one counts.
+        // The last of equal indices counts.
         let mut owners = memory::filled(rows, 0)?;
         for (from, &to) in indices.iter().enumerate() {
             if let Some(owner) = owners.get_mut(to as usize) {

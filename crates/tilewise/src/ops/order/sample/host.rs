@@ -10,7 +10,7 @@ use tilewise_core::Result;
 /// The number of logits among which the bound of `top_p` is looked for first.
 const FEW: usize = 1024;
 
-/// What is kept of a row.
+/// The options by which logits are kept.
 #[derive(Clone, Copy)]
 struct Kept {
     temperature: f32,
