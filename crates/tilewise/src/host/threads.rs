@@ -4,10 +4,10 @@
 //! bits.
 
 use std::num::NonZeroUsize;
-use tilewise_core::{Error, Result};
+use tilewise_core::Result;
 
 #[cfg(not(target_family = "wasm"))]
-use rayon::prelude::*;
+use {rayon::prelude::*, tilewise_core::Error};
 
 /// The threads of a context: rayon's pool for the whole process, or a pool of its own. On wasm, the
 /// calling thread.
@@ -29,6 +29,16 @@ impl Threads {
         }
         let _ = count;
         Ok(Threads::default())
+    }
+
+    /// Whether the caller is a thread of rayon. While it waits it may take up other work of its
+    /// pool, which may wait for a lock that the caller holds.
+    #[cfg(feature = "custom-kernels")]
+    pub(crate) fn has_caller(&self) -> bool {
+        #[cfg(not(target_family = "wasm"))]
+        return rayon::current_thread_index().is_some();
+        #[cfg(target_family = "wasm")]
+        return false;
     }
 
     /// Calls `work` for each number below `count`, in any order and many at a time.

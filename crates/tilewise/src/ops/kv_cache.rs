@@ -2,7 +2,7 @@
 
 use super::append;
 use super::attention::{Attention, attention};
-use super::elementwise::each;
+use super::elementwise::{each, host};
 use super::op::{Op, record};
 use super::texts::Function;
 use crate::context::Context;
@@ -146,6 +146,7 @@ impl KvCache {
         let position = std::slice::from_ref(&self.position);
         let steps = each("advance", minus, position, &self.position, more)?;
         let to = &mut to.as_recorder();
+        let mut computes = false;
         let runs = match to.way(self.position.context())? {
             Way::Plan(planned) if planned.repeats => {
                 return Err(Error::Misuse(
@@ -155,9 +156,16 @@ impl KvCache {
                 ));
             }
             Way::Plan(_) => false,
-            _ => true,
+            Way::Run => {
+                computes = true;
+                true
+            }
+            Way::Record(..) => true,
         };
-        record(to, &steps)?;
+        match computes {
+            true => host::increase(&self.position, tokens as u32)?,
+            false => record(to, &steps)?,
+        }
         // A warm-up runs nothing.
         if runs {
             self.length = length;

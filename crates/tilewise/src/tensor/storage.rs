@@ -187,6 +187,15 @@ impl Storage {
         }
     }
 
+    /// A number by which host storage is told from other storage; 0 for a buffer.
+    #[cfg(feature = "custom-kernels")]
+    pub(crate) fn address(&self) -> usize {
+        match self {
+            Storage::Host { words, .. } => Arc::as_ptr(words) as usize,
+            Storage::Gpu { .. } => 0,
+        }
+    }
+
     /// The words of host storage. A lock poisoned by a panic elsewhere still guards whole numbers.
     pub(crate) fn host(&self) -> Result<RwLockReadGuard<'_, Vec<u32>>> {
         match self {
