@@ -8,10 +8,12 @@ mod output;
 pub(crate) mod source;
 mod tile;
 
+use crate::host::memory;
 use crate::host::threads::Threads;
+use crate::tensor::lock::Locks;
 use crate::tensor::storage::{Buffers, Bundle, Storage};
 use output::Output;
-use source::{Source, Words};
+use source::Source;
 use std::ops::Range;
 use tile::{Left, Right};
 use tilewise_core::kernel::Role;
@@ -33,20 +35,38 @@ pub(crate) fn run(bundle: &Bundle<'_>, threads: &Threads) -> Result<()> {
         (Role::Residual, residual),
     ];
     let numbers = problem.grouping.operands().next().filter(|(_, count)| *count > 0);
-    let words = Words::lock(buffers, c, |add| {
-        for (role, operand) in wanted {
-            operand
-                .map_or(Ok(()), |operand| source::roles(role, operand.format).try_for_each(&add))?;
-        }
-        problem.gathered.map_or(Ok(()), |_| add(Role::RowIndex))?;
-        numbers.map_or(Ok(()), |(role, _)| add(role))
-    })?;
-    let mut c = c.host_mut()?;
-    let mut output = Output::new(&mut c, &problem.c)?;
-    let numbers = numbers.map_or(&[][..], |(role, _)| words.of(role));
-    let indices = problem.gathered.map(|own| indices(words.of(Role::RowIndex), own, problem.m));
-    let [a, b, bias, residual] =
-        wanted.map(|(role, own)| own.map(|own| words.source(role, own.format)));
+    let mut roles = Vec::new();
+    for (role, operand) in wanted {
+        roles.extend(operand.into_iter().flat_map(|own| source::roles(role, own.format)));
+    }
+    roles.extend(problem.gathered.map(|_| Role::RowIndex));
+    roles.extend(numbers.map(|(role, _)| role));
+    let mut read = Vec::with_capacity(roles.len());
+    for role in roles {
+        read.push((role, storage(buffers, role)?));
+    }
+    // An operand may lie in the storage of C, which is locked to be written: it is copied.
+    let is_shared = |(_, storage): &(Role, &Storage)| storage.shares(c);
+    let copy = match read.iter().any(is_shared) {
+        true => memory::copied(&c.host()?)?,
+        false => Vec::new(),
+    };
+    let apart = read.iter().filter(|own| !is_shared(own)).map(|(_, storage)| *storage);
+    let mut locks = Locks::of(apart, std::iter::once(c))?;
+    let mut locked = locks.words();
+    let mut output = Output::new(locked.written(c), &problem.c)?;
+    let words = |role| match read.iter().find(|(own, _)| *own == role) {
+        Some(own) if is_shared(own) => &copy[..],
+        Some((_, storage)) => locked.read(storage),
+        None => &[],
+    };
+    let numbers = numbers.map_or(&[][..], |(role, _)| words(role));
+    let indices = problem.gathered.map(|own| indices(words(Role::RowIndex), own, problem.m));
+    let source = |role, format| {
+        let planes: Vec<_> = source::roles(role, format).map(words).collect();
+        Source::new(format, &planes)
+    };
+    let [a, b, bias, residual] = wanted.map(|(role, own)| own.map(|own| source(role, own.format)));
     let (Some(a), Some(b)) = (a, b) else {
         return Err(Error::Unsupported("a product without operands".into()));
     };

@@ -1,73 +1,11 @@
 //! Operands as they are stored, read as f32 a part of a line at a time.
 
-use super::storage;
-use crate::tensor::storage::{Buffers, Storage};
-use std::sync::RwLockReadGuard;
 use tilewise_core::kernel::Role;
-use tilewise_core::{DType, Format, Result, convert};
+use tilewise_core::{DType, Format, convert};
 
-/// The roles of an operand's planes.
+/// An operand's planes, by their roles.
 pub(crate) fn roles(role: Role, format: Format) -> impl Iterator<Item = Role> {
     role.planes().take(format.planes().len())
-}
-
-/// The words of all storage that a call reads.
-pub(crate) struct Words<'a> {
-    storage: Vec<(&'a Storage, Held<'a>)>,
-    roles: Vec<(Role, usize)>,
-}
-
-enum Held<'a> {
-    Locked(RwLockReadGuard<'a, Vec<u32>>),
-    Copied(Vec<u32>),
-}
-
-impl<'a> Words<'a> {
-    /// Locks the storage of the roles that `list` names, each once. If an operand lies in the
-    /// storage of C, which is locked to be written, it is copied.
-    pub(crate) fn lock(
-        buffers: &Buffers<'a>,
-        c: &Storage,
-        list: impl FnOnce(&dyn Fn(Role) -> Result<()>) -> Result<()>,
-    ) -> Result<Self> {
-        let words = std::cell::RefCell::new(Words { storage: Vec::new(), roles: Vec::new() });
-        list(&|role| {
-            let Words { storage: all, roles } = &mut *words.borrow_mut();
-            let storage = storage(buffers, role)?;
-            let known = all.iter().position(|(known, _)| known.shares(storage));
-            let at = match known {
-                Some(at) => at,
-                None => {
-                    let words = storage.host()?;
-                    let held = match storage.shares(c) {
-                        true => Held::Copied(crate::host::memory::copied(&words)?),
-                        false => Held::Locked(words),
-                    };
-                    all.push((storage, held));
-                    all.len() - 1
-                }
-            };
-            roles.push((role, at));
-            Ok(())
-        })?;
-        Ok(words.into_inner())
-    }
-
-    /// The words of a role that was listed; none for others.
-    pub(crate) fn of(&self, role: Role) -> &[u32] {
-        let found = self.roles.iter().find(|(own, _)| *own == role);
-        match found.map(|(_, at)| &self.storage[*at].1) {
-            Some(Held::Locked(words)) => words,
-            Some(Held::Copied(words)) => words,
-            None => &[],
-        }
-    }
-
-    /// An operand of this format.
-    pub(crate) fn source(&self, role: Role, format: Format) -> Source<'_> {
-        let planes: Vec<&[u32]> = roles(role, format).map(|role| self.of(role)).collect();
-        Source::new(format, &planes)
-    }
 }
 
 /// An operand: the bytes of its planes.

@@ -31,47 +31,30 @@ impl Threads {
         Ok(Threads::default())
     }
 
-    /// Whether the caller is a thread of rayon. While it waits it may take up other work of its
-    /// pool, which may wait for a lock that the caller holds.
-    #[cfg(feature = "custom-kernels")]
-    pub(crate) fn has_caller(&self) -> bool {
-        #[cfg(not(target_family = "wasm"))]
-        return rayon::current_thread_index().is_some();
-        #[cfg(target_family = "wasm")]
-        return false;
-    }
-
     /// Calls `work` for each number below `count`, in any order and many at a time.
     pub(crate) fn each(&self, count: usize, work: impl Fn(usize) + Send + Sync) {
-        match count {
-            0 => {}
-            1 => work(0),
-            #[cfg(not(target_family = "wasm"))]
-            _ => self.within(|| (0..count).into_par_iter().with_max_len(1).for_each(work)),
-            #[cfg(target_family = "wasm")]
-            _ => (0..count).for_each(work),
+        #[cfg(not(target_family = "wasm"))]
+        if count > 1 && !on_rayon() {
+            return self.within(|| (0..count).into_par_iter().with_max_len(1).for_each(work));
         }
+        (0..count).for_each(work);
     }
 
-    /// Calls `work` for pieces of `size` elements, each with the number of its first element. The
-    /// last piece may be shorter.
-    pub(crate) fn pieces<T: Send>(
+    /// Calls `work` for each of `all`, with its number, in any order and many at a time.
+    #[cfg(feature = "custom-kernels")]
+    pub(crate) fn each_of<T: Send>(
         &self,
         all: &mut [T],
-        size: usize,
-        work: impl Fn(usize, &mut [T]) + Send + Sync,
+        work: impl Fn(usize, &mut T) + Send + Sync,
     ) {
-        let size = size.max(1);
-        if all.len() <= size {
-            return work(0, all);
-        }
         #[cfg(not(target_family = "wasm"))]
-        self.within(|| {
-            let pieces = all.par_chunks_mut(size).with_max_len(1).enumerate();
-            pieces.for_each(|(number, piece)| work(number * size, piece));
-        });
-        #[cfg(target_family = "wasm")]
-        all.chunks_mut(size).enumerate().for_each(|(number, piece)| work(number * size, piece));
+        if all.len() > 1 && !on_rayon() {
+            return self.within(|| {
+                let all = all.par_iter_mut().with_max_len(1).enumerate();
+                all.for_each(|(number, one)| work(number, one));
+            });
+        }
+        all.iter_mut().enumerate().for_each(|(number, one)| work(number, one));
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -81,4 +64,11 @@ impl Threads {
             None => work(),
         }
     }
+}
+
+/// Whether the caller is a thread of rayon. While it waits it may take up other work of its pool,
+/// which may wait for a lock that the caller holds. So it works alone.
+#[cfg(not(target_family = "wasm"))]
+fn on_rayon() -> bool {
+    rayon::current_thread_index().is_some()
 }

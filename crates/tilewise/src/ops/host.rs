@@ -3,7 +3,6 @@
 //! The rows of a loop are cut into pieces by their lengths alone. So every number of threads gives
 //! the same bits.
 
-mod lock;
 pub(super) mod math;
 mod pieces;
 mod view;
@@ -13,7 +12,7 @@ pub(super) use view::Reader;
 use super::layout::{Axes, Sizes};
 use crate::host::memory;
 use crate::tensor::Tensor;
-use lock::{Locks, Words};
+use crate::tensor::lock::{Locks, Words};
 use pieces::{Cut, Part};
 use tilewise_core::{DType, Error, Result};
 use view::{Layout, decode, encode, store};
@@ -121,9 +120,13 @@ impl<'t, const I: usize, const O: usize> Loop<'t, I, O> {
         let sources = self.inputs.map(|input| self.source(input, &targets, &mut read));
 
         let written = targets.iter().filter(|target| target.apart.is_none());
-        let mut locks = Locks::of(read.iter().copied(), written.map(|target| target.out))?;
+        let mut locks = Locks::of(
+            read.iter().map(|tensor| tensor.storage()),
+            written.map(|target| target.out.storage()),
+        )?;
         let mut words = locks.words();
-        let reader = |&tensor: &&'t Tensor| Reader::new(words.read(tensor), Layout::of(tensor));
+        let reader =
+            |&tensor: &&'t Tensor| Reader::new(words.read(tensor.storage()), Layout::of(tensor));
         let readers: Vec<Reader<'_>> = read.iter().map(reader).collect();
         let mut lines = [(0, DType::U32); O];
         let mut parts = Vec::with_capacity(O);
@@ -135,20 +138,12 @@ impl<'t, const I: usize, const O: usize> Loop<'t, I, O> {
         let mut pieces: Vec<[Part<'_>; O]> = (0..cut.pieces()).map(next).collect();
         let others = &readers[..self.others.len()];
         let call = Call { cut: &cut, sources, readers: &readers, others, lines };
-        let compute = |number: usize, piece: &mut [Part<'_>; O]| {
+        threads.each_of(&mut pieces, |number, piece| {
             let mut buffers = Buffers::new();
             for (at, unit) in cut.units(number).enumerate() {
                 buffers.call(&call, unit, piece.each_mut().map(|part| (part, at)), &work);
             }
-        };
-        if threads.has_caller() {
-            let all = pieces.iter_mut().enumerate();
-            all.for_each(|(number, piece)| compute(number, piece));
-        } else {
-            threads.pieces(&mut pieces, 1, |number, piece| {
-                piece.iter_mut().for_each(|piece| compute(number, piece));
-            });
-        }
+        });
         drop((pieces, parts, readers));
         drop(locks);
         targets.iter().try_for_each(|target| target.keep(&cut))
@@ -214,7 +209,8 @@ impl Target<'_> {
     fn parts<'b>(&'b mut self, cut: &Cut<'_>, words: &mut Words<'b>) -> Vec<Part<'b>> {
         let Target { out, layout, apart } = self;
         let is_flat = apart.is_some() || cut.moves.is_none() && out.is_contiguous();
-        let words = apart.as_mut().map_or_else(|| words.written(out), |own| own.as_mut_slice());
+        let words =
+            apart.as_mut().map_or_else(|| words.written(out.storage()), |own| own.as_mut_slice());
         let bytes = bytemuck::cast_slice_mut(words);
         match is_flat {
             true => cut.flat(bytes, layout),

@@ -188,7 +188,6 @@ impl Storage {
     }
 
     /// A number by which host storage is told from other storage; 0 for a buffer.
-    #[cfg(feature = "custom-kernels")]
     pub(crate) fn address(&self) -> usize {
         match self {
             Storage::Host { words, .. } => Arc::as_ptr(words) as usize,

@@ -1,15 +1,14 @@
-//! Storage that is locked for a loop.
+//! Storage on the host that is locked for a call.
 //!
-//! Each storage is locked once, in the order of addresses: loops on several threads then do not
+//! Each storage is locked once, in the order of addresses: calls on several threads then do not
 //! wait for each other in a circle.
 
-use crate::tensor::Tensor;
 use crate::tensor::storage::Storage;
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 use tilewise_core::Result;
 
-/// The locks of a loop.
-pub(super) struct Locks<'t>(Vec<(usize, Guard<'t>)>);
+/// The locks of a call.
+pub(crate) struct Locks<'t>(Vec<(usize, Guard<'t>)>);
 
 enum Guard<'t> {
     Read(RwLockReadGuard<'t, Vec<u32>>),
@@ -18,19 +17,19 @@ enum Guard<'t> {
 
 /// The words of locked storage, by its address.
 #[derive(Default)]
-pub(super) struct Words<'w> {
+pub(crate) struct Words<'w> {
     read: Vec<(usize, &'w [u32])>,
     written: Vec<(usize, &'w mut [u32])>,
 }
 
 impl<'t> Locks<'t> {
-    /// Locks the storage of tensors. What is both read and written is locked for writing.
-    pub(super) fn of(
-        read: impl Iterator<Item = &'t Tensor>,
-        written: impl Iterator<Item = &'t Tensor>,
+    /// Locks storage. What is both read and written is locked for writing.
+    pub(crate) fn of(
+        read: impl Iterator<Item = &'t Storage>,
+        written: impl Iterator<Item = &'t Storage>,
     ) -> Result<Self> {
-        let read = read.map(|tensor| (tensor.storage(), false));
-        let written = written.map(|tensor| (tensor.storage(), true));
+        let read = read.map(|storage| (storage, false));
+        let written = written.map(|storage| (storage, true));
         let mut all: Vec<_> = read.chain(written).collect();
         all.sort_unstable_by_key(|(storage, writes)| (storage.address(), !writes));
         all.dedup_by_key(|(storage, _)| storage.address());
@@ -44,7 +43,7 @@ impl<'t> Locks<'t> {
         Ok(Locks(all.into_iter().map(lock).collect::<Result<_>>()?))
     }
 
-    pub(super) fn words(&mut self) -> Words<'_> {
+    pub(crate) fn words(&mut self) -> Words<'_> {
         let mut words = Words::default();
         for (address, guard) in &mut self.0 {
             match guard {
@@ -58,15 +57,15 @@ impl<'t> Locks<'t> {
 
 impl<'w> Words<'w> {
     /// The words of storage that is only read.
-    pub(super) fn read(&self, tensor: &Tensor) -> &'w [u32] {
-        let address = tensor.storage().address();
+    pub(crate) fn read(&self, storage: &Storage) -> &'w [u32] {
+        let address = storage.address();
         let own = self.read.iter().find(|(own, _)| *own == address);
         own.map_or(&[], |(_, words)| *words)
     }
 
     /// The words of storage that is written. Only the first call gets them.
-    pub(super) fn written(&mut self, tensor: &Tensor) -> &'w mut [u32] {
-        let address = tensor.storage().address();
+    pub(crate) fn written(&mut self, storage: &Storage) -> &'w mut [u32] {
+        let address = storage.address();
         let own = self.written.iter_mut().find(|(own, _)| *own == address);
         own.map_or(&mut [], |(_, words)| std::mem::take(words))
     }
