@@ -146,8 +146,7 @@ impl KvCache {
         let position = std::slice::from_ref(&self.position);
         let steps = each("advance", minus, position, &self.position, more)?;
         let to = &mut to.as_recorder();
-        let mut computes = false;
-        let runs = match to.way(self.position.context())? {
+        let (runs, computes) = match to.way(self.position.context())? {
             Way::Plan(planned) if planned.repeats => {
                 return Err(Error::Misuse(
                     "KvCache::advance counts tokens on the host, too: call it in submit(), after \
@@ -155,12 +154,9 @@ impl KvCache {
                         .into(),
                 ));
             }
-            Way::Plan(_) => false,
-            Way::Run => {
-                computes = true;
-                true
-            }
-            Way::Record(..) => true,
+            Way::Plan(_) => (false, false),
+            Way::Run => (true, true),
+            Way::Record(..) => (true, false),
         };
         match computes {
             true => host::increase(&self.position, tokens as u32)?,

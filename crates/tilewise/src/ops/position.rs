@@ -124,8 +124,8 @@ impl Position {
         self.number.min(most) as u32
     }
 
-    /// The positions of rows on the host. `view` is the tensor, if there is one, with an element for
-    /// each row. At most `most` is added to it.
+    /// The positions of rows on the host. `view` is the tensor, with an element for each row, and
+    /// `most` bounds the number that is added to it.
     pub(super) fn on_host(&self, view: Option<&Tensor>, most: usize) -> Result<Placed> {
         let tensor = view.map(host::words).transpose()?;
         Ok(Placed { tensor, number: self.before(most) as usize })
