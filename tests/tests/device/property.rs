@@ -2,11 +2,10 @@
 //! kept in `proptest-regressions/`, and every later run tries it first. `PROPTEST_CASES` asks for
 //! that number of other cases.
 
-use std::num::NonZeroUsize;
-use tilewise::{Context, ContextOptions, DType, QuantFormat};
+use tilewise::{Context, DType, QuantFormat};
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::random::{Weights, property};
-use tilewise_tests::{Case, adapters, one_of_each, run};
+use tilewise_tests::{Case, adapters, by_threads, one_of_each, run};
 
 /// Runs a case on every adapter that has such a kernel, if the kernel takes the product there. A
 /// kernel for matrix units gets operands of its type.
@@ -74,14 +73,6 @@ fn on_threads(contexts: &[Context], case: &Case) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn by_threads() -> [Context; 3] {
-    [1, 2, 7].map(|threads| {
-        let options = ContextOptions::default().adapter("cpu");
-        let threads = NonZeroUsize::new(threads).unwrap();
-        Context::request_blocking(&options.threads(threads)).unwrap()
-    })
 }
 
 /// Sizes beyond the tiles and the panels of the CPU executor.

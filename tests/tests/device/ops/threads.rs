@@ -1,21 +1,12 @@
 //! The bits of the CPU executor do not depend on the number of threads.
 
-use std::num::NonZeroUsize;
-use tilewise::{Context, ContextOptions, DType, Result, Tensor, ops};
+use tilewise::{Context, DType, Result, Tensor, ops};
+use tilewise_tests::by_threads;
 use tilewise_tests::ops::FAMILIES;
-
-/// The CPU executor with one thread, with two, and with more than most operations have pieces.
-fn contexts() -> [Context; 3] {
-    [1, 2, 7].map(|threads| {
-        let options = ContextOptions::default().adapter("cpu");
-        let threads = NonZeroUsize::new(threads).unwrap();
-        Context::request_blocking(&options.threads(threads)).unwrap()
-    })
-}
 
 #[test]
 fn cases_have_the_same_bits() {
-    let contexts = contexts();
+    let contexts = by_threads();
     for (family, cases) in FAMILIES {
         for case in cases() {
             let bits = contexts.each_ref().map(|context| case.bits(context).unwrap());
@@ -51,7 +42,7 @@ fn large_operations_have_the_same_bits() {
     let numbers: Vec<f32> = (0..300_000u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 22) as f32 - 2.0)
         .collect();
-    let ran = contexts().map(|context| {
+    let ran = by_threads().map(|context| {
         let x = Tensor::upload(&context, &numbers, &[300, 1000]).unwrap();
         let row = x.narrow(0, 3, 1).unwrap().squeeze(0).unwrap();
         let run = |(_, work): &(_, Work)| work(&x, &row).unwrap().read_bytes_blocking().unwrap();
