@@ -155,7 +155,7 @@ pub trait Codec: Sync {
 
 /// [`Codec::decode_all`] for a number of planes that the compiler knows.
 #[inline(always)]
-fn decode_planes<const N: usize>(
+pub(super) fn decode_planes<const N: usize>(
     codec: &(impl Codec + ?Sized),
     planes: [&[u8]; N],
     format: &FormatDef,

@@ -5,10 +5,12 @@
 //! The low nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31. The fifth bit
 //! of element j is bit j of the word before them.
 
-use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, of_finite};
+use super::format::{
+    Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, decode_planes, of_finite,
+};
 use crate::convert;
 use crate::dtype::DType;
-use crate::lanes::array;
+use crate::lanes::{self, array};
 use half::f16;
 
 const BLOCK: usize = 32;
@@ -29,7 +31,7 @@ enum Scale {
 }
 
 /// The number that a code stands for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Value {
     /// The code less a number.
     Less(i16),
@@ -50,6 +52,7 @@ impl Value {
 }
 
 /// A format by its planes, in the order in which a block has them.
+#[derive(Clone, Copy, PartialEq)]
 struct Block {
     scale: Scale,
     /// A least element in f16.
@@ -65,6 +68,8 @@ const Q5_1: Block = Block { scale: Scale::F16, least: true, bits: 5, value: Valu
 const Q8_0: Block = Block { scale: Scale::F16, least: false, bits: 8, value: Value::Signed };
 const NL: Block = Block { scale: Scale::F16, least: false, bits: 4, value: Value::Table(IQ4_NL) };
 const MXFP4: Block = Block { scale: Scale::E8M0, least: false, bits: 4, value: Value::Table(E2M1) };
+
+const ALL: [Block; 7] = [Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, NL, MXFP4];
 
 /// Scale and least element are a separate plane, so that codes are words.
 macro_rules! row {
@@ -278,6 +283,19 @@ fn inverse(scale: f32) -> f32 {
     if scale == 0.0 || (1.0 / scale).is_infinite() { 0.0 } else { 1.0 / scale }
 }
 
+/// Decodes blocks of the format at this place of [`ALL`]. In a function of its own the compiler
+/// knows the format's numbers.
+fn decode_own<const AT: usize>(format: &FormatDef, planes: &[&[u8]], out: &mut [f32]) {
+    lanes::widest(
+        #[inline(always)]
+        || {
+            if let [scales, codes] = *planes {
+                decode_planes(&const { ALL[AT] }, [scales, codes], format, out);
+            }
+        },
+    );
+}
+
 impl Codec for Block {
     #[inline(always)]
     fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
@@ -289,6 +307,18 @@ impl Codec for Block {
         } else {
             array(|i| scale * values[i])
         };
+    }
+
+    fn decode_all(&self, format: &FormatDef, planes: &[&[u8]], out: &mut [f32]) {
+        match ALL.iter().position(|own| own == self) {
+            Some(0) => decode_own::<0>(format, planes, out),
+            Some(1) => decode_own::<1>(format, planes, out),
+            Some(2) => decode_own::<2>(format, planes, out),
+            Some(3) => decode_own::<3>(format, planes, out),
+            Some(4) => decode_own::<4>(format, planes, out),
+            Some(5) => decode_own::<5>(format, planes, out),
+            _ => decode_own::<6>(format, planes, out),
+        }
     }
 
     fn error(&self, block: &[&[u8]], out: &mut [f64]) {
