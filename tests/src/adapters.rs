@@ -7,6 +7,7 @@
 //! does not match all of its words, to keep it from slowing down the tests of another.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::sync::OnceLock;
 use tilewise::{AdapterDescription, Context, ContextOptions, Switch, wgpu};
@@ -143,6 +144,15 @@ pub fn open(name: &str) -> tilewise::Result<Context> {
 /// The context of every adapter, and the CPU executor.
 pub fn contexts() -> Vec<Context> {
     adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
+}
+
+/// The CPU executor with one thread, with two, and with more than most calls have work for.
+pub fn by_threads() -> [Context; 3] {
+    [1, 2, 7].map(|threads| {
+        let options = ContextOptions::default().adapter("cpu");
+        let threads = NonZeroUsize::new(threads).unwrap();
+        Context::request_blocking(&options.threads(threads)).unwrap()
+    })
 }
 
 static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();

@@ -99,7 +99,7 @@ pub use place::{Count, Entries, Place};
 pub use runner::{Filled, Outcome};
 #[cfg(not(target_family = "wasm"))]
 pub use {
-    adapters::{Adapter, adapters, contexts},
+    adapters::{Adapter, adapters, by_threads, contexts},
     models::fetched,
     program::Program,
     runner::suite::{Suite, run},

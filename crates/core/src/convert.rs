@@ -4,6 +4,7 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::lanes::{self, LANES};
 use half::{bf16, f16};
 
 /// The numbers that `bytes` hold. [`Error::Shape`] when their count is not a multiple of the
@@ -20,15 +21,67 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Result<Vec<f32>> {
 
 /// Like [`decode`], for lengths that are known to fit; bytes left over at the end are ignored.
 pub(crate) fn decode_exact(dtype: DType, bytes: &[u8]) -> Vec<f32> {
-    match dtype {
-        DType::F32 => bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
-        DType::F16 => bytes.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b).to_f32()).collect(),
-        DType::BF16 => {
-            bytes.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32()).collect()
+    let mut numbers = vec![0.0; bytes.len() / dtype.bytes() as usize];
+    decode_into(dtype, bytes, &mut numbers);
+    numbers
+}
+
+/// Like [`decode`], into `out`, for as many numbers as both have room for.
+#[doc(hidden)]
+pub fn decode_into(dtype: DType, bytes: &[u8], out: &mut [f32]) {
+    #[inline(always)]
+    fn each<const N: usize>(bytes: &[u8], out: &mut [f32], number: impl Fn([u8; N]) -> f32) {
+        let (many, rest) = out.as_chunks_mut::<LANES>();
+        let (blocks, _) = bytes.as_chunks::<N>();
+        for (out, block) in many.iter_mut().zip(blocks.as_chunks::<LANES>().0) {
+            *out = lanes::array(|i| number(block[i]));
         }
-        DType::I32 => bytes.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b) as f32).collect(),
-        DType::U32 => bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b) as f32).collect(),
+        let done = many.len() * LANES;
+        for (out, &block) in rest.iter_mut().zip(blocks.get(done..).unwrap_or(&[])) {
+            *out = number(block);
+        }
     }
+    lanes::widest(
+        #[inline(always)]
+        || match dtype {
+            DType::F32 => each(bytes, out, f32::from_le_bytes),
+            DType::F16 => each(bytes, out, |b| half(u16::from_le_bytes(b))),
+            DType::BF16 => {
+                each(bytes, out, |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
+            }
+            DType::I32 => each(bytes, out, |b| i32::from_le_bytes(b) as f32),
+            DType::U32 => each(bytes, out, |b| u32::from_le_bytes(b) as f32),
+        },
+    );
+}
+
+/// The first number that `bytes` hold.
+#[inline(always)]
+pub(crate) fn first(dtype: DType, bytes: &[u8]) -> f32 {
+    let word = || bytes[..4].try_into().expect("four bytes");
+    match dtype {
+        DType::F32 => f32::from_le_bytes(word()),
+        DType::F16 => half(u16::from_le_bytes([bytes[0], bytes[1]])),
+        DType::BF16 => f32::from_bits(u32::from_le_bytes([0, 0, bytes[0], bytes[1]])),
+        DType::I32 => i32::from_le_bytes(word()) as f32,
+        DType::U32 => u32::from_le_bytes(word()) as f32,
+    }
+}
+
+/// The number that the bits of an f16 stand for. Loops over it become vectors, unlike those over
+/// the crate half.
+#[inline(always)]
+pub(crate) fn half(bits: u16) -> f32 {
+    const BIAS: u32 = (127 - 15) << 23;
+    let magnitude = u32::from(bits & 0x7fff) << 13;
+    // Under the least exponent, numbers have no leading 1: add it, and take it away.
+    let least = f32::from_bits(BIAS + (1 << 23));
+    let subnormal = (f32::from_bits(magnitude + BIAS + (1 << 23)) - least).to_bits();
+    let normal = magnitude + BIAS;
+    let endless = magnitude | 0x7f80_0000;
+    let finite = if magnitude < 1 << 23 { subnormal } else { normal };
+    let magnitude = if magnitude >= 0x1f << 23 { endless } else { finite };
+    f32::from_bits(magnitude | u32::from(bits & 0x8000) << 16)
 }
 
 /// Like [`decode`], widened to f64 for the oracle.

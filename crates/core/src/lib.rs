@@ -13,6 +13,8 @@ mod dtype;
 pub mod error;
 mod grouping;
 pub mod kernel;
+#[doc(hidden)]
+pub mod lanes;
 mod language;
 mod list_sizes;
 mod listed;

@@ -210,9 +210,11 @@ impl Encoder {
         counted: &Tensor,
     ) -> Result<Tensor> {
         let (texts, tokens, width) = (counted.shape()[0], counted.shape()[2], self.width());
-        let new = |shape: &[usize]| Tensor::zeros(&self.context, self.words.dtype(), shape);
-        let rows = |width| new(&[texts * tokens, width]);
-        let (x, y, mixed, qkv) = (rows(width)?, rows(width)?, rows(width)?, rows(3 * width)?);
+        let new = |dtype, width| Tensor::zeros(&self.context, dtype, &[texts * tokens, width]);
+        let rows = |width| new(self.words.dtype(), width);
+        let (x, mixed, qkv) = (rows(width)?, rows(width)?, rows(3 * width)?);
+        // Sums go to a norm alone. Rounding them first would cost bf16 half of its accuracy.
+        let y = new(DType::F32, width)?;
         let by_text = |rows: &Tensor| rows.reshape(&[texts, tokens, width]);
         let split = [texts, tokens, 3, self.heads, width / self.heads];
         let of_heads = |rows: &Tensor, which| {
@@ -223,7 +225,7 @@ impl Encoder {
         let mixed_heads =
             mixed.reshape(&[texts, tokens, self.heads, width / self.heads])?.transpose(1, 2)?;
 
-        Take::new(&self.words).rows(ids).record(to, &y)?;
+        Take::new(&self.words).rows(ids).out_dtype(DType::F32).record(to, &y)?;
         let places = self.places.narrow(0, 0, tokens)?;
         ops::add(&by_text(&y)?, &places).record(to, &by_text(&y)?)?;
         self.norm.record(to, &y, &x)?;
@@ -245,7 +247,7 @@ impl Encoder {
 
 impl Linear {
     fn of(&self, x: &Tensor) -> Gemm {
-        Gemm::new(x, self.weight.t()).bias(&self.bias).out_dtype(x.dtype())
+        Gemm::new(x, self.weight.t()).bias(&self.bias)
     }
 }
 

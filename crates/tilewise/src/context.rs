@@ -11,12 +11,13 @@ use crate::adapter;
 use crate::adapter::capture::Capture;
 use crate::context::winners::Winners;
 use crate::gpu::Gpu;
+use crate::host::threads::Threads;
 use std::sync::Arc;
 use tilewise_core::kernel::Library;
 use tilewise_core::{Caps, Error, Result};
 
 pub(crate) enum Backend {
-    Cpu,
+    Cpu(Threads),
     Gpu(Box<Gpu>),
 }
 
@@ -112,7 +113,7 @@ impl Context {
 
     /// Whether products run on the CPU executor.
     pub fn is_cpu(&self) -> bool {
-        matches!(self.0.backend, Backend::Cpu)
+        matches!(self.0.backend, Backend::Cpu(_))
     }
 
     /// The wgpu device; none for the CPU executor.
@@ -133,7 +134,7 @@ impl Context {
     /// this call gives the first error that no read and no other call has given.
     pub async fn wait(&self) -> Result<()> {
         match &self.0.backend {
-            Backend::Cpu => Ok(()),
+            Backend::Cpu(_) => Ok(()),
             Backend::Gpu(gpu) => gpu.device.done().await,
         }
     }
@@ -145,7 +146,7 @@ impl Context {
     #[cfg(not(target_family = "wasm"))]
     pub fn wait_blocking(&self) -> Result<()> {
         match &self.0.backend {
-            Backend::Cpu => Ok(()),
+            Backend::Cpu(_) => Ok(()),
             Backend::Gpu(gpu) => {
                 gpu.device.wait()?;
                 gpu.device.probe()
@@ -153,10 +154,18 @@ impl Context {
         }
     }
 
+    /// The threads of the CPU executor; none for a device.
+    pub(crate) fn threads(&self) -> Option<&Threads> {
+        match &self.0.backend {
+            Backend::Cpu(threads) => Some(threads),
+            Backend::Gpu(_) => None,
+        }
+    }
+
     pub(crate) fn gpu_backend(&self) -> Result<&Gpu> {
         match &self.0.backend {
             Backend::Gpu(gpu) => Ok(gpu),
-            Backend::Cpu => Err(Error::Misuse(
+            Backend::Cpu(_) => Err(Error::Misuse(
                 "wrong context: this needs a GPU, and the context is the CPU executor".into(),
             )),
         }

@@ -1,231 +1,217 @@
 //! The CPU executor: the same problems on the host, for machines without a GPU and for comparison.
-//! The crate `matrixmultiply` does the multiplications.
+//!
+//! A product becomes tiles of C, each computed by one thread from start to end: its sums
+//! (tile.rs), the epilogue, and its elements of C (output.rs). Which tiles there are depends on the
+//! problem alone, so every number of threads gives the same bits.
+
+mod output;
+pub(crate) mod source;
+mod tile;
 
 use crate::host::memory;
+use crate::host::threads::Threads;
+use crate::tensor::lock::Locks;
 use crate::tensor::storage::{Buffers, Bundle, Storage};
+use output::Output;
+use source::Source;
+use std::ops::Range;
+use tile::{Left, Right};
 use tilewise_core::kernel::Role;
 use tilewise_core::{
-    Axis, DType, Dimension, Error, Format, Gathered, Operand, Problem, Result, Segment,
+    Activation, Axis, Dimension, Epilogue, Error, Gathered, Operand, Problem, Result, Segment,
 };
 
-/// An operand widened to f32: index i of the storage is element i.
-struct Widened<'a> {
-    elements: &'a [f32],
-    operand: Operand,
-}
-
-impl Widened<'_> {
-    fn row_col(&self) -> (isize, isize) {
-        let ld = self.operand.ld as isize;
-        if self.operand.transposed { (1, ld) } else { (ld, 1) }
-    }
-
-    /// An element of an entry that begins at `offset`.
-    fn at(&self, offset: u64, i: u64, j: u64) -> f32 {
-        let Operand { ld, transposed, .. } = self.operand;
-        let inner = if transposed { j * ld + i } else { i * ld + j };
-        self.elements[(offset + inner) as usize]
-    }
-}
+pub(crate) use output::load;
 
 /// Runs a problem that the planner has accepted: every element lies inside its storage.
-pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
-    let problem = &bundle.problem;
-    let dtype =
-        problem.c.format.element().ok_or_else(|| Error::Unsupported("a quantized C".into()))?;
-    let epilogue = &problem.epilogue;
-    let operand = |role, operand: Option<&Operand>| {
-        operand.map_or(Ok(Vec::new()), |operand| widen(bundle, role, operand))
-    };
-    let mut elements = [
-        operand(Role::A, Some(&problem.a))?,
-        operand(Role::B, Some(&problem.b))?,
-        operand(Role::Bias, epilogue.bias.as_ref().map(|bias| &bias.operand))?,
-        operand(Role::Residual, epilogue.residual.as_ref())?,
+pub(crate) fn run(bundle: &Bundle<'_>, threads: &Threads) -> Result<()> {
+    let Bundle { problem, buffers, .. } = bundle;
+    let c = storage(buffers, Role::C)?;
+    let (residual, bias) = (problem.epilogue.residual, problem.epilogue.bias);
+    let wanted = [
+        (Role::A, Some(problem.a)),
+        (Role::B, Some(problem.b)),
+        (Role::Bias, bias.map(|bias| bias.operand)),
+        (Role::Residual, residual),
     ];
-    let numbers = match problem.grouping.operands().next() {
-        Some((role, count)) if count > 0 => storage(&bundle.buffers, role)?.host()?.clone(),
-        _ => Vec::new(),
+    let numbers = problem.grouping.operands().next().filter(|(_, count)| *count > 0);
+    let mut roles = Vec::new();
+    for (role, operand) in wanted {
+        roles.extend(operand.into_iter().flat_map(|own| source::roles(role, own.format)));
+    }
+    roles.extend(problem.gathered.map(|_| Role::RowIndex));
+    roles.extend(numbers.map(|(role, _)| role));
+    let mut read = Vec::with_capacity(roles.len());
+    for role in roles {
+        read.push((role, storage(buffers, role)?));
+    }
+    // An operand may lie in the storage of C, which is locked to be written: it is copied.
+    let is_shared = |(_, storage): &(Role, &Storage)| storage.shares(c);
+    let copy = match read.iter().any(is_shared) {
+        true => memory::copied(&c.host()?)?,
+        false => Vec::new(),
     };
-    let mut problem = *problem;
-    if let Some(gathered) = problem.gathered {
-        let stored = Widened { elements: &elements[0], operand: problem.a };
-        let indices = indices(bundle, gathered)?;
-        (elements[0], problem.a) = rows_of(&stored, &indices, gathered.rows, problem.k)?;
-    }
-    // An operand may lie in the storage of C, so all are read before C is locked.
-    let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
+    let apart = read.iter().filter(|own| !is_shared(own)).map(|(_, storage)| *storage);
+    let mut locks = Locks::of(apart, std::iter::once(c))?;
+    let mut locked = locks.words();
+    let mut output = Output::new(locked.written(c), &problem.c)?;
+    let words = |role| match read.iter().find(|(own, _)| *own == role) {
+        Some(own) if is_shared(own) => &copy[..],
+        Some((_, storage)) => locked.read(storage),
+        None => &[],
+    };
+    let numbers = numbers.map_or(&[][..], |(role, _)| words(role));
+    let indices = problem.gathered.map(|own| indices(words(Role::RowIndex), own, problem.m));
+    let source = |role, format| {
+        let planes: Vec<_> = source::roles(role, format).map(words).collect();
+        Source::new(format, &planes)
+    };
+    let [a, b, bias, residual] = wanted.map(|(role, own)| own.map(|own| source(role, own.format)));
+    let (Some(a), Some(b)) = (a, b) else {
+        return Err(Error::Unsupported("a product without operands".into()));
+    };
+    let operands = Operands { a, b, bias, residual, indices: indices.as_deref() };
     if problem.grouping.traits().listed {
-        let mut listed = problem.listed(&numbers).into_iter();
-        return listed.try_for_each(|one| compute(&one, &elements, &numbers, (&mut c, dtype)));
-    }
-    compute(&problem, &elements, &numbers, (&mut c, dtype))
-}
-
-/// Computes into the words of C, given the elements of A, B, the bias and the residual.
-fn compute(
-    problem: &Problem,
-    [a, b, bias, residual]: &[Vec<f32>; 4],
-    numbers: &[u32],
-    (c, dtype): (&mut [u32], DType),
-) -> Result<()> {
-    let Problem { m, n, k, batch, grouping, epilogue, .. } = *problem;
-    let [a, b] =
-        [(a, problem.a), (b, problem.b)].map(|(elements, operand)| Widened { elements, operand });
-    let bias =
-        epilogue.bias.map(|own| (own.axis, Widened { elements: bias, operand: own.operand }));
-    let residual = epilogue.residual.map(|operand| Widened { elements: residual, operand });
-    let mut sums = memory::filled((m * n) as usize, 0f32)?;
-    for Segment { entry, group, rows, k } in grouping.segments([m, k], batch, numbers) {
-        let first = |operand: &Operand, entry| problem.entry(operand, entry).offset;
-        let part = problem.range(Dimension::K, k);
-        let firsts = [first(&part.a, entry), first(&part.b, group)];
-        product(&a, &b, &part, firsts, rows.clone(), &mut sums);
-        let c_first = first(&problem.c, entry);
-        let bias_first = bias.as_ref().map_or(0, |(_, bias)| first(&bias.operand, group));
-        let residual_first =
-            residual.as_ref().map_or(0, |residual| first(&residual.operand, entry));
-        for row in rows {
-            for col in 0..n {
-                let at = c_first + row * problem.c.ld + col;
-                let mut y = epilogue.alpha * sums[(row * n + col) as usize];
-                if epilogue.beta != 0.0 {
-                    y += epilogue.beta * load(c, dtype, at);
-                }
-                if let Some((axis, bias)) = &bias {
-                    y += bias.at(bias_first, if *axis == Axis::N { col } else { row }, 0);
-                }
-                let function = |x| epilogue.activation.apply(x);
-                y = match residual.as_ref().map(|all| all.at(residual_first, row, col)) {
-                    Some(gate) if epilogue.gated => y * function(gate),
-                    Some(residual) => function(y) + residual,
-                    None => function(y),
-                };
-                store(c, dtype, at, y);
-            }
+        for one in problem.listed(numbers) {
+            compute(&one, &operands, numbers, &mut output, threads);
         }
+    } else {
+        compute(problem, &operands, numbers, &mut output, threads);
     }
     Ok(())
 }
 
-/// The row indices of A.
-fn indices(bundle: &Bundle<'_>, Gathered { offset, step, .. }: Gathered) -> Result<Vec<u32>> {
-    let words = storage(&bundle.buffers, Role::RowIndex)?.host()?;
-    Ok((0..bundle.problem.m).map(|row| words[(offset + row * step) as usize]).collect())
+/// What a product reads.
+struct Operands<'a> {
+    a: Source<'a>,
+    b: Source<'a>,
+    bias: Option<Source<'a>>,
+    residual: Option<Source<'a>>,
+    /// Rows of the matrix that has those of A, if they are named.
+    indices: Option<&'a [u32]>,
 }
 
-/// Copies the rows of A that the indices name, in their order. A has `rows` rows; an index beyond
-/// them gives a row of zeros. All entries share the copy.
-fn rows_of(a: &Widened<'_>, indices: &[u32], rows: u64, k: u64) -> Result<(Vec<f32>, Operand)> {
-    let operand = Operand::packed(a.operand.format, 1, indices.len() as u64, k);
-    let operand = operand.with_entry_strides([0; 4]);
-    let mut elements = memory::filled(indices.len() * k as usize, 0f32)?;
-    for (row, &index) in elements.chunks_exact_mut(k.max(1) as usize).zip(indices) {
-        if u64::from(index) < rows {
-            row.iter_mut()
-                .zip(0..)
-                .for_each(|(own, j)| *own = a.at(a.operand.offset, index.into(), j));
+/// A share of a product: rows and columns of an entry of C.
+struct Tile {
+    segment: usize,
+    rows: Range<usize>,
+    cols: Range<usize>,
+}
+
+/// Computes a product that is no list.
+fn compute(
+    problem: &Problem,
+    operands: &Operands<'_>,
+    numbers: &[u32],
+    output: &mut Output<'_>,
+    threads: &Threads,
+) {
+    let segments = problem.grouping.segments([problem.m, problem.k], problem.batch, numbers);
+    let mut tiles = Vec::new();
+    for (number, segment) in segments.iter().enumerate() {
+        let rows = segment.rows.start as usize..segment.rows.end as usize;
+        let [high, wide] =
+            tile::sizes(rows.len(), problem.n as usize, &operands.b, problem.b.transposed);
+        for first in rows.clone().step_by(high) {
+            for col in (0..problem.n as usize).step_by(wide) {
+                tiles.push(Tile {
+                    segment: number,
+                    rows: first..rows.end.min(first + high),
+                    cols: col..(problem.n as usize).min(col + wide),
+                });
+            }
         }
     }
-    Ok((elements, operand))
+    let output = output.shared();
+    threads.each(tiles.len(), |at| {
+        let Tile { segment, rows, cols } = &tiles[at];
+        let segment = &segments[*segment];
+        let mut sums = vec![0f32; rows.len() * cols.len()];
+        let first = |operand: &Operand, entry| problem.entry(operand, entry).offset;
+        let part = problem.range(Dimension::K, segment.k.clone());
+        let left = Left {
+            source: &operands.a,
+            operand: part.a,
+            first: first(&part.a, segment.entry),
+            indices: operands.indices.zip(problem.gathered.map(|own| own.rows)),
+        };
+        let right =
+            Right { source: &operands.b, operand: part.b, first: first(&part.b, segment.group) };
+        tile::sums(&left, &right, [rows.clone(), cols.clone()], part.k as usize, &mut sums);
+        let mut other = vec![0f32; cols.len()];
+        let c = first(&problem.c, segment.entry);
+        for (row, sums) in rows.clone().zip(sums.chunks_exact_mut(cols.len())) {
+            let at = (c + row as u64 * problem.c.ld) as usize + cols.start;
+            // SAFETY: tiles have no element in common, rows of C are contiguous, and the planner
+            // has refused a C whose elements share places or lie beyond its storage.
+            let mut c = unsafe { output.row(at, cols.len()) };
+            let place = [row as u64, cols.start as u64];
+            end(problem, operands, segment, place, |out| c.load(out), [sums, &mut other]);
+            c.store(sums);
+        }
+    });
 }
 
-/// Computes rows `rows` of the product of two entries, which begin at `a_first` and `b_first`, into
-/// the same rows of `sums` \[M,N\].
-fn product(
-    a: &Widened<'_>,
-    b: &Widened<'_>,
+/// The epilogue of a part of a row, in place. `load` gives what C holds; `other` has room for as
+/// many numbers.
+fn end(
     problem: &Problem,
-    [a_first, b_first]: [u64; 2],
-    rows: std::ops::Range<u64>,
-    sums: &mut [f32],
+    operands: &Operands<'_>,
+    segment: &Segment,
+    [row, col]: [u64; 2],
+    load: impl FnOnce(&mut [f32]),
+    [sums, other]: [&mut [f32]; 2],
 ) {
-    let (m, n, k) = ((rows.end - rows.start) as usize, problem.n as usize, problem.k as usize);
-    let out = &mut sums[rows.start as usize * n..rows.end as usize * n];
-    if m == 0 || n == 0 || k == 0 {
-        out.fill(0.0);
-        return;
+    let Epilogue { alpha, beta, bias, activation, residual, gated } = problem.epilogue;
+    let first = |operand: &Operand, entry| problem.entry(operand, entry).offset;
+    if alpha != 1.0 {
+        sums.iter_mut().for_each(|y| *y *= alpha);
     }
-    let ((a_row, a_col), (b_row, b_col)) = (a.row_col(), b.row_col());
-    let a_first = a_first as usize + rows.start as usize * a_row as usize;
-    let b_first = b_first as usize;
-    let last = |rows: usize, cols: usize, row: isize, col: isize| {
-        (rows - 1) * row as usize + (cols - 1) * col as usize
+    if beta != 0.0 {
+        load(other);
+        sums.iter_mut().zip(&*other).for_each(|(y, old)| *y += beta * old);
+    }
+    if let Some((own, source)) = bias.zip(operands.bias.as_ref()) {
+        let (first, ld) = (first(&own.operand, segment.group), own.operand.ld);
+        match own.axis {
+            Axis::N => source.read_apart(first + col * ld, ld, other),
+            Axis::M => {
+                source.read(first + row * ld, &mut other[..1]);
+                other.fill(other[0]);
+            }
+        }
+        sums.iter_mut().zip(&*other).for_each(|(y, bias)| *y += bias);
+    }
+    let Some((own, source)) = residual.zip(operands.residual.as_ref()) else {
+        return activate(activation, sums);
     };
-    assert!(a_first + last(m, k, a_row, a_col) < a.elements.len());
-    assert!(b_first + last(k, n, b_row, b_col) < b.elements.len());
-    // SAFETY: sgemm reads A at a_first + i·a_row + j·a_col for i < m, j < k, and B likewise;
-    // strides are not negative, and the largest index of each was just compared with its length. It
-    // writes m·n elements of `out`, row-major, which has just that length and aliases neither.
-    unsafe {
-        matrixmultiply::sgemm(
-            m,
-            k,
-            n,
-            1.0,
-            a.elements.as_ptr().add(a_first),
-            a_row,
-            a_col,
-            b.elements.as_ptr().add(b_first),
-            b_row,
-            b_col,
-            0.0,
-            out.as_mut_ptr(),
-            n as isize,
-            1,
-        );
+    let first = first(&own, segment.entry);
+    match own.transposed {
+        true => source.read_apart(first + col * own.ld + row, own.ld, other),
+        false => source.read(first + row * own.ld + col, other),
     }
+    if gated {
+        activate(activation, other);
+        sums.iter_mut().zip(&*other).for_each(|(y, gate)| *y *= gate);
+    } else {
+        activate(activation, sums);
+        sums.iter_mut().zip(&*other).for_each(|(y, residual)| *y += residual);
+    }
+}
+
+fn activate(activation: Activation, numbers: &mut [f32]) {
+    if activation != Activation::None {
+        numbers.iter_mut().for_each(|x| *x = activation.apply(*x));
+    }
+}
+
+/// The row indices of A.
+fn indices(words: &[u32], Gathered { offset, step, .. }: Gathered, rows: u64) -> Vec<u32> {
+    (0..rows).map(|row| words[(offset + row * step) as usize]).collect()
 }
 
 /// The storage of an operand.
 pub(crate) fn storage<'a>(buffers: &Buffers<'a>, role: Role) -> Result<&'a Storage> {
     let found = buffers[role as usize].map(|bound| bound.storage);
     found.ok_or_else(|| Error::Unsupported(format!("{} is missing", role.name())))
-}
-
-fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Vec<f32>> {
-    let words = storage(&bundle.buffers, role)?.host()?;
-    Ok(match operand.format {
-        Format::Dense(dtype) => {
-            let bytes = bytemuck::cast_slice::<u32, u8>(&words);
-            memory::decoded(
-                dtype,
-                &bytes[..bytes.len() / dtype.bytes() as usize * dtype.bytes() as usize],
-            )?
-        }
-        Format::Quantized(format) => {
-            let others = role.planes().zip(format.planes()).skip(1);
-            let others = others
-                .map(|(role, _)| storage(&bundle.buffers, role)?.host())
-                .collect::<Result<Vec<_>>>()?;
-            let planes = std::iter::once(&words).chain(&others);
-            let planes: Vec<&[u8]> =
-                planes.map(|words| bytemuck::cast_slice(words.as_slice())).collect();
-            let mut elements = memory::filled(operand.len as usize, 0f32)?;
-            format.decode(&planes, &mut elements);
-            elements
-        }
-    })
-}
-
-pub(crate) fn load(words: &[u32], dtype: DType, index: u64) -> f32 {
-    let index = index as usize;
-    match dtype {
-        DType::F32 => f32::from_bits(words[index]),
-        DType::F16 => bytemuck::cast_slice::<u32, half::f16>(words)[index].to_f32(),
-        DType::BF16 => bytemuck::cast_slice::<u32, half::bf16>(words)[index].to_f32(),
-        DType::I32 => words[index] as i32 as f32,
-        DType::U32 => words[index] as f32,
-    }
-}
-
-fn store(words: &mut [u32], dtype: DType, index: u64, value: f32) {
-    let index = index as usize;
-    match dtype {
-        DType::F32 => words[index] = value.to_bits(),
-        DType::F16 => bytemuck::cast_slice_mut(words)[index] = half::f16::from_f32(value),
-        DType::BF16 => bytemuck::cast_slice_mut(words)[index] = half::bf16::from_f32(value),
-        DType::I32 => words[index] = value as i32 as u32,
-        DType::U32 => words[index] = value as u32,
-    }
 }

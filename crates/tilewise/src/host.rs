@@ -1,6 +1,7 @@
-//! The host's memory and files, and things made once.
+//! The host's memory, files and threads, and things made once.
 
 pub(crate) mod cache;
 pub(crate) mod files;
 pub(crate) mod memory;
 pub(crate) mod recent;
+pub(crate) mod threads;

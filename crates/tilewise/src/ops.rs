@@ -88,6 +88,7 @@ mod access;
 mod attention;
 mod cut;
 mod elementwise;
+mod host;
 mod indexed;
 mod kv_cache;
 mod layout;

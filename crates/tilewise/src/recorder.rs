@@ -185,7 +185,7 @@ impl Context {
             Backend::Gpu(gpu) => {
                 gpu.submit(label, &self.0.caps, |target| work(&mut Recorder::onto(target, self)))
             }
-            Backend::Cpu => work(&mut Recorder(To::Host(self))),
+            Backend::Cpu(_) => work(&mut Recorder(To::Host(self))),
         })
     }
 

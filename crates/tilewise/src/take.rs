@@ -1,7 +1,7 @@
 //! Copying elements of a table: all of them as numbers of a type, or rows and columns by index.
 
 use crate::context::Context;
-use crate::execute;
+use crate::execute::{self, source::Source};
 use crate::gpu::{Conversion, Factors};
 use crate::host::memory;
 use crate::quantized::QuantizedTensor;
@@ -12,7 +12,7 @@ use crate::tensor::operands::Operands;
 use crate::tensor::storage::{Bound, Buffers, on_device};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Index, Table};
-use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
+use tilewise_core::{DType, Epilogue, Error, Operand, Result, convert};
 
 /// Copies rows and columns of a table by index, or all of it: an embedding look-up, or weights
 /// dequantized.
@@ -336,6 +336,7 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
         .map(|(role, _)| storage(role)?.host())
         .collect::<Result<Vec<_>>>()?;
     let planes: Vec<&[u32]> = guards.iter().map(|words| words.as_slice()).collect();
+    let source = Source::new(operand.format, &planes);
     let indices = |role: Role, index: Option<Index>, all: u64| -> Result<Vec<u64>> {
         let Some(Index { offset, step, count, .. }) = index else { return Ok((0..all).collect()) };
         let words = storage(role)?.host()?;
@@ -366,7 +367,10 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     for entry in 0..entries {
         for &index in &row_indices {
             if index < rows {
-                decode(&planes, &operand, entry, index, &mut row);
+                let Operand { transposed, offset, ld, batch_stride, .. } = operand;
+                let [between, along] = if transposed { [1, ld] } else { [ld, 1] };
+                let first = offset + entry * batch_stride + index * between;
+                source.read_apart(first, along, &mut row);
                 if factor != 1.0 {
                     row.iter_mut().for_each(|number| *number *= factor);
                 }
@@ -387,28 +391,4 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     let out: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
     out[first..first + taken_bytes.len()].copy_from_slice(&taken_bytes);
     Ok(())
-}
-
-/// Decodes a row of one entry.
-fn decode(planes: &[&[u32]], operand: &Operand, entry: u64, row: u64, out: &mut [f32]) {
-    let Operand { format, transposed, offset, ld, batch_stride, .. } = *operand;
-    let first = offset + entry * batch_stride + row * if transposed { 1 } else { ld };
-    match format {
-        Format::Quantized(format) => {
-            let block = first / format.block();
-            let mut bytes: Vec<&[u8]> =
-                planes.iter().map(|words| bytemuck::cast_slice(words)).collect();
-            bytes.iter_mut().zip(format.planes()).for_each(|(bytes, plane)| {
-                *bytes = &bytes[(block * plane.bytes) as usize..];
-            });
-            format.decode(&bytes, out);
-        }
-        Format::Dense(dtype) => {
-            let step = if transposed { ld } else { 1 };
-            let places = (0..).map(|i| first + i * step);
-            out.iter_mut()
-                .zip(places)
-                .for_each(|(out, at)| *out = execute::load(planes[0], dtype, at));
-        }
-    }
 }

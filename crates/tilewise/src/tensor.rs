@@ -1,6 +1,7 @@
 //! Typed, strided views of buffers.
 
 mod element;
+pub(crate) mod lock;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 mod operand;

@@ -96,7 +96,7 @@ pub async fn time(
 ) -> Result<Timing> {
     let device = match &context.0.backend {
         Backend::Gpu(gpu) => &gpu.device,
-        Backend::Cpu => {
+        Backend::Cpu(_) => {
             let start = Instant::now();
             context.submit(&mut work)?;
             let seconds = start.elapsed().as_secs_f64();

@@ -38,6 +38,16 @@ impl Case {
         pollster::block_on(self.outcome(context))
     }
 
+    /// Runs the case on a context, and gives the bytes of its output.
+    ///
+    /// # Errors
+    /// The errors of the operation.
+    pub fn bits(&self, context: &Context) -> Result<Vec<u8>, tilewise::Error> {
+        let (inputs, out, _) = self.prepared(context);
+        (self.op)(&inputs).run_into(&out)?;
+        out.read_bytes_blocking()
+    }
+
     /// Runs the case in the sanitizer, with these texts.
     ///
     /// # Errors

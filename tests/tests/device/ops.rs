@@ -4,6 +4,7 @@
 mod draws;
 mod kv_cache;
 mod refused;
+mod threads;
 
 use refused::refused;
 use std::collections::HashSet;

@@ -7,7 +7,7 @@
 //!
 //! A group's codes are one little-endian stream of bits, the first code in the lowest.
 
-use super::bits::{read_codes, write_codes};
+use super::bits::{read_codes, unpack, write_codes};
 use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, of_finite};
 use crate::convert;
 use crate::dtype::DType;
@@ -92,8 +92,9 @@ impl QuantFormat {
 }
 
 impl Affine {
+    #[inline(always)]
     fn numbers(&self, block: &[&[u8]]) -> [f32; 2] {
-        [block[1], block[2]].map(|bytes| convert::decode_exact(self.scales, bytes)[0])
+        [convert::first(self.scales, block[1]), convert::first(self.scales, block[2])]
     }
 
     fn most(&self) -> f32 {
@@ -120,11 +121,10 @@ impl Affine {
 }
 
 impl Codec for Affine {
+    #[inline(always)]
     fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
         let [scale, bias] = self.numbers(block);
-        for (code, out) in read_codes(block[0], self.bits).zip(out) {
-            *out = scale * code as f32 + bias;
-        }
+        unpack(block[0], self.bits, out, |code| scale * code as f32 + bias);
     }
 
     fn error(&self, block: &[&[u8]], out: &mut [f64]) {

@@ -3,6 +3,7 @@
 use super::FAMILIES;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::lanes;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -31,6 +32,29 @@ pub struct FormatDef {
     /// `planes`, in their order.
     pub gguf: Option<u32>,
 }
+
+impl FormatDef {
+    /// Calls `f` with the bytes of every block and its share of `out`.
+    #[inline(always)]
+    pub(super) fn each_block<T>(
+        &self,
+        planes: &[&[u8]],
+        out: &mut [T],
+        mut f: impl FnMut(&[&[u8]], &mut [T]),
+    ) {
+        let mut block: [&[u8]; MOST_PLANES] = [&[]; MOST_PLANES];
+        for (i, out) in out.chunks_exact_mut(self.block as usize).enumerate() {
+            for ((block, plane), bytes) in block.iter_mut().zip(self.planes).zip(planes) {
+                let size = plane.bytes as usize;
+                *block = &bytes[i * size..][..size];
+            }
+            f(&block[..planes.len()], out);
+        }
+    }
+}
+
+/// The most planes of a format.
+const MOST_PLANES: usize = 4;
 
 /// One of the buffers that a format is stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +108,20 @@ pub trait Codec: Sync {
     /// The block's elements, computed in f32.
     fn decode(&self, block: &[&[u8]], out: &mut [f32]);
 
+    /// Decodes the blocks of `out`, with which `planes` begin. Loops are compiled for the widest
+    /// vectors of this machine, if `decode` is inlined.
+    fn decode_all(&self, format: &FormatDef, planes: &[&[u8]], out: &mut [f32]) {
+        lanes::widest(
+            #[inline(always)]
+            || match *planes {
+                [a] => decode_planes(self, [a], format, out),
+                [a, b] => decode_planes(self, [a, b], format, out),
+                [a, b, c] => decode_planes(self, [a, b, c], format, out),
+                _ => format.each_block(planes, out, |block, out| self.decode(block, out)),
+            },
+        );
+    }
+
     /// Like [`decode`](Self::decode), under a factor of the whole matrix
     /// ([`FormatDef::factor_of`]).
     fn decode_by(&self, factor: f32, block: &[&[u8]], out: &mut [f32]) {
@@ -113,6 +151,22 @@ pub trait Codec: Sync {
     /// Replaces the block's scale and, if it has one, its second number: a bias, a least element or
     /// the scale of what is subtracted. Each is rounded to the type that it is stored in.
     fn rescale(&self, numbers: [f32; 2], block: &mut [&mut [u8]]);
+}
+
+/// [`Codec::decode_all`] for a number of planes that the compiler knows.
+#[inline(always)]
+pub(super) fn decode_planes<const N: usize>(
+    codec: &(impl Codec + ?Sized),
+    planes: [&[u8]; N],
+    format: &FormatDef,
+    out: &mut [f32],
+) {
+    let sizes: [usize; N] = lanes::array(|plane| format.planes[plane].bytes as usize);
+    for (i, out) in out.chunks_exact_mut(format.block as usize).enumerate() {
+        let block: [&[u8]; N] =
+            lanes::array(|plane| &planes[plane][i * sizes[plane]..][..sizes[plane]]);
+        codec.decode(&block, out);
+    }
 }
 
 /// Quantizes weights, one block at a time; `block` is laid out as for [`Codec`].

@@ -5,9 +5,12 @@
 //! The low nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31. The fifth bit
 //! of element j is bit j of the word before them.
 
-use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, of_finite};
+use super::format::{
+    Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, decode_planes, of_finite,
+};
 use crate::convert;
 use crate::dtype::DType;
+use crate::lanes::{self, array};
 use half::f16;
 
 const BLOCK: usize = 32;
@@ -28,7 +31,7 @@ enum Scale {
 }
 
 /// The number that a code stands for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Value {
     /// The code less a number.
     Less(i16),
@@ -37,7 +40,19 @@ enum Value {
     Table([i8; 16]),
 }
 
+impl Value {
+    #[inline(always)]
+    fn of(self, code: u8) -> f32 {
+        match self {
+            Value::Less(by) => f32::from(i16::from(code) - by),
+            Value::Signed => f32::from(code as i8),
+            Value::Table(values) => f32::from(values[usize::from(code & 15)]),
+        }
+    }
+}
+
 /// A format by its planes, in the order in which a block has them.
+#[derive(Clone, Copy, PartialEq)]
 struct Block {
     scale: Scale,
     /// A least element in f16.
@@ -53,6 +68,8 @@ const Q5_1: Block = Block { scale: Scale::F16, least: true, bits: 5, value: Valu
 const Q8_0: Block = Block { scale: Scale::F16, least: false, bits: 8, value: Value::Signed };
 const NL: Block = Block { scale: Scale::F16, least: false, bits: 4, value: Value::Table(IQ4_NL) };
 const MXFP4: Block = Block { scale: Scale::E8M0, least: false, bits: 4, value: Value::Table(E2M1) };
+
+const ALL: [Block; 7] = [Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, NL, MXFP4];
 
 /// Scale and least element are a separate plane, so that codes are words.
 macro_rules! row {
@@ -116,44 +133,40 @@ struct Numbers {
 }
 
 impl Block {
-    /// A block as a file has it: its shares of the planes, one after the other.
-    fn joined<'a>(block: &[&[u8]], whole: &'a mut [u8; 34]) -> &'a [u8] {
-        let mut length = 0;
-        for share in block {
-            whole[length..length + share.len()].copy_from_slice(share);
-            length += share.len();
-        }
-        &whole[..length]
-    }
-
+    /// The numbers of a block, whose shares of the planes are the scales and the codes.
+    #[inline(always)]
     fn numbers(&self, block: &[&[u8]]) -> Numbers {
-        let mut whole = [0; 34];
-        let mut rest = Self::joined(block, &mut whole);
-        let mut take =
-            |bytes: usize| rest.split_off(..bytes).expect("a block is as long as its parts");
-        let half = |bytes: &[u8]| f16::from_le_bytes([bytes[0], bytes[1]]).to_f32();
+        let (scales, codes) = (block[0], block[1]);
         let scale = match self.scale {
-            Scale::F16 => half(take(2)),
-            Scale::E8M0 => exponent(take(1)[0]),
+            Scale::F16 => convert::first(DType::F16, scales),
+            Scale::E8M0 => exponent(scales[0]),
         };
-        let least = if self.least { half(take(2)) } else { 0.0 };
-        let high = if self.bits == 5 {
-            u32::from_le_bytes(take(4).try_into().expect("four bytes"))
-        } else {
-            0
+        let least = if self.least { convert::first(DType::F16, &scales[2..]) } else { 0.0 };
+        let nibbles = |codes: &[u8]| -> [u8; BLOCK] {
+            let codes: &[u8; 16] = codes.try_into().expect("16 bytes");
+            array(|j| codes[j % 16] >> (j / 16 * 4) & 15)
         };
-        let codes = std::array::from_fn(|j| match self.bits {
-            8 => rest[j],
-            _ => rest[j % 16] >> (j / 16 * 4) & 15 | ((high >> j & 1) as u8) << 4,
-        });
+        let codes = match self.bits {
+            8 => codes.try_into().expect("32 bytes"),
+            5 => {
+                let (high, codes) = codes.split_at(4);
+                let high = u32::from_le_bytes(high.try_into().expect("four bytes"));
+                let low = nibbles(codes);
+                array(|j| low[j] | ((high >> j & 1) as u8) << 4)
+            }
+            _ => nibbles(codes),
+        };
         Numbers { scale, least, codes }
     }
 
-    fn value(&self, code: u8) -> f32 {
+    /// The numbers that codes stand for.
+    #[inline(always)]
+    fn values(&self, codes: &[u8; BLOCK]) -> [f32; BLOCK] {
         match self.value {
-            Value::Less(by) => f32::from(i16::from(code) - by),
-            Value::Signed => f32::from(code as i8),
-            Value::Table(values) => f32::from(values[usize::from(code)]),
+            // Each arm is a loop of its own, with nothing to decide.
+            Value::Less(by) => array(|i| Value::Less(by).of(codes[i])),
+            Value::Signed => array(|i| Value::Signed.of(codes[i])),
+            Value::Table(values) => array(|i| Value::Table(values).of(codes[i])),
         }
     }
 
@@ -242,6 +255,7 @@ impl Block {
 }
 
 /// The scale of a byte: 2^(byte - 128).
+#[inline(always)]
 fn exponent(byte: u8) -> f32 {
     // The two smallest are subnormal.
     if byte < 2 {
@@ -269,14 +283,41 @@ fn inverse(scale: f32) -> f32 {
     if scale == 0.0 || (1.0 / scale).is_infinite() { 0.0 } else { 1.0 / scale }
 }
 
+/// Decodes blocks of the format at this place of [`ALL`]. In a function of its own the compiler
+/// knows the format's numbers.
+fn decode_own<const AT: usize>(format: &FormatDef, planes: &[&[u8]], out: &mut [f32]) {
+    lanes::widest(
+        #[inline(always)]
+        || {
+            if let [scales, codes] = *planes {
+                decode_planes(&const { ALL[AT] }, [scales, codes], format, out);
+            }
+        },
+    );
+}
+
 impl Codec for Block {
+    #[inline(always)]
     fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
         let Numbers { scale, least, codes } = self.numbers(block);
-        for (code, out) in codes.into_iter().zip(out) {
-            *out = scale * self.value(code);
-            if self.least {
-                *out += least;
-            }
+        let values = self.values(&codes);
+        let out: &mut [f32; BLOCK] = out.try_into().expect("a block");
+        *out = if self.least {
+            array(|i| scale * values[i] + least)
+        } else {
+            array(|i| scale * values[i])
+        };
+    }
+
+    fn decode_all(&self, format: &FormatDef, planes: &[&[u8]], out: &mut [f32]) {
+        match ALL.iter().position(|own| own == self) {
+            Some(0) => decode_own::<0>(format, planes, out),
+            Some(1) => decode_own::<1>(format, planes, out),
+            Some(2) => decode_own::<2>(format, planes, out),
+            Some(3) => decode_own::<3>(format, planes, out),
+            Some(4) => decode_own::<4>(format, planes, out),
+            Some(5) => decode_own::<5>(format, planes, out),
+            _ => decode_own::<6>(format, planes, out),
         }
     }
 
@@ -288,7 +329,7 @@ impl Codec for Block {
             Scale::E8M0 => convert::flushed(DType::F32, x),
         };
         for (code, out) in numbers.codes.into_iter().zip(out) {
-            let value = f64::from(self.value(code)).abs();
+            let value = f64::from(self.value.of(code)).abs();
             // The product is rounded nowhere: 11 bits times 8. The sum is, once on either side.
             let sum = if self.least {
                 2.0 * DType::F32.unit_roundoff() * (value * scale.abs() + least.abs())
@@ -323,7 +364,7 @@ impl Codec for Block {
 
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
         let most = (0..=((1u32 << self.bits) - 1) as u8)
-            .map(|code| self.value(code).abs())
+            .map(|code| self.value.of(code).abs())
             .fold(0f32, f32::max);
         let factor = 0.5 + (random() % 32) as f32 / 64.0;
         let scale = match self.scale {

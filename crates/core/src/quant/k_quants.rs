@@ -6,6 +6,7 @@ use super::format::{Codec, FormatDef, Plane, Stored, of_finite};
 use super::gguf::IQ4_NL;
 use crate::convert;
 use crate::dtype::DType;
+use crate::lanes::array;
 use half::f16;
 
 const BLOCK: usize = 256;
@@ -48,20 +49,21 @@ const fn row(
     }
 }
 
-/// An element as d · `scale` · `code` - dmin · `less`. All three are integers, and the first
-/// product is exact in f32: 11 bits times 7 times 5 at most.
-struct Element {
-    scale: i32,
-    code: i32,
-    less: i32,
-}
+/// Elements that are sure to share a scale, and how many of these parts a block has.
+const PART: usize = 16;
+const PARTS: usize = BLOCK / PART;
 
 /// How a block's bytes lie.
 trait KQuant: Sync {
     /// d and dmin; 0 if the format has none.
     fn scales(&self, block: &[&[u8]]) -> [f32; 2];
 
-    fn element(&self, block: &[&[u8]], i: usize) -> Element;
+    /// Scale and `less` of each part of a block.
+    fn parts(&self, block: &[&[u8]]) -> [[i32; 2]; PARTS];
+
+    /// The codes of a block. An element is d · scale · code - dmin · less. All three are integers,
+    /// and the first product is exact in f32: 11 bits times 7 times 5 at most.
+    fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]);
 
     /// Stores d and dmin.
     fn put_scales(&self, scales: [f32; 2], block: &mut [&mut [u8]]);
@@ -75,25 +77,28 @@ trait KQuant: Sync {
 }
 
 impl<F: KQuant> Codec for F {
+    #[inline(always)]
     fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
         let [d, dmin] = self.scales(block);
-        for (i, out) in out.iter_mut().enumerate() {
-            let Element { scale, code, less } = self.element(block, i);
-            // In gguf's order, which decides the sign of a zero.
-            *out = d * scale as f32 * code as f32;
-            if self.largest()[1] > 0.0 {
-                *out -= dmin * less as f32;
-            }
-        }
+        let mut codes = [0; BLOCK];
+        self.codes(block, &mut codes);
+        // Factors are multiplied in gguf's order, which decides the sign of a zero.
+        let parts = self.parts(block);
+        let scales = array(|part| d * parts[part][0] as f32);
+        let less = array(|part| dmin * parts[part][1] as f32);
+        scaled(&codes, &scales, &less, out.try_into().expect("a block"));
     }
 
     fn error(&self, block: &[&[u8]], out: &mut [f64]) {
         let [d, dmin] = self.scales(block).map(f64::from);
         let flushed = |x| convert::flushed(DType::F16, x);
         let subtracts = self.largest()[1] > 0.0;
-        for (i, out) in out.iter_mut().enumerate() {
-            let Element { scale, code, less } = self.element(block, i);
-            let [product, less] = [scale * code, less].map(|x| f64::from(x).abs());
+        let mut codes = [0; BLOCK];
+        self.codes(block, &mut codes);
+        let parts = self.parts(block);
+        for (i, (out, code)) in out.iter_mut().zip(codes).enumerate() {
+            let [scale, less] = parts[i / PART];
+            let [product, less] = [scale * i32::from(code), less].map(|x| f64::from(x).abs());
             // The difference is rounded, once on either side.
             let rounded = if subtracts { product * d.abs() + less * dmin.abs() } else { 0.0 };
             let flushed =
@@ -123,8 +128,18 @@ impl<F: KQuant> Codec for F {
     }
 }
 
+#[inline(always)]
 fn half_at(bytes: &[u8], at: usize) -> f32 {
-    f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32()
+    convert::first(DType::F16, &bytes[at..])
+}
+
+/// Multiplies the codes of each part by a number, and subtracts another. The loop has one level, or
+/// the compiler would take elements of 16 parts at once.
+#[inline(always)]
+fn scaled(codes: &[i8; BLOCK], scales: &[f32; PARTS], less: &[f32; PARTS], out: &mut [f32; BLOCK]) {
+    for i in 0..BLOCK {
+        out[i] = scales[i / PART] * f32::from(codes[i]) - less[i / PART];
+    }
 }
 
 fn put_half(value: f32, bytes: &mut [u8], at: usize) {
@@ -139,11 +154,22 @@ impl KQuant for Q2K {
         [80, 82].map(|at| half_at(block[0], at))
     }
 
-    fn element(&self, block: &[&[u8]], i: usize) -> Element {
-        let (half, quarter, l) = (i / 128, i % 128 / 32, i % 32);
-        let code = block[0][16 + 32 * half + l] >> (2 * quarter) & 3;
-        let scale = block[0][i / 16];
-        Element { scale: i32::from(scale & 15), code: code.into(), less: i32::from(scale >> 4) }
+    #[inline(always)]
+    fn parts(&self, block: &[&[u8]]) -> [[i32; 2]; PARTS] {
+        array(|part| [block[0][part] & 15, block[0][part] >> 4].map(i32::from))
+    }
+
+    #[inline(always)]
+    fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]) {
+        let bytes: &[u8; 84] = block[0].try_into().expect("a block");
+        for half in 0..2 {
+            for quarter in 0..4 {
+                for l in 0..32 {
+                    let code = bytes[16 + 32 * half + l] >> (2 * quarter) & 3;
+                    codes[128 * half + 32 * quarter + l] = code as i8;
+                }
+            }
+        }
     }
 
     fn put_scales(&self, [d, dmin]: [f32; 2], block: &mut [&mut [u8]]) {
@@ -182,12 +208,23 @@ impl KQuant for Q3K {
         [half_at(block[1], 0), 0.0]
     }
 
-    fn element(&self, block: &[&[u8]], i: usize) -> Element {
-        let (half, quarter, l) = (i / 128, i % 128 / 32, i % 32);
-        let low = block[0][32 + 32 * half + l] >> (2 * quarter) & 3;
-        let high = block[0][l] >> (4 * half + quarter) & 1;
-        let code = i32::from(low | high << 2) - 4;
-        Element { scale: Self::scale(&block[0][96..], i / 16), code, less: 0 }
+    #[inline(always)]
+    fn parts(&self, block: &[&[u8]]) -> [[i32; 2]; PARTS] {
+        array(|part| [Self::scale(&block[0][96..], part), 0])
+    }
+
+    #[inline(always)]
+    fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]) {
+        let bytes: &[u8; 108] = block[0].try_into().expect("a block");
+        for half in 0..2 {
+            for quarter in 0..4 {
+                for l in 0..32 {
+                    let low = bytes[32 + 32 * half + l] >> (2 * quarter) & 3;
+                    let high = bytes[l] >> (4 * half + quarter) & 1;
+                    codes[128 * half + 32 * quarter + l] = (low | high << 2) as i8 - 4;
+                }
+            }
+        }
     }
 
     fn put_scales(&self, [d, _]: [f32; 2], block: &mut [&mut [u8]]) {
@@ -231,7 +268,8 @@ impl Q4K {
         [i32::from(scale), i32::from(least)]
     }
 
-    fn codes(&self) -> usize {
+    /// The first byte of codes.
+    fn first(&self) -> usize {
         if self.high { 48 } else { 16 }
     }
 }
@@ -241,12 +279,28 @@ impl KQuant for Q4K {
         [0, 2].map(|at| half_at(block[0], at))
     }
 
-    fn element(&self, block: &[&[u8]], i: usize) -> Element {
-        let (j, l) = (i / 32, i % 32);
-        let low = block[0][self.codes() + j / 2 * 32 + l] >> (j % 2 * 4) & 15;
-        let high = if self.high { block[0][16 + l] >> j & 1 } else { 0 };
-        let [scale, less] = Self::scale(&block[0][Self::SCALES..], j);
-        Element { scale, code: i32::from(low | high << 4), less }
+    #[inline(always)]
+    fn parts(&self, block: &[&[u8]]) -> [[i32; 2]; PARTS] {
+        array(|part| Self::scale(&block[0][Self::SCALES..], part / 2))
+    }
+
+    #[inline(always)]
+    fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]) {
+        let low: &[u8; 128] = block[0][self.first()..].try_into().expect("128 bytes of codes");
+        for j in 0..4 {
+            for l in 0..32 {
+                codes[64 * j + l] = (low[32 * j + l] & 15) as i8;
+                codes[64 * j + 32 + l] = (low[32 * j + l] >> 4) as i8;
+            }
+        }
+        if self.high {
+            let high: &[u8; 32] = block[0][16..48].try_into().expect("32 bytes");
+            for j in 0..8 {
+                for l in 0..32 {
+                    codes[32 * j + l] |= ((high[l] >> j & 1) << 4) as i8;
+                }
+            }
+        }
     }
 
     fn put_scales(&self, [d, dmin]: [f32; 2], block: &mut [&mut [u8]]) {
@@ -268,7 +322,7 @@ impl KQuant for Q4K {
         for i in 0..BLOCK {
             let (j, l) = (i / 32, i % 32);
             let code = (picked() + i32::from(least)) as u8;
-            block[0][self.codes() + j / 2 * 32 + l] |= (code & 15) << (j % 2 * 4);
+            block[0][self.first() + j / 2 * 32 + l] |= (code & 15) << (j % 2 * 4);
             if self.high {
                 block[0][16 + l] |= (code >> 4) << j;
             }
@@ -288,12 +342,23 @@ impl KQuant for Q6K {
         [half_at(block[1], 0), 0.0]
     }
 
-    fn element(&self, block: &[&[u8]], i: usize) -> Element {
-        let (half, quarter, l) = (i / 128, i % 128 / 32, i % 32);
-        let low = block[0][64 * half + 32 * (quarter & 1) + l] >> (quarter / 2 * 4) & 15;
-        let high = block[0][128 + 32 * half + l] >> (2 * quarter) & 3;
-        let scale = i32::from(block[0][192 + i / 16] as i8);
-        Element { scale, code: i32::from(low | high << 4) - 32, less: 0 }
+    #[inline(always)]
+    fn parts(&self, block: &[&[u8]]) -> [[i32; 2]; PARTS] {
+        array(|part| [i32::from(block[0][192 + part] as i8), 0])
+    }
+
+    #[inline(always)]
+    fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]) {
+        let bytes: &[u8; 208] = block[0].try_into().expect("a block");
+        for half in 0..2 {
+            for quarter in 0..4 {
+                for l in 0..32 {
+                    let low = bytes[64 * half + 32 * (quarter & 1) + l] >> (quarter / 2 * 4) & 15;
+                    let high = bytes[128 + 32 * half + l] >> (2 * quarter) & 3;
+                    codes[128 * half + 32 * quarter + l] = (low | high << 4) as i8 - 32;
+                }
+            }
+        }
     }
 
     fn put_scales(&self, [d, _]: [f32; 2], block: &mut [&mut [u8]]) {
@@ -325,13 +390,26 @@ impl KQuant for Iq4Xs {
         [half_at(block[0], 0), 0.0]
     }
 
-    fn element(&self, block: &[&[u8]], i: usize) -> Element {
-        let (j, l) = (i / 32, i % 32);
-        let low = block[0][4 + j / 2] >> (j % 2 * 4) & 15;
-        let high = block[0][2 + j / 4] >> (j % 4 * 2) & 3;
-        let code = block[0][8 + 16 * j + l % 16] >> (l / 16 * 4) & 15;
-        let code = i32::from(IQ4_NL[usize::from(code)]);
-        Element { scale: i32::from(low | high << 4) - 32, code, less: 0 }
+    #[inline(always)]
+    fn parts(&self, block: &[&[u8]]) -> [[i32; 2]; PARTS] {
+        array(|part| {
+            let j = part / 2;
+            let low = block[0][4 + j / 2] >> (j % 2 * 4) & 15;
+            let high = block[0][2 + j / 4] >> (j % 4 * 2) & 3;
+            [i32::from(low | high << 4) - 32, 0]
+        })
+    }
+
+    #[inline(always)]
+    fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]) {
+        let bytes: &[u8; 136] = block[0].try_into().expect("a block");
+        for j in 0..8 {
+            for l in 0..16 {
+                let pair = usize::from(bytes[8 + 16 * j + l]);
+                codes[32 * j + l] = IQ4_NL[pair & 15];
+                codes[32 * j + 16 + l] = IQ4_NL[pair >> 4];
+            }
+        }
     }
 
     fn put_scales(&self, [d, _]: [f32; 2], block: &mut [&mut [u8]]) {

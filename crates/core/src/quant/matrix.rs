@@ -187,7 +187,7 @@ impl QuantFormat {
     /// When a plane is shorter than `out`.
     #[doc(hidden)]
     pub fn decode(self, planes: &[&[u8]], out: &mut [f32]) {
-        self.each_block(planes, out, |block, out| self.def().codec.decode(block, out));
+        self.def().codec.decode_all(self.def(), planes, out);
     }
 
     /// Takes `blocks`, whole blocks of a GGUF file, apart and appends them to `planes`.
@@ -241,16 +241,8 @@ impl QuantFormat {
     }
 
     /// Calls `f` with the bytes of every block and its share of `out`.
-    fn each_block<T>(self, planes: &[&[u8]], out: &mut [T], mut f: impl FnMut(&[&[u8]], &mut [T])) {
-        let mut block: Vec<&[u8]> = Vec::with_capacity(planes.len());
-        for (i, out) in out.chunks_exact_mut(self.block() as usize).enumerate() {
-            block.clear();
-            block.extend(self.planes().iter().zip(planes).map(|(plane, bytes)| {
-                let size = plane.bytes as usize;
-                &bytes[i * size..(i + 1) * size]
-            }));
-            f(&block, out);
-        }
+    fn each_block<T>(self, planes: &[&[u8]], out: &mut [T], f: impl FnMut(&[&[u8]], &mut [T])) {
+        self.def().each_block(planes, out, f);
     }
 
     /// The planes of `blocks` blocks, each written by `f`, which is given its number.
@@ -360,9 +352,12 @@ fn encoded(
 pub fn dequantize(quantized: &Quantized) -> Vec<f32> {
     let mut out = vec![0.0; quantized.n * quantized.k];
     let Quantized { format, factor, .. } = *quantized;
-    format.each_block(&quantized.slices(), &mut out, |block, out| match factor {
-        1.0 => format.def().codec.decode(block, out),
-        _ => format.def().codec.decode_by(factor, block, out),
-    });
+    if factor == 1.0 {
+        format.decode(&quantized.slices(), &mut out);
+    } else {
+        format.each_block(&quantized.slices(), &mut out, |block, out| {
+            format.def().codec.decode_by(factor, block, out)
+        });
+    }
     out
 }

@@ -2,12 +2,11 @@
 //! · scale, rounded once. Weights of many programs become these formats when they are read
 //! (FORMATS.md); no weights are quantized to them.
 
-use super::bits::{read_codes, write_codes};
+use super::bits::{read_codes, unpack, write_codes};
 use super::format::{Codec, FormatDef, Plane, Stored, of_finite};
 use super::mx::e4m3;
 use crate::convert;
 use crate::dtype::DType;
-use half::f16;
 
 /// NF4's numbers (T. Dettmers and others, QLoRA, 2023), as bitsandbytes has them.
 #[rustfmt::skip]
@@ -78,11 +77,12 @@ impl Number {
         if matches!(self, Number::Nf4 | Number::Fp4) { 4 } else { 8 }
     }
 
-    fn decode(self, code: u32) -> f32 {
+    #[inline(always)]
+    fn number(self, code: u32) -> f32 {
         match self {
             Number::Int8 => f32::from(code as i8),
             Number::E4M3 => e4m3(code as u8),
-            Number::E5M2 => f16::from_bits((code as u16) << 8).to_f32(),
+            Number::E5M2 => convert::half((code as u16) << 8),
             Number::Nf4 => NF4[code as usize],
             Number::Fp4 => FP4[code as usize],
         }
@@ -90,13 +90,13 @@ impl Number {
 
     /// The numbers of a block, and its scale.
     fn numbers<'a>(self, block: &[&'a [u8]]) -> (impl Iterator<Item = f32> + 'a, f32) {
-        let scale = convert::decode_exact(DType::F32, block[1])[0];
-        (read_codes(block[0], self.bits()).map(move |code| self.decode(code)), scale)
+        let scale = convert::first(DType::F32, block[1]);
+        (read_codes(block[0], self.bits()).map(move |code| self.number(code)), scale)
     }
 
     /// The finite numbers that codes stand for, with their codes.
     fn finite(self) -> Vec<(u32, f32)> {
-        let all = (0..1 << self.bits()).map(|code| (code, self.decode(code)));
+        let all = (0..1 << self.bits()).map(|code| (code, self.number(code)));
         all.filter(|(_, number)| number.is_finite()).collect()
     }
 
@@ -117,10 +117,16 @@ impl Number {
 }
 
 impl Codec for Number {
+    #[inline(always)]
     fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
-        let (numbers, scale) = self.numbers(block);
-        for (number, out) in numbers.zip(out) {
-            *out = number * scale;
+        let scale = convert::first(DType::F32, block[1]);
+        // Each arm is a loop of its own, with nothing to decide.
+        match *self {
+            Number::Int8 => unpack(block[0], 8, out, |code| Number::Int8.number(code) * scale),
+            Number::E4M3 => unpack(block[0], 8, out, |code| Number::E4M3.number(code) * scale),
+            Number::E5M2 => unpack(block[0], 8, out, |code| Number::E5M2.number(code) * scale),
+            Number::Nf4 => unpack(block[0], 4, out, |code| Number::Nf4.number(code) * scale),
+            Number::Fp4 => unpack(block[0], 4, out, |code| Number::Fp4.number(code) * scale),
         }
     }
 

@@ -30,6 +30,7 @@
 //! error that names the variable: an experiment never runs another kernel silently. The CPU
 //! executor has no kernels: it only checks that the name exists.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use tilewise_core::{Error, Result};
@@ -152,6 +153,10 @@ pub struct ContextOptions {
     /// time; for operations, conversions and custom kernels, whose time nobody estimates; and in a
     /// given encoder or pass, which the caller submits.
     pub max_submission_time: Option<Duration>,
+    /// Threads on which the CPU executor computes. Absent: rayon's pool, with a thread for each
+    /// processor or as many as `RAYON_NUM_THREADS` says. Every number gives the same bits. On wasm
+    /// the calling thread computes alone.
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl ContextOptions {
@@ -233,6 +238,11 @@ impl ContextOptions {
     /// Sets [`max_submission_time`](Self#structfield.max_submission_time).
     pub fn max_submission_time(self, time: Duration) -> Self {
         ContextOptions { max_submission_time: Some(time), ..self }
+    }
+
+    /// Sets [`threads`](Self#structfield.threads).
+    pub fn threads(self, count: NonZeroUsize) -> Self {
+        ContextOptions { threads: Some(count), ..self }
     }
 }
 

@@ -29,7 +29,7 @@ impl Context {
         }
         problems.iter().try_for_each(|problem| match &self.0.backend {
             Backend::Gpu(gpu) => self.compile(gpu, problem, kernel).map(drop),
-            Backend::Cpu => self.plan(problem, kernel.map(AsRef::as_ref)).map(drop),
+            Backend::Cpu(_) => self.plan(problem, kernel.map(AsRef::as_ref)).map(drop),
         })
     }
 

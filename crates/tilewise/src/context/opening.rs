@@ -8,6 +8,7 @@ use crate::context::choosing;
 use crate::context::winners::Winners;
 use crate::context::{Backend, Context, Inner, Preferences};
 use crate::gpu::{Device, Gpu};
+use crate::host::threads::Threads;
 use std::sync::Arc;
 use tilewise_core::{Caps, Cause, CoopMatrix, Error, Result};
 
@@ -60,7 +61,7 @@ impl Context {
             Some("") => Err(Error::no_adapter("an empty name was asked for")),
             Some(name) if name.eq_ignore_ascii_case("cpu") => match options.require_gpu {
                 true => Err(Error::no_adapter("a GPU is required, and cpu was asked for")),
-                false => Ok(Self::on_cpu(options)),
+                false => Self::on_cpu(options),
             },
             Some(name) => {
                 let matching =
@@ -94,7 +95,7 @@ impl Context {
                         SAID.call_once(|| {
                             log::warn!("no hardware GPU found: products run on the CPU executor")
                         });
-                        Ok(Self::on_cpu(options))
+                        Self::on_cpu(options)
                     }
                 }
             }
@@ -228,28 +229,28 @@ impl Context {
 
     /// A context that computes on the CPU, with the same results up to rounding.
     pub fn cpu() -> Context {
-        Self::on_cpu(&ContextOptions::default())
+        Self::cpu_as(adapter::cpu_caps())
     }
 
     /// The CPU executor with the caps of a device, for tests of the texts that the device would
     /// get.
     #[doc(hidden)]
     pub fn cpu_as(caps: Caps) -> Context {
-        Self::on_cpu_as(&ContextOptions::default(), caps)
+        Self::on_cpu_as(&ContextOptions::default(), caps, Threads::default())
     }
 
-    fn on_cpu(options: &ContextOptions) -> Context {
-        Self::on_cpu_as(options, adapter::cpu_caps())
+    fn on_cpu(options: &ContextOptions) -> Result<Context> {
+        Ok(Self::on_cpu_as(options, adapter::cpu_caps(), Threads::new(options.threads)?))
     }
 
-    fn on_cpu_as(options: &ContextOptions, caps: Caps) -> Context {
+    fn on_cpu_as(options: &ContextOptions, caps: Caps, threads: Threads) -> Context {
         // The CPU's one kernel is in no library. This library has the names that calls may give.
         let preferences = preferences(options, Winners::of_cpu(msl::ALL));
         if let Some(path) = &options.metal_capture {
             Capture::missing(path);
         }
         Context(Arc::new(Inner {
-            backend: Backend::Cpu,
+            backend: Backend::Cpu(threads),
             caps,
             preferences,
             library: msl::ALL,

@@ -1,5 +1,6 @@
 //! Attention: softmax(Q·Kᵀ)·V without the scores in memory.
 
+mod host;
 mod plan;
 mod views;
 
@@ -347,6 +348,10 @@ impl Lower for Attention {
             steps.push(step);
         }
         Ok(steps)
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

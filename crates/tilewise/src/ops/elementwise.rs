@@ -2,6 +2,7 @@
 
 pub(super) mod binary;
 pub(super) mod copy;
+pub(super) mod host;
 pub(super) mod unary;
 
 use super::layout::{Axes, Sizes, broadcast, float, part_of, rank};
@@ -122,6 +123,10 @@ impl Lower for Elementwise {
             step
         };
         Ok(steps.into_iter().map(with_alpha).collect())
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        host::run(self, out)
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

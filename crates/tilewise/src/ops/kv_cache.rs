@@ -2,7 +2,7 @@
 
 use super::append;
 use super::attention::{Attention, attention};
-use super::elementwise::each;
+use super::elementwise::{each, host};
 use super::op::{Op, record};
 use super::texts::Function;
 use crate::context::Context;
@@ -146,7 +146,7 @@ impl KvCache {
         let position = std::slice::from_ref(&self.position);
         let steps = each("advance", minus, position, &self.position, more)?;
         let to = &mut to.as_recorder();
-        let runs = match to.way(self.position.context())? {
+        let (runs, computes) = match to.way(self.position.context())? {
             Way::Plan(planned) if planned.repeats => {
                 return Err(Error::Misuse(
                     "KvCache::advance counts tokens on the host, too: call it in submit(), after \
@@ -154,10 +154,14 @@ impl KvCache {
                         .into(),
                 ));
             }
-            Way::Plan(_) => false,
-            _ => true,
+            Way::Plan(_) => (false, false),
+            Way::Run => (true, true),
+            Way::Record(..) => (true, false),
         };
-        record(to, &steps)?;
+        match computes {
+            true => host::increase(&self.position, tokens as u32)?,
+            false => record(to, &steps)?,
+        }
         // A warm-up runs nothing.
         if runs {
             self.length = length;

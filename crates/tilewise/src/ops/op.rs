@@ -5,7 +5,7 @@ use super::layout::Sizes;
 use super::texts::{Step, Steps, apart};
 use crate::context::Context;
 use crate::kernel::{Call, Kernel};
-use crate::recorder::{AsRecorder, Recorder};
+use crate::recorder::{AsRecorder, Recorder, Way};
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
@@ -91,6 +91,13 @@ pub(super) mod sealed {
 
         /// The kernels, for outputs of the right shapes and types.
         fn steps(&self, outs: [&Tensor; N]) -> Result<Steps>;
+
+        /// Computes the outputs on the CPU executor by a loop; none if the operation has no loop.
+        /// Then its kernels are interpreted. [`steps`](Self::steps) has found the outputs to be
+        /// right, and they have elements.
+        fn host(&self, _outs: [&Tensor; N]) -> Option<Result<()>> {
+            None
+        }
 
         /// Gives the operation for a range along an axis of all outputs, or none if its kernels
         /// need operands from outside that range.
@@ -221,9 +228,16 @@ impl<K: Operation<N>, const N: usize> Op<K, N> {
         to: &mut impl AsRecorder,
         outs: impl Into<[&'o Tensor; N]>,
     ) -> Result<()> {
-        let to = &mut to.as_recorder();
-        to.way(self.context())?;
-        record(to, &self.steps(outs.into())?)
+        let (to, outs) = (&mut to.as_recorder(), outs.into());
+        let computes = matches!(to.way(self.context())?, Way::Run);
+        let steps = self.steps(outs)?;
+        if computes
+            && outs[0].elem_count() > 0
+            && let Some(done) = self.kind.host(outs)
+        {
+            return done;
+        }
+        record(to, &steps)
     }
 
     /// The kernels that compute the outputs one after the other, and their calls: to read their

@@ -1,5 +1,6 @@
 //! Positions: a number, or u32 on the device.
 
+use super::host;
 use super::layout::{Sizes, words};
 use super::texts::Function;
 use crate::kernel::Call;
@@ -75,6 +76,30 @@ impl Room {
     }
 }
 
+/// The positions of rows, once they are read.
+pub(super) struct Placed {
+    tensor: Option<Vec<u32>>,
+    number: usize,
+}
+
+impl Placed {
+    /// The position of a row's entry, as `placed` in parts/choices.wgsl gives it.
+    pub(super) fn of(&self, row: usize) -> usize {
+        let own = self.tensor.as_ref().map_or(0, |all| all[row].min(0x7fff_ffff));
+        own as usize + self.number
+    }
+
+    /// The rows of operands whose T rows are written into a room from their position on, and the
+    /// rows of the output that they become. What is beyond the room is left out.
+    pub(super) fn moves(&self, rows: usize, tokens: usize, room: usize) -> Vec<[usize; 2]> {
+        let to = |row: usize| {
+            let place = self.of(row) + row % tokens;
+            (place < room).then(|| [row, row / tokens * room + place])
+        };
+        (0..rows).filter_map(to).collect()
+    }
+}
+
 impl From<usize> for Position {
     fn from(number: usize) -> Self {
         Position { number, tensor: None }
@@ -97,6 +122,13 @@ impl Position {
     /// it is the position.
     pub(super) fn before(&self, most: usize) -> u32 {
         self.number.min(most) as u32
+    }
+
+    /// The positions of rows on the host. `view` is the tensor, with an element for each row, and
+    /// `most` bounds the number that is added to it.
+    pub(super) fn on_host(&self, view: Option<&Tensor>, most: usize) -> Result<Placed> {
+        let tensor = view.map(host::words).transpose()?;
+        Ok(Placed { tensor, number: self.before(most) as usize })
     }
 
     /// The function `placed(row, number)`, which gives the position of a row's entry. The text's

@@ -83,7 +83,7 @@ impl Recording {
             Backend::Gpu(gpu) => context.recording(|| {
                 gpu.keep(&context.0.caps, |target| work(&mut Recorder::onto(target, context)))
             })?,
-            Backend::Cpu => None,
+            Backend::Cpu(_) => None,
         };
         Ok(Recording { context: context.clone(), work: Box::new(work), kept })
     }

@@ -151,7 +151,7 @@ impl Tensor {
 /// Views in one buffer.
 impl Tensor {
     /// The byte of its buffer at which the first element lies.
-    fn first(&self) -> u64 {
+    pub(crate) fn first(&self) -> u64 {
         let start = match &self.storage {
             Storage::Gpu { start, .. } => *start,
             Storage::Host { .. } => 0,

@@ -43,7 +43,7 @@ impl Storage {
                 let buffer = gpu.buffer_with(&context.0.caps, block, bytes)?;
                 Ok(Storage::Gpu { buffer, start: 0 })
             }
-            Backend::Cpu => {
+            Backend::Cpu(_) => {
                 let storage = Self::zeros(context, bytes)?;
                 let mut words = storage.host_mut()?;
                 let all: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
@@ -62,7 +62,7 @@ impl Storage {
             Backend::Gpu(gpu) => {
                 Ok(Storage::Gpu { buffer: gpu.buffer(&context.0.caps, bytes)?, start: 0 })
             }
-            Backend::Cpu => {
+            Backend::Cpu(_) => {
                 let words = usize::try_from(bytes.div_ceil(4)).map_err(|_| {
                     Error::Shape(format!(
                         "overflow: {bytes} bytes do not fit this machine's memory"
@@ -78,7 +78,7 @@ impl Storage {
     pub(crate) fn scratch(context: &Context, bytes: u64) -> Result<Self> {
         match &context.0.backend {
             Backend::Gpu(gpu) => Ok(Storage::Gpu { buffer: gpu.scratch(bytes)?, start: 0 }),
-            Backend::Cpu => Self::zeros(context, bytes),
+            Backend::Cpu(_) => Self::zeros(context, bytes),
         }
     }
 
@@ -184,6 +184,14 @@ impl Storage {
             (Storage::Gpu { buffer: a, .. }, Storage::Gpu { buffer: b, .. }) => ***a == ***b,
             (Storage::Host { words: a, .. }, Storage::Host { words: b, .. }) => Arc::ptr_eq(a, b),
             _ => false,
+        }
+    }
+
+    /// A number by which host storage is told from other storage; 0 for a buffer.
+    pub(crate) fn address(&self) -> usize {
+        match self {
+            Storage::Host { words, .. } => Arc::as_ptr(words) as usize,
+            Storage::Gpu { .. } => 0,
         }
     }
 

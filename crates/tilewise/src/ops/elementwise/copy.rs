@@ -1,11 +1,12 @@
 //! Copies, also between types, and the methods of `Tensor` that write.
 
-use super::{Elementwise, each};
+use super::{Elementwise, each, host};
 use crate::kernel::Constant;
 use crate::ops::cut;
 use crate::ops::layout::{Sizes, broadcast, of_type, rank};
 use crate::ops::op::{Op, record};
 use crate::ops::texts::Function;
+use crate::recorder::Way;
 use crate::tensor::{Element, Tensor};
 use tilewise_core::{DType, Error, Result};
 
@@ -124,7 +125,10 @@ impl Tensor {
         let fill = |(): &(), [out]: [&Tensor; 1]| each("fill", FILL, &[], out, value);
         let part = |(): &(), _, _| Ok(Some(()));
         let steps = cut::steps(&(), [self], &fill, &part, &|(), _| 1, &|()| 1)?;
-        self.context().submit_as("fill", |to| record(to, &steps))
+        self.context().submit_as("fill", |to| match to.way(self.context())? {
+            Way::Run => host::fill(self, value),
+            _ => record(to, &steps),
+        })
     }
 
     /// Copies another tensor's elements into this one, converted as [`ops::copy`](crate::ops::copy)

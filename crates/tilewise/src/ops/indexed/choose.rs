@@ -1,5 +1,7 @@
 //! Choosing experts and weights of tokens.
 
+mod host;
+
 use crate::ops::layout::{Axes, Sizes, of_type};
 use crate::ops::op::{Output, sealed::Lower};
 use crate::ops::rows::Rows;
@@ -116,6 +118,10 @@ impl Lower<2> for Choose {
             .value("k", k as u32)
             .value("scale", scale);
         Ok(smallvec![step])
+    }
+
+    fn host(&self, outs: [&Tensor; 2]) -> Option<Result<()>> {
+        Some(self.on_host(outs))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

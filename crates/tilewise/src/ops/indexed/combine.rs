@@ -1,5 +1,6 @@
 //! Weighted sums of rows from places that indices name.
 
+use crate::ops::host::{Loop, Row};
 use crate::ops::layout::{float, words};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::rows::{counted, in_blocks, singly};
@@ -42,6 +43,27 @@ pub struct Combine {
 pub fn combine(x: &Tensor, places: &Tensor, weights: &Tensor) -> Op<Combine> {
     let [x, places, weights] = [x, places, weights].map(Tensor::clone);
     Op::new(Combine { x, places, weights })
+}
+
+impl Combine {
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let Combine { x, places, weights } = self;
+        let (entries, terms) = (x.shape()[0], places.shape()[1]);
+        let each = Loop::new([Some(places), Some(weights)], [out]);
+        let each = each.cost(terms.saturating_mul(out.shape()[1]));
+        each.beside(&[x]).run(
+            |Row { inputs: [places, weights], outs: [y], others, scratch, .. }| {
+                y.fill(0.0);
+                for (place, weight) in places.iter().zip(weights) {
+                    let place = place.to_bits() as usize;
+                    if place < entries {
+                        let x = others[0].row(place, &mut scratch[0]);
+                        y.iter_mut().zip(x).for_each(|(y, x)| *y += weight * x);
+                    }
+                }
+            },
+        )
+    }
 }
 
 impl Lower for Combine {
@@ -87,6 +109,10 @@ impl Lower for Combine {
             .value("entries", counted("combine", x.shape()[0])?)
             .max_iterations(Options::execute().max_iterations.max(places.shape()[1] as u64));
         Ok(smallvec![step])
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

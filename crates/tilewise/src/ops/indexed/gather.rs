@@ -1,6 +1,7 @@
 //! Reading rows from places that indices name.
 
 use crate::ops::elementwise::counted_from;
+use crate::ops::host::{self, Loop, Row};
 use crate::ops::layout::{Axes, Sizes, rank, vector};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::rows::in_blocks;
@@ -53,6 +54,36 @@ impl Op<Gather> {
     }
 }
 
+impl Gather {
+    /// The bits of what an index beyond `x` gives.
+    fn beyond(&self) -> u32 {
+        match self.x.dtype() {
+            _ if self.zeros => 0,
+            DType::I32 => i32::MIN as u32,
+            DType::U32 => u32::MAX,
+            DType::F32 | DType::F16 | DType::BF16 => f32::NAN.to_bits(),
+        }
+    }
+
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let (x, indices) = (&self.x, host::words(&self.indices)?);
+        let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
+        let axes = Axes { shape: x.shape()[1..].into(), strides }.of_entries();
+        let ((_, inner), entries) = (axes.row(), x.shape()[0]);
+        let (x, out) = (axes.entries(x, 0), axes.entries(out, 1));
+        let (each, beyond) = (Loop::new([], [&out]), f32::from_bits(self.beyond()));
+        each.beside(&[&x]).run(|Row { number, outs: [y], others, scratch, .. }| {
+            let entry = indices[number / inner] as usize;
+            if entry < entries {
+                let row = entry * inner + number % inner;
+                y.copy_from_slice(others[0].row(row, &mut scratch[0]));
+            } else {
+                y.fill(beyond);
+            }
+        })
+    }
+}
+
 impl Lower for Gather {
     fn name(&self) -> &'static str {
         "gather"
@@ -80,7 +111,7 @@ impl Lower for Gather {
     }
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
-        let Gather { x, indices, zeros, first } = self;
+        let Gather { x, indices, first, .. } = self;
         let (indices, mut steps) = counted_from(*first, indices)?;
         let caps = &x.context().0.caps;
         let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
@@ -94,11 +125,7 @@ impl Lower for Gather {
                 u32::MAX
             ))
         })?;
-        let (function, beyond) = match x.dtype() {
-            DType::I32 => ("integer", i32::MIN as u32),
-            DType::U32 => ("integer", u32::MAX),
-            DType::F32 | DType::F16 | DType::BF16 => ("float", f32::NAN.to_bits()),
-        };
+        let function = if x.dtype().is_float() { "float" } else { "integer" };
         let inputs = [Some(&axes.entries(x, 0)), Some(&indices)];
         let mut step = GATHER.step(
             "gather",
@@ -110,9 +137,13 @@ impl Lower for Gather {
             .constant("FILLS", *first == 0)
             .value("inner", inner as u32)
             .value("entries", x.shape()[0] as u32)
-            .value("beyond", if *zeros { 0 } else { beyond });
+            .value("beyond", self.beyond());
         steps.push(step);
         Ok(steps)
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

@@ -1,6 +1,8 @@
 //! Writing rows to places that indices name.
 
+use crate::host::memory;
 use crate::ops::elementwise::counted_from;
+use crate::ops::host::{self, Loop, Row};
 use crate::ops::layout::{Axes, Sizes, rank, vector};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::rows::{in_blocks, one_each};
@@ -42,6 +44,33 @@ pub struct Scatter {
 /// ```
 pub fn scatter(x: &Tensor, indices: &Tensor, rows: usize) -> Op<Scatter> {
     Op::new(Scatter { x: x.clone(), indices: indices.clone(), rows, first: 0 })
+}
+
+impl Scatter {
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let Scatter { ref x, ref indices, rows, .. } = *self;
+        let indices = host::words(indices)?;
+        let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
+        let axes = Axes { shape: x.shape()[1..].into(), strides }.of_entries();
+        let (_, inner) = axes.row();
+        // The last of equal indices counts.
+        let mut owners = memory::filled(rows, 0)?;
+        for (from, &to) in indices.iter().enumerate() {
+            if let Some(owner) = owners.get_mut(to as usize) {
+                *owner = from;
+            }
+        }
+        let mut moves = Vec::new();
+        for (from, &to) in indices.iter().enumerate() {
+            let to = to as usize;
+            if owners.get(to) == Some(&from) {
+                moves.extend((0..inner).map(|i| [from * inner + i, to * inner + i]));
+            }
+        }
+        let (x, out) = (axes.entries(x, 0), axes.entries(out, 1));
+        let each = Loop::new([Some(&x)], [&out]).moving(&moves);
+        each.run(|Row { inputs: [x], outs: [y], .. }| y.copy_from_slice(x))
+    }
 }
 
 impl Lower for Scatter {
@@ -99,6 +128,10 @@ impl Lower for Scatter {
             in_blocks("scatter", moved.call, all, length, caps)?.value("inner", outer as u32);
         steps.extend([owned, moved]);
         Ok(steps)
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

@@ -1,5 +1,6 @@
 //! Reading elements of each row from places that indices name.
 
+use crate::ops::host::{Loop, Row};
 use crate::ops::layout::{float, words};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::rows::{counted, in_blocks, singly};
@@ -36,6 +37,17 @@ pub fn take_along(x: &Tensor, indices: &Tensor) -> Op<TakeAlong> {
     Op::new(TakeAlong { x: x.clone(), indices: indices.clone() })
 }
 
+impl TakeAlong {
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let inputs = [Some(&self.x), Some(&self.indices)];
+        Loop::new(inputs, [out]).run(|Row { inputs: [x, indices], outs: [y], .. }| {
+            for (y, index) in y.iter_mut().zip(indices) {
+                *y = x.get(index.to_bits() as usize).copied().unwrap_or(f32::NAN);
+            }
+        })
+    }
+}
+
 impl Lower for TakeAlong {
     fn name(&self) -> &'static str {
         "take_along"
@@ -69,6 +81,10 @@ impl Lower for TakeAlong {
             .value("columns", counted("take_along", x.shape()[1])?)
             .value("beyond", f32::NAN.to_bits());
         Ok(smallvec![step])
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

@@ -3,9 +3,11 @@
 use super::histogram::histogram;
 use super::scan::exclusive_scan;
 use super::sort::sort;
+use crate::host::memory;
 use crate::kernel::Constant;
 use crate::ops::elementwise::copy::{FILL, copy};
 use crate::ops::elementwise::each;
+use crate::ops::host::{self, Loop, Row};
 use crate::ops::layout::words;
 use crate::ops::op::{Op, Output, sealed::Lower};
 use crate::ops::rows::{counted, in_groups, one_each};
@@ -61,6 +63,41 @@ pub fn group(keys: &Tensor, groups: usize) -> Op<Group, 2> {
     Op::new(Group { keys: keys.clone(), groups })
 }
 
+impl Group {
+    fn on_host(&self, [starts, slots]: [&Tensor; 2]) -> Result<()> {
+        let Group { ref keys, groups } = *self;
+        let (keys, k) = (host::words(keys)?, keys.shape()[1]);
+        // Slots without a group count as a last one.
+        let group = |key: u32| (key as usize).min(groups);
+        let mut begins = memory::filled(groups + 2, 0u32)?;
+        keys.iter().for_each(|&key| begins[group(key) + 1] += 1);
+        for at in 1..begins.len() {
+            begins[at] += begins[at - 1];
+        }
+        Loop::new([], [starts]).run(|Row { outs: [y], .. }| {
+            y.copy_from_slice(bytemuck::cast_slice(&begins[..groups + 1]));
+        })?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let (mut order, mut places) =
+            (memory::filled(keys.len(), 0u32)?, memory::filled(keys.len(), u32::MAX)?);
+        for (slot, &key) in keys.iter().enumerate() {
+            let place = begins[group(key)];
+            begins[group(key)] += 1;
+            order[place as usize] = slot as u32;
+            if group(key) < groups {
+                places[slot] = place;
+            }
+        }
+        let rows: Vec<u32> = order.iter().map(|slot| slot / k as u32).collect();
+        let all = [&order, &rows, &places];
+        Loop::new([], [slots]).run(|Row { number, outs: [y], .. }| {
+            y.copy_from_slice(bytemuck::cast_slice(all[number]));
+        })
+    }
+}
+
 impl Lower<2> for Group {
     fn name(&self) -> &'static str {
         "group"
@@ -85,6 +122,10 @@ impl Lower<2> for Group {
             .ok_or_else(|| Error::Shape(format!("overflow: group: starts of {groups} groups")))?;
         let slots = smallvec![3, counted("group", keys.elem_count())? as usize];
         Ok([("starts", smallvec![starts], DType::U32), ("slots", slots, DType::U32)])
+    }
+
+    fn host(&self, outs: [&Tensor; 2]) -> Option<Result<()>> {
+        Some(self.on_host(outs))
     }
 
     fn steps(&self, [starts, slots]: [&Tensor; 2]) -> Result<Steps> {

@@ -3,6 +3,7 @@
 use crate::kernel::Constant;
 use crate::ops::elementwise::copy::FILL;
 use crate::ops::elementwise::each;
+use crate::ops::host::{self, Loop, Row};
 use crate::ops::layout::{Axes, rank, words};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::rows::{counted, group_size, in_groups};
@@ -43,6 +44,21 @@ pub fn histogram(keys: &Tensor, bins: usize) -> Op<Histogram> {
     Op::new(Histogram { keys: keys.clone(), bins })
 }
 
+impl Histogram {
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let keys = host::words(&self.keys)?;
+        Loop::new([], [out]).run(|Row { outs: [y], .. }| {
+            let counts: &mut [u32] = bytemuck::cast_slice_mut(y);
+            counts.fill(0);
+            for &key in &keys {
+                if let Some(count) = counts.get_mut(key as usize) {
+                    *count += 1;
+                }
+            }
+        })
+    }
+}
+
 impl Lower for Histogram {
     fn name(&self) -> &'static str {
         "histogram"
@@ -60,6 +76,10 @@ impl Lower for Histogram {
 
     fn takes(&self, dtype: DType, own: DType) -> bool {
         dtype == own
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {

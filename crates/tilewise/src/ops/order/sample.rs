@@ -1,5 +1,7 @@
 //! Drawing from the softmax of logits.
 
+mod host;
+
 use crate::ops::layout::{Axes, Sizes, float};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::position::Position;
@@ -99,6 +101,15 @@ impl Op<Sample> {
 }
 
 impl Sample {
+    /// The rows of the logits, of the counter, and of the output with a last axis of 1.
+    fn rows(&self, out: &Tensor) -> Result<Rows<3>> {
+        let (logits, last) = (&self.logits, self.logits.shape().len() - 1);
+        let mut of_counter = self.counter.strides("sample", &self.tokens())?;
+        of_counter.remove(last);
+        let strides = [logits.strides().into(), of_counter, out.strides().into()];
+        Rows::new("sample", Axes { shape: logits.shape().into(), strides }, last)
+    }
+
     /// The logits as one token of each row, as positions see them.
     fn tokens(&self) -> Tensor {
         self.logits.with_axis(self.logits.shape().len() - 1)
@@ -145,13 +156,9 @@ impl Lower for Sample {
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Sample { ref logits, temperature, k, p, min_p, seed, ref counter, before } = *self;
-        let (shape, last) = (logits.shape(), logits.shape().len() - 1);
+        let (shape, last, out) = (logits.shape(), logits.shape().len() - 1, singly(out));
         counted("sample", shape[last])?;
-        let mut of_counter = counter.strides("sample", &self.tokens())?;
-        of_counter.remove(last);
-        let out = singly(out);
-        let strides = [logits.strides().into(), of_counter, out.strides().into()];
-        let rows = Rows::new("sample", Axes { shape: shape.into(), strides }, last)?;
+        let rows = self.rows(&out)?;
         let tensor = counter.tensor().map(|tensor| rows.view_of(tensor, 1, 1));
         let inputs = [Some(&rows.view(logits, 0)), tensor.as_ref()];
         let outs = [&rows.view_of(&out, 2, 1)];
@@ -172,6 +179,10 @@ impl Lower for Sample {
             .value("seed_low", seed as u32)
             .value("seed_high", (seed >> 32) as u32);
         Ok(smallvec![step])
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

@@ -1,5 +1,6 @@
 //! Exclusive scans: for each element, the sum of all elements before it.
 
+use crate::ops::host::{Loop, Row};
 use crate::ops::layout::{Axes, Sizes, of_type, rank};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::rows::{Rows, counted};
@@ -56,6 +57,32 @@ impl Op<Scan> {
     }
 }
 
+impl Scan {
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let (x, width) = (&self.x, out.shape().last().copied().unwrap_or(1));
+        let axes =
+            Axes { shape: x.shape().into(), strides: [x.strides().into(), out.strides().into()] };
+        let rows = Rows::new("exclusive_scan", axes, x.shape().len() - 1)?;
+        let (x, out) = (rows.view(x, 0), rows.view_of(out, 1, width));
+        let is_float = x.dtype().is_float();
+        Loop::new([Some(&x)], [&out]).run(|Row { inputs: [own], outs: [y], .. }| {
+            if is_float {
+                let mut sum = 0.0;
+                for (at, y) in y.iter_mut().enumerate() {
+                    *y = sum as f32;
+                    sum += own.get(at).copied().map_or(0.0, f64::from);
+                }
+                return;
+            }
+            let mut sum = 0u32;
+            for (at, y) in y.iter_mut().enumerate() {
+                *y = f32::from_bits(sum);
+                sum = sum.wrapping_add(own.get(at).map_or(0, |own| own.to_bits()));
+            }
+        })
+    }
+}
+
 impl Lower for Scan {
     fn name(&self) -> &'static str {
         "exclusive_scan"
@@ -86,6 +113,10 @@ impl Lower for Scan {
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         scan("exclusive_scan", &self.x, out, self.total)
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

@@ -1,6 +1,7 @@
 //! Sorting by keys.
 
 use super::scan::scan;
+use crate::ops::host::{self, Loop, Row};
 use crate::ops::layout::{Sizes, vector};
 use crate::ops::op::{Op, Output, sealed::Lower};
 use crate::ops::rows::{counted, group_size, in_groups};
@@ -79,6 +80,25 @@ impl Op<Sort, 2> {
     }
 }
 
+impl Sort {
+    fn on_host(&self, outs: [&Tensor; 2]) -> Result<()> {
+        let Sort { keys, payload, bits, most } = self;
+        let (keys, payload) = (host::words(keys)?, payload.as_ref().map(host::words).transpose()?);
+        let mask = u32::MAX >> (u32::BITS - bits);
+        let order = |(i, key): (usize, &u32)| u64::from(key.min(most) & mask) << 32 | i as u64;
+        let mut order: Vec<u64> = keys.iter().enumerate().map(order).collect();
+        order.sort_unstable();
+        Loop::new([], outs).run(|Row { outs: [sorted, second], .. }| {
+            for ((sorted, second), &at) in sorted.iter_mut().zip(second).zip(&order) {
+                let at = at as u32;
+                *sorted = f32::from_bits(keys[at as usize]);
+                let own = payload.as_ref().map_or(at, |payload| payload[at as usize]);
+                *second = f32::from_bits(own);
+            }
+        })
+    }
+}
+
 impl Lower<2> for Sort {
     fn name(&self) -> &'static str {
         if self.payload.is_some() { "sort_by_key" } else { "sort" }
@@ -101,6 +121,10 @@ impl Lower<2> for Sort {
         let shape = Sizes::from(keys.shape());
         let second = if payload.is_some() { "the payload" } else { "the indices" };
         Ok([("the sorted keys", shape.clone(), DType::U32), (second, shape, DType::U32)])
+    }
+
+    fn host(&self, outs: [&Tensor; 2]) -> Option<Result<()>> {
+        Some(self.on_host(outs))
     }
 
     /// Passes from the lowest digit up. Each pass counts the keys of each digit in every block,

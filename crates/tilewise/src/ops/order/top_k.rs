@@ -1,5 +1,7 @@
 //! The largest elements along the last axis.
 
+use crate::ops::host::math::ordered;
+use crate::ops::host::{Loop, Row};
 use crate::ops::layout::{Axes, Sizes, float};
 use crate::ops::op::{Op, Output, sealed::Lower};
 use crate::ops::rows::Rows;
@@ -40,6 +42,38 @@ pub fn top_k(x: &Tensor, k: usize) -> Op<TopK, 2> {
     Op::new(TopK { x: x.clone(), k })
 }
 
+impl TopK {
+    /// The rows of x, of the values, and of the indices.
+    fn rows(&self, [values, indices]: [&Tensor; 2]) -> Result<Rows<3>> {
+        let x = &self.x;
+        let strides = [x.strides().into(), values.strides().into(), indices.strides().into()];
+        let axes = Axes { shape: x.shape().into(), strides };
+        Rows::new("top_k", axes, x.shape().len() - 1)
+    }
+
+    fn on_host(&self, outs: [&Tensor; 2]) -> Result<()> {
+        let (TopK { ref x, k }, rows) = (self.clone(), self.rows(outs)?);
+        let [values, indices] = outs;
+        let outs = [&rows.view_of(values, 1, k), &rows.view_of(indices, 2, k)];
+        let x = rows.view(x, 0);
+        let each = Loop::new([Some(&x)], outs);
+        each.run(|Row { inputs: [x], outs: [values, indices], .. }| {
+            // Larger elements come first, and lower indices among equal elements.
+            let key = |(i, x): (usize, &f32)| u64::from(!ordered(*x)) << 32 | i as u64;
+            let mut keys: Vec<u64> = x.iter().enumerate().map(key).collect();
+            if k < keys.len() {
+                keys.select_nth_unstable(k);
+                keys.truncate(k);
+            }
+            keys.sort_unstable();
+            for ((value, index), key) in values.iter_mut().zip(indices).zip(keys) {
+                *value = x[key as u32 as usize];
+                *index = f32::from_bits(key as u32);
+            }
+        })
+    }
+}
+
 impl Lower<2> for TopK {
     fn name(&self) -> &'static str {
         "top_k"
@@ -67,15 +101,17 @@ impl Lower<2> for TopK {
 
     fn steps(&self, [values, indices]: [&Tensor; 2]) -> Result<Steps> {
         let TopK { ref x, k } = *self;
-        let strides = [x.strides().into(), values.strides().into(), indices.strides().into()];
-        let axes = Axes { shape: x.shape().into(), strides };
-        let rows = Rows::new("top_k", axes, x.shape().len() - 1)?;
+        let rows = self.rows([values, indices])?;
         let outs = [&rows.view_of(values, 1, k), &rows.view_of(indices, 2, k)];
         let inputs = [Some(&rows.view(x, 0))];
         let mut step = TOP_K.step("top_k", Function::NONE, &inputs, &outs)?;
         let call = step.call.constant("FLIP", 0u32);
         step.call = rows.dispatch(call, &x.context().0.caps).value("k", k as u32);
         Ok(smallvec![step])
+    }
+
+    fn host(&self, outs: [&Tensor; 2]) -> Option<Result<()>> {
+        Some(self.on_host(outs))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

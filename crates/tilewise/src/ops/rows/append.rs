@@ -1,6 +1,7 @@
 //! Writing rows into a cache, from a position on.
 
 use super::{Rows, in_blocks};
+use crate::ops::host::{Loop, Row};
 use crate::ops::layout::{Axes, rank};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::position::{Position, Room};
@@ -45,6 +46,31 @@ pub fn append(x: &Tensor, room: usize, position: impl Into<Position>) -> Op<Appe
     Op::new(Append { x: x.clone(), room: Room::new(room), position: position.into() })
 }
 
+impl Append {
+    /// The rows of x and of the position.
+    fn rows(&self) -> Result<Rows<2>> {
+        let Append { x, position, .. } = self;
+        let strides = [x.strides().into(), position.strides("append", x)?];
+        let last = x.shape().len() - 1;
+        Rows::new("append", Axes { shape: x.shape().into(), strides }, last)
+    }
+
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let Append { x, room, position } = self;
+        if x.elem_count() == 0 {
+            return Ok(());
+        }
+        let rows = self.rows()?;
+        let tensor = position.tensor().map(|tensor| rows.view_of(tensor, 1, 1));
+        let placed = position.on_host(tensor.as_ref(), u32::MAX as usize)?;
+        let moves = placed.moves(rows.count as usize, x.shape()[x.shape().len() - 2], room.rows);
+        let out = Rows::of("append", out, rows.length())?.view(out, 0);
+        let x = rows.view(x, 0);
+        let each = Loop::new([Some(&x)], [&out]).moving(&moves);
+        each.run(|Row { inputs: [x], outs: [y], .. }| y.copy_from_slice(x))
+    }
+}
+
 impl Lower for Append {
     fn name(&self) -> &'static str {
         "append"
@@ -73,9 +99,7 @@ impl Lower for Append {
         if x.elem_count() == 0 {
             return Ok(Steps::new());
         }
-        let strides = [x.strides().into(), position.strides("append", x)?];
-        let last = x.shape().len() - 1;
-        let rows = Rows::new("append", Axes { shape: x.shape().into(), strides }, last)?;
+        let rows = self.rows()?;
         let tensor = position.tensor().map(|tensor| rows.view(tensor, 1));
         let inputs = [Some(&rows.view(x, 0)), tensor.as_ref()];
         let of_out = Rows::of("append", out, rows.length())?;
@@ -85,6 +109,10 @@ impl Lower for Append {
         let call = in_blocks("append", step.call, rows.count, rows.length(), caps)?;
         step.call = room.values(call, position, x);
         Ok(smallvec![step])
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

@@ -1,6 +1,8 @@
 //! Norms along the last axis.
 
 use super::Rows;
+use crate::ops::host::math::sum_of;
+use crate::ops::host::{self, Loop, Row};
 use crate::ops::layout::{Axes, broadcast, float, part_of};
 use crate::ops::op::{Op, Output, sealed::Lower};
 use crate::ops::texts::{Function, NORMALIZE, Steps};
@@ -162,6 +164,54 @@ impl Norm {
     }
 }
 
+impl Norm {
+    /// The rows of x, of the residual, of the first output, and of the last.
+    fn rows<const N: usize>(&self, outs: [&Tensor; N]) -> Result<Rows<4>> {
+        let (x, shape) = (&self.x, self.x.shape());
+        let of_residual = self.residual.as_ref().and_then(|residual| broadcast(residual, shape));
+        let of_residual = of_residual.unwrap_or_else(|| smallvec![0; shape.len()]);
+        let [first, last] = [outs[0], outs[N - 1]].map(|out| out.strides().into());
+        let strides = [x.strides().into(), of_residual, first, last];
+        let axes = Axes { shape: shape.into(), strides };
+        Rows::new(self.operation(), axes, shape.len() - 1)
+    }
+
+    fn on_host<const N: usize>(&self, outs: [&Tensor; N]) -> Result<()> {
+        let Norm { ref x, ref weight, ref bias, ref residual, summed, offset, eps } = *self;
+        let rows = self.rows(outs)?;
+        let mut weight = host::floats(weight)?;
+        weight.iter_mut().for_each(|weight| *weight += offset);
+        let bias = bias.as_ref().map(host::floats).transpose()?;
+        let inputs = [Some(rows.view(x, 0)), residual.as_ref().map(|own| rows.view(own, 1))];
+        let outs: [Tensor; N] = std::array::from_fn(|at| rows.view(outs[at], 2 + at));
+        let inputs = inputs.each_ref().map(Option::as_ref);
+        Loop::new(inputs, outs.each_ref()).run(|Row { inputs: [x, residual], mut outs, .. }| {
+            let Some((y, sums)) = outs.split_last_mut() else { return };
+            let v = match sums.first_mut() {
+                Some(sum) => {
+                    let terms = sum.iter_mut().zip(x).zip(residual);
+                    terms.for_each(|((sum, x), residual)| *sum = x + residual);
+                    &**sum
+                }
+                None => x,
+            };
+            let count = v.len() as f32;
+            let mean = if bias.is_some() { sum_of(v, |v| v) / count } else { 0.0 };
+            let squares = sum_of(v, |v| (v - mean) * (v - mean));
+            let factor = 1.0 / (squares / count + eps).sqrt();
+            for ((y, v), weight) in y.iter_mut().zip(v).zip(&weight) {
+                *y = (v - mean) * factor * weight;
+            }
+            if let Some(bias) = &bias {
+                y.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias);
+            }
+            if !summed {
+                y.iter_mut().zip(residual).for_each(|(y, residual)| *y += residual);
+            }
+        })
+    }
+}
+
 impl<const N: usize> Lower<N> for Norm {
     fn name(&self) -> &'static str {
         self.operation()
@@ -199,13 +249,7 @@ impl<const N: usize> Lower<N> for Norm {
     }
 
     fn steps(&self, outs: [&Tensor; N]) -> Result<Steps> {
-        let (x, shape) = (&self.x, self.x.shape());
-        let of_residual = self.residual.as_ref().and_then(|residual| broadcast(residual, shape));
-        let of_residual = of_residual.unwrap_or_else(|| smallvec![0; shape.len()]);
-        let [first, last] = [outs[0], outs[N - 1]].map(|out| out.strides().into());
-        let strides = [x.strides().into(), of_residual, first, last];
-        let axes = Axes { shape: shape.into(), strides };
-        let rows = Rows::new(self.operation(), axes, shape.len() - 1)?;
+        let (x, rows) = (&self.x, self.rows(outs)?);
         let view = rows.view(x, 0);
         let outs: [Tensor; N] = std::array::from_fn(|at| rows.view(outs[at], 2 + at));
         let residual = self.residual.as_ref().map(|residual| rows.view(residual, 1));
@@ -220,6 +264,10 @@ impl<const N: usize> Lower<N> for Norm {
             .value("offset", self.offset)
             .value("eps", self.eps);
         Ok(smallvec![step])
+    }
+
+    fn host(&self, outs: [&Tensor; N]) -> Option<Result<()>> {
+        Some(self.on_host(outs))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

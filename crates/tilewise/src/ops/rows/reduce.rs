@@ -2,6 +2,8 @@
 
 use super::{Rows, Shared, singly};
 use crate::ops::cut;
+use crate::ops::host::math::{largest, number as number_of, ordered, sum_of};
+use crate::ops::host::{Loop, Row};
 use crate::ops::layout::{Axes, Sizes, float};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::texts::{FIRST, Function, LARGEST, REDUCE, SUM, Step, Steps};
@@ -9,6 +11,9 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
+
+/// Results that are computed at once on the host.
+const SIDE_BY_SIDE: usize = 1024;
 
 /// The operation of [`sum`], [`mean`], [`max`], [`min`] and [`arg_max`].
 #[doc(hidden)]
@@ -178,6 +183,10 @@ impl Lower for Reduce {
         only(shape, if kind == Kind::ArgMax { DType::U32 } else { x.dtype() })
     }
 
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
+    }
+
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Reduce { kind, ref x, factor, .. } = *self;
         let context = x.context();
@@ -213,6 +222,69 @@ impl Lower for Reduce {
 }
 
 impl Reduce {
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let Reduce { kind, factor, .. } = *self;
+        let rows = self.rows(out)?;
+        if rows.across() {
+            return self.on_host_across(&rows, out);
+        }
+        let (x, y) = (rows.view(&self.x, 0), rows.view_of(out, 1, 1));
+        Loop::new([Some(&x)], [&y]).run(|Row { inputs: [x], outs: [y], .. }| {
+            let is_nan = |all: &[f32]| all.iter().fold(false, |any, x| any | x.is_nan());
+            y[0] = match kind {
+                Kind::Sum | Kind::Mean => sum_of(x, |x| x) * factor,
+                Kind::Max | Kind::Min if is_nan(x) => f32::NAN,
+                Kind::Max => largest(x, |x| x),
+                Kind::Min => -largest(x, |x| -x),
+                Kind::ArgMax => {
+                    let most = if is_nan(x) { f32::NAN } else { largest(x, |x| x) };
+                    let first = x.iter().position(|x| *x == most || most.is_nan() && x.is_nan());
+                    f32::from_bits(first.unwrap_or_default() as u32)
+                }
+            };
+        })
+    }
+
+    /// Like [`on_host`](Self::on_host), for rows whose neighbours lie side by side: the results of
+    /// many rows are computed at once.
+    fn on_host_across(&self, rows: &Rows<2>, out: &Tensor) -> Result<()> {
+        let Reduce { kind, factor, .. } = *self;
+        let Axes { shape, strides: [of_x, of_out] } = &rows.axes;
+        let (last, length) = (shape.len() - 1, rows.length());
+        let (mut shape_x, mut of_x) = (shape.clone(), of_x.clone());
+        shape_x.swap(last - 1, last);
+        of_x.swap(last - 1, last);
+        let x = self.x.laid_out(&shape_x, &of_x);
+        let y = out.laid_out(&shape[..last], &of_out[..last]);
+        let each = Loop::new([], [&y]).in_parts(SIDE_BY_SIDE).cost(length * SIDE_BY_SIDE);
+        each.beside(&[&x]).run(|Row { number, first, outs: [y], others, scratch, .. }| {
+            let part = first..first + y.len();
+            let mut rows = (0..length).map(|i| number * length + i);
+            if matches!(kind, Kind::Sum | Kind::Mean) {
+                let mut sums = vec![0.0f64; y.len()];
+                for row in rows {
+                    let x = others[0].part(row, part.clone(), &mut scratch[0]);
+                    sums.iter_mut().zip(x).for_each(|(sum, &x)| *sum += f64::from(x));
+                }
+                let sums = y.iter_mut().zip(sums);
+                return sums.for_each(|(y, sum)| *y = sum as f32 * factor);
+            }
+            let sign = if kind == Kind::Min { -1.0 } else { 1.0 };
+            let mut best = vec![(0u32, 0u32); y.len()];
+            for (i, row) in (0u32..).zip(&mut rows) {
+                let x = others[0].part(row, part.clone(), &mut scratch[0]);
+                for (best, x) in best.iter_mut().zip(x) {
+                    let order = ordered(x * sign);
+                    *best = if order > best.0 { (order, i) } else { *best };
+                }
+            }
+            for (y, (order, i)) in y.iter_mut().zip(best) {
+                let is_place = kind == Kind::ArgMax;
+                *y = if is_place { f32::from_bits(i) } else { number_of(order) * sign };
+            }
+        })
+    }
+
     /// Operand and output as rows along the axis, which the output does not have.
     fn rows(&self, out: &Tensor) -> Result<Rows<2>> {
         let Reduce { x, axis, .. } = self;

@@ -2,6 +2,8 @@
 
 use super::norm::normed;
 use super::{BLOCK, Rows, group_size, in_blocks};
+use crate::ops::host::math::sum_of;
+use crate::ops::host::{self, Loop, Row};
 use crate::ops::layout::{Axes, Sizes, broadcast, float, part_of};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::position::{Position, Room};
@@ -176,6 +178,88 @@ impl Rope {
     }
 }
 
+impl Rope {
+    /// The rows of pairs: of x, of both tables unless a position says their rows, of the position,
+    /// and of the output unless it has room.
+    fn rows(&self, out: &Tensor) -> Result<Rows<5>> {
+        let Rope { x, cos, sin, position, room, .. } = self;
+        let (shape, rank) = (self.pairs(), x.shape().len());
+        let table = |table| match position {
+            Some(_) => smallvec![0; rank],
+            None => broadcast(table, &shape).unwrap_or_default(),
+        };
+        let of_out = if room.is_some() { smallvec![0; rank] } else { out.strides().into() };
+        let of_position = match position {
+            Some(position) => position.strides("rope", x)?,
+            None => smallvec![0; rank],
+        };
+        let strides = [x.strides().into(), table(cos), table(sin), of_position, of_out];
+        Rows::new("rope", Axes { shape: shape.clone(), strides }, rank - 1)
+    }
+
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let Rope { ref x, ref cos, ref sin, interleaved, ref position, room, ref norm, offset } =
+            *self;
+        if x.elem_count() == 0 {
+            return Ok(());
+        }
+        let (rows, tokens) = (self.rows(out)?, x.shape()[x.shape().len() - 2]);
+        let (half, at) = (rows.length(), position.clone().unwrap_or(0.into()));
+        let tensor = at.tensor().map(|tensor| rows.view_of(tensor, 3, 1));
+        let placed = at.on_host(tensor.as_ref(), u32::MAX as usize)?;
+        let norm = match norm {
+            Some((weight, eps)) => {
+                let mut weight = host::floats(weight)?;
+                weight.iter_mut().for_each(|weight| *weight += offset);
+                Some((weight, *eps))
+            }
+            None => None,
+        };
+        let moves = room.map(|room| placed.moves(rows.count as usize, tokens, room.rows));
+        let out = match room {
+            Some(_) => Rows::of("rope", out, 2 * half)?.view(out, 0),
+            None => rows.view_of(out, 4, 2 * half),
+        };
+        let own = |table, of| position.is_none().then(|| rows.view(table, of));
+        let (x, own_cos, own_sin) = (rows.view_of(x, 0, 2 * half), own(cos, 1), own(sin, 2));
+        let tables = [cos, sin];
+        let mut each = Loop::new([Some(&x), own_cos.as_ref(), own_sin.as_ref()], [&out]);
+        if position.is_some() {
+            each = each.beside(&tables);
+        }
+        if let Some(moves) = &moves {
+            each = each.moving(moves);
+        }
+        let last = cos.shape().first().map_or(0, |rows| rows.saturating_sub(1));
+        each.run(|Row { number, inputs: [x, mut c, mut s], outs: [y], others, scratch, .. }| {
+            let [of_cos, of_sin, normed, _] = scratch;
+            if let [cos, sin] = others {
+                let row = (placed.of(number) + number % tokens).min(last);
+                (c, s) = (cos.row(row, of_cos), sin.row(row, of_sin));
+            }
+            let mut x = x;
+            if let Some((weight, eps)) = &norm {
+                let factor = 1.0 / (sum_of(x, |x| x * x) / x.len() as f32 + eps).sqrt();
+                normed.clear();
+                normed.extend(x.iter().zip(weight).map(|(x, weight)| x * (factor * weight)));
+                x = normed;
+            }
+            if interleaved {
+                let pairs = x.as_chunks::<2>().0.iter().zip(c.iter().zip(s));
+                for (y, (&[a, b], (c, s))) in y.as_chunks_mut::<2>().0.iter_mut().zip(pairs) {
+                    *y = [a * c - b * s, b * c + a * s];
+                }
+                return;
+            }
+            let ((a, b), (p, q)) = (x.split_at(half), y.split_at_mut(half));
+            let turns = a.iter().zip(b).zip(c.iter().zip(s));
+            for ((p, q), ((a, b), (c, s))) in p.iter_mut().zip(q).zip(turns) {
+                (*p, *q) = (a * c - b * s, b * c + a * s);
+            }
+        })
+    }
+}
+
 impl Lower for Rope {
     fn name(&self) -> &'static str {
         "rope"
@@ -237,24 +321,16 @@ impl Lower for Rope {
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
         let Rope { x, cos, sin, interleaved, position, room, norm, offset } = self;
-        let (shape, rank) = (self.pairs(), x.shape().len());
         if x.elem_count() == 0 {
             return Ok(Steps::new());
         }
-        let table = |table| match position {
-            Some(_) => smallvec![0; rank],
-            None => broadcast(table, &shape).unwrap_or_default(),
-        };
-        let of_out = if room.is_some() { smallvec![0; rank] } else { out.strides().into() };
-        let at = position.clone().unwrap_or(0.into());
-        let strides = [x.strides().into(), table(cos), table(sin), at.strides("rope", x)?, of_out];
-        let rows = Rows::new("rope", Axes { shape: shape.clone(), strides }, rank - 1)?;
+        let (at, rows) = (position.clone().unwrap_or(0.into()), self.rows(out)?);
         let tables = [(cos, 1), (sin, 2)].map(|(table, of)| match position {
             Some(_) => table.clone(),
             None => rows.view(table, of),
         });
         let out = match room {
-            Some(_) => self.as_pairs(&Rows::of("rope", out, shape[rank - 1])?, out, 0),
+            Some(_) => self.as_pairs(&Rows::of("rope", out, rows.length())?, out, 0),
             None => self.as_pairs(&rows, out, 4),
         };
         let [x, cos, sin] = [&self.as_pairs(&rows, x, 0), &tables[0], &tables[1]];
@@ -287,6 +363,10 @@ impl Lower for Rope {
             .value("table_rows", self.cos.shape()[0] as u32);
         step.call = room.unwrap_or_default().values(call, &at, &self.x);
         Ok(smallvec![step])
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {

@@ -1,6 +1,8 @@
 //! Softmax along the last axis.
 
 use super::Rows;
+use crate::ops::host::math::{capped, exp, largest, sum_of};
+use crate::ops::host::{Loop, Row};
 use crate::ops::layout::{Axes, broadcast, float, part_of};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
 use crate::ops::position::Position;
@@ -151,6 +153,71 @@ impl Op<Softmax> {
     }
 }
 
+impl Softmax {
+    /// The rows of x, of mask, sinks and position, and of the output.
+    fn rows(&self, out: &Tensor) -> Result<Rows<5>> {
+        let (x, shape) = (&self.x, self.x.shape());
+        let [of_mask, of_sinks] = [self.mask.as_ref(), self.sinks.as_ref()].map(|other| {
+            let strides = other.and_then(|other| broadcast(other, shape));
+            strides.unwrap_or_else(|| smallvec![0; shape.len()])
+        });
+        let of_position = match &self.causal {
+            Some(position) => position.strides("softmax", x)?,
+            None => smallvec![0; shape.len()],
+        };
+        let strides = [x.strides().into(), of_mask, of_sinks, of_position, out.strides().into()];
+        let axes = Axes { shape: shape.into(), strides };
+        Rows::new("softmax", axes, shape.len() - 1)
+    }
+
+    fn on_host(&self, out: &Tensor) -> Result<()> {
+        let Softmax { ref x, scale, ref mask, ref sinks, ref causal, window, cap } = *self;
+        let rows = self.rows(out)?;
+        let is_causal = causal.is_some();
+        let tokens = causal.as_ref().map_or(1, |_| x.shape()[x.shape().len() - 2]);
+        let position = causal.clone().unwrap_or(0.into());
+        let tensor = position.tensor().map(|tensor| rows.view_of(tensor, 3, 1));
+        let placed = position.on_host(tensor.as_ref(), rows.length())?;
+        let inputs = [
+            Some(rows.view(x, 0)),
+            mask.as_ref().map(|mask| rows.view(mask, 1)),
+            sinks.as_ref().map(|sinks| rows.view_of(sinks, 2, 1)),
+        ];
+        let (inputs, out) = (inputs.each_ref().map(Option::as_ref), rows.view(out, 4));
+        Loop::new(inputs, [&out]).run(
+            |Row { number, inputs: [x, mask, sink], outs: [y], .. }| {
+                let (mut begin, mut end) = (0, y.len());
+                if is_causal {
+                    let keys = number % tokens + placed.of(number) + 1;
+                    end = end.min(keys);
+                    begin = keys.saturating_sub(window.unwrap_or(usize::MAX)).min(end);
+                }
+                let scores = &mut y[begin..end];
+                scores.iter_mut().zip(&x[begin..]).for_each(|(score, x)| *score = x * scale);
+                if let Some(cap) = cap {
+                    scores.iter_mut().for_each(|score| *score = capped(*score, cap));
+                }
+                let mask = mask.get(begin..).unwrap_or_default();
+                scores.iter_mut().zip(mask).for_each(|(score, mask)| *score += mask);
+
+                let sink = sink.first().copied().unwrap_or(f32::NEG_INFINITY);
+                let top = largest(scores, |score| score).max(sink);
+                let is_nan = scores.iter().fold(sink.is_nan(), |any, score| any | score.is_nan());
+                if is_nan || top == f32::INFINITY {
+                    return y.fill(f32::NAN);
+                }
+                // If no score counts, all exponentials vanish.
+                let top = top.max(f32::MIN);
+                scores.iter_mut().for_each(|score| *score = exp(*score - top));
+                let factor = 1.0 / (sum_of(scores, |p| p) + exp(sink - top)).max(1.0);
+                scores.iter_mut().for_each(|score| *score *= factor);
+                y[..begin].fill(0.0);
+                y[end..].fill(0.0);
+            },
+        )
+    }
+}
+
 impl Lower for Softmax {
     fn name(&self) -> &'static str {
         "softmax"
@@ -204,18 +271,9 @@ impl Lower for Softmax {
     }
 
     fn steps(&self, [out]: [&Tensor; 1]) -> Result<Steps> {
-        let (x, shape) = (&self.x, self.x.shape());
-        let others = [self.mask.as_ref(), self.sinks.as_ref()];
-        let [of_mask, of_sinks] = others.map(|other| {
-            let strides = other.and_then(|other| broadcast(other, shape));
-            strides.unwrap_or_else(|| smallvec![0; shape.len()])
-        });
+        let (x, shape, rows) = (&self.x, self.x.shape(), self.rows(out)?);
         let position = self.causal.clone().unwrap_or(0.into());
-        let of_position = position.strides("softmax", x)?;
-        let strides = [x.strides().into(), of_mask, of_sinks, of_position, out.strides().into()];
-        let axes = Axes { shape: shape.into(), strides };
-        let rows = Rows::new("softmax", axes, shape.len() - 1)?;
-        let [mask, sinks] = others;
+        let [mask, sinks] = [self.mask.as_ref(), self.sinks.as_ref()];
         let inputs = [
             Some(rows.view(x, 0)),
             mask.map(|mask| rows.view(mask, 1)),
@@ -242,6 +300,10 @@ impl Lower for Softmax {
             .value("tokens", tokens)
             .value("before", position.before(rows.length()));
         Ok(smallvec![step])
+    }
+
+    fn host(&self, [out]: [&Tensor; 1]) -> Option<Result<()>> {
+        Some(self.on_host(out))
     }
 
     fn part(&self, axis: usize, range: Range<usize>) -> Result<Option<Self>> {
