@@ -81,7 +81,7 @@ pub(crate) fn run(bundle: &Bundle<'_>, threads: &Threads) -> Result<()> {
     Ok(())
 }
 
-/// What a product reads.
+/// The operands that a product reads.
 struct Operands<'a> {
     a: Source<'a>,
     b: Source<'a>,

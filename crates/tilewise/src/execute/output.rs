@@ -39,8 +39,8 @@ pub(super) struct Shared<'a> {
     words: PhantomData<&'a mut [u32]>,
 }
 
-// SAFETY: it is a pointer into words that are locked for its life. Only `row` uses it, whose callers
-// promise that no two threads have an element at a time.
+// SAFETY: it is a pointer into words that are locked for its life. Only `row` uses it, and the
+// callers of `row` promise that no two threads have an element at a time.
 unsafe impl Send for Shared<'_> {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Shared<'_> {}
