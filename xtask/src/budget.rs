@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::process::{Result, capture, cargo};
 
 /// Features of the library, and how many crates they may bring. The count includes the library
-/// itself and build dependencies.
+/// itself and build dependencies, and six crates of rayon for the CPU executor.
 struct Budget {
     what: &'static str,
     features: &'static [&'static str],
@@ -17,7 +17,7 @@ const DEFAULT: Budget = Budget { what: "tilewise", features: &[], most: 92 };
 const PRODUCTS: Budget = Budget {
     what: "tilewise without custom kernels",
     features: &["--no-default-features", "--features", "vulkan"],
-    most: 67,
+    most: 73,
 };
 
 /// The command: prints the counts, and fails if one is over its budget. (`check-targets` compiles

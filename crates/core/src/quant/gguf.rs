@@ -132,6 +132,20 @@ struct Numbers {
     codes: [u8; BLOCK],
 }
 
+/// The codes of four bits.
+#[inline(always)]
+fn nibbles(codes: &[u8]) -> [u8; BLOCK] {
+    let codes: &[u8; 16] = codes.try_into().expect("16 bytes");
+    array(|j| codes[j % 16] >> (j / 16 * 4) & 15)
+}
+
+/// The low four bits of codes of five, and the word with the fifth bits.
+#[inline(always)]
+fn fives(codes: &[u8]) -> ([u8; BLOCK], u32) {
+    let (high, low) = codes.split_at(4);
+    (nibbles(low), u32::from_le_bytes(high.try_into().expect("four bytes")))
+}
+
 impl Block {
     /// The numbers of a block, whose shares of the planes are the scales and the codes.
     #[inline(always)]
@@ -142,16 +156,10 @@ impl Block {
             Scale::E8M0 => exponent(scales[0]),
         };
         let least = if self.least { convert::first(DType::F16, &scales[2..]) } else { 0.0 };
-        let nibbles = |codes: &[u8]| -> [u8; BLOCK] {
-            let codes: &[u8; 16] = codes.try_into().expect("16 bytes");
-            array(|j| codes[j % 16] >> (j / 16 * 4) & 15)
-        };
         let codes = match self.bits {
             8 => codes.try_into().expect("32 bytes"),
             5 => {
-                let (high, codes) = codes.split_at(4);
-                let high = u32::from_le_bytes(high.try_into().expect("four bytes"));
-                let low = nibbles(codes);
+                let (low, high) = fives(codes);
                 array(|j| low[j] | ((high >> j & 1) as u8) << 4)
             }
             _ => nibbles(codes),
@@ -300,7 +308,15 @@ impl Codec for Block {
     #[inline(always)]
     fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
         let Numbers { scale, least, codes } = self.numbers(block);
-        let values = self.values(&codes);
+        let values: [f32; BLOCK] = match self.value {
+            // Vectors choose one of two numbers by a bit faster than they shift each bit.
+            Value::Less(by) if self.bits == 5 => {
+                let (low, high) = fives(block[1]);
+                let [without, with] = [-by, 16 - by].map(f32::from);
+                array(|j| f32::from(low[j]) + if high & 1 << j == 0 { without } else { with })
+            }
+            _ => self.values(&codes),
+        };
         let out: &mut [f32; BLOCK] = out.try_into().expect("a block");
         *out = if self.least {
             array(|i| scale * values[i] + least)

@@ -14,8 +14,8 @@ const BLOCK: usize = 256;
 /// GGUF's formats of 256 elements. Blocks of whole words stay whole. In other blocks the scale is a
 /// separate plane.
 pub static FORMATS: &[FormatDef] = &[
-    row("q4_k", 12, "k45", &[words("blocks", 144)], &[("X_HIGH", 0)], &Q4K { high: false }),
-    row("q5_k", 13, "k45", &[words("blocks", 176)], &[("X_HIGH", 1)], &Q4K { high: true }),
+    row("q4_k", 12, "k45", &[words("blocks", 144)], &[("X_HIGH", 0)], &Q4K::<false>),
+    row("q5_k", 13, "k45", &[words("blocks", 176)], &[("X_HIGH", 1)], &Q4K::<true>),
     row("q6_k", 14, "q6_k", &[words("codes", 208), SCALES], &[], &Q6K),
     row("q2_k", 10, "q2_k", &[words("blocks", 84)], &[], &Q2K),
     row("q3_k", 11, "q3_k", &[words("codes", 108), SCALES], &[], &Q3K),
@@ -251,11 +251,9 @@ impl KQuant for Q3K {
 
 /// Q4_K: d, dmin, 12 bytes with 8 scales and 8 minima of 6 bits, 128 of codes. Q5_K has 32 bytes of
 /// fifth bits before the codes.
-struct Q4K {
-    high: bool,
-}
+struct Q4K<const HIGH: bool>;
 
-impl Q4K {
+impl<const HIGH: bool> Q4K<HIGH> {
     const SCALES: usize = 4;
 
     /// Scale and minimum of a sub-block.
@@ -269,12 +267,12 @@ impl Q4K {
     }
 
     /// The first byte of codes.
-    fn first(&self) -> usize {
-        if self.high { 48 } else { 16 }
+    const fn first() -> usize {
+        if HIGH { 48 } else { 16 }
     }
 }
 
-impl KQuant for Q4K {
+impl<const HIGH: bool> KQuant for Q4K<HIGH> {
     fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
         [0, 2].map(|at| half_at(block[0], at))
     }
@@ -286,14 +284,14 @@ impl KQuant for Q4K {
 
     #[inline(always)]
     fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]) {
-        let low: &[u8; 128] = block[0][self.first()..].try_into().expect("128 bytes of codes");
+        let low: &[u8; 128] = block[0][Self::first()..].try_into().expect("128 bytes of codes");
         for j in 0..4 {
             for l in 0..32 {
                 codes[64 * j + l] = (low[32 * j + l] & 15) as i8;
                 codes[64 * j + 32 + l] = (low[32 * j + l] >> 4) as i8;
             }
         }
-        if self.high {
+        if HIGH {
             let high: &[u8; 32] = block[0][16..48].try_into().expect("32 bytes");
             for j in 0..8 {
                 for l in 0..32 {
@@ -311,26 +309,26 @@ impl KQuant for Q4K {
     fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]) {
         block[0].fill(0);
         // All scales are 1 and all minima are 8, or 16 if codes have five bits.
-        let least = if self.high { 16 } else { 8 };
+        let least = if HIGH { 16 } else { 8 };
         block[0][4..8].fill(1);
         block[0][8..12].fill(least);
         block[0][12..16].fill(1 | (least & 15) << 4);
-        if self.high {
+        if HIGH {
             // Bits 4 and 5 of the minima of sub-blocks 4 to 7.
             block[0][8..12].fill(least | (least >> 4) << 6);
         }
         for i in 0..BLOCK {
             let (j, l) = (i / 32, i % 32);
             let code = (picked() + i32::from(least)) as u8;
-            block[0][self.first() + j / 2 * 32 + l] |= (code & 15) << (j % 2 * 4);
-            if self.high {
+            block[0][Self::first() + j / 2 * 32 + l] |= (code & 15) << (j % 2 * 4);
+            if HIGH {
                 block[0][16 + l] |= (code >> 4) << j;
             }
         }
     }
 
     fn largest(&self) -> [f32; 2] {
-        [63.0 * if self.high { 31.0 } else { 15.0 }, 63.0]
+        [63.0 * if HIGH { 31.0 } else { 15.0 }, 63.0]
     }
 }
 
