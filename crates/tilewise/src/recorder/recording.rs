@@ -42,10 +42,11 @@ use tilewise_core::Result;
 /// let ctx = Context::new()?;
 /// let mut cache = ops::KvCache::new(&ctx, DType::F32, 1, [1, 1, 8, 1])?;
 /// let x = Tensor::upload(&ctx, &[3.0f32], &[1, 1, 1, 1])?;
-/// let (y, own) = (x.clone(), cache.clone());
+/// let y = Tensor::zeros(&ctx, DType::F32, &[1, 1, 1, 1])?;
+/// let (out, own) = (y.clone(), cache.clone());
 /// let step = Recording::new(&ctx, move |to| {
 ///     own.append(to, 0, &x, &x)?;
-///     own.attention(0, &x).record(to, &x)
+///     own.attention(0, &x).record(to, &out)
 /// })?;
 /// for _ in 0..4 {
 ///     ctx.submit(|to| {
