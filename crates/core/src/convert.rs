@@ -5,6 +5,7 @@
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::lanes::{self, LANES};
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 /// The numbers that `bytes` hold. [`Error::Shape`] when their count is not a multiple of the
@@ -98,6 +99,21 @@ pub fn encode(dtype: DType, values: &[f32]) -> Vec<u8> {
         DType::BF16 => values.iter().flat_map(|&v| bf16::from_f32(v).to_le_bytes()).collect(),
         DType::I32 => values.iter().flat_map(|&v| (v as i32).to_le_bytes()).collect(),
         DType::U32 => values.iter().flat_map(|&v| (v as u32).to_le_bytes()).collect(),
+    }
+}
+
+/// Like [`encode`], into `bytes`, which have the alignment of `dtype` and room for all values.
+#[doc(hidden)]
+pub fn encode_into(dtype: DType, values: &[f32], bytes: &mut [u8]) {
+    match dtype {
+        DType::F32 => bytes.copy_from_slice(bytemuck::cast_slice(values)),
+        DType::F16 => {
+            bytemuck::cast_slice_mut::<u8, f16>(bytes).convert_from_f32_slice(values);
+        }
+        DType::BF16 => {
+            bytemuck::cast_slice_mut::<u8, bf16>(bytes).convert_from_f32_slice(values);
+        }
+        DType::I32 | DType::U32 => bytes.copy_from_slice(&encode(dtype, values)),
     }
 }
 

@@ -8,8 +8,9 @@ pub const LANES: usize = 16;
 /// One vector of them.
 pub type Lanes = [f32; LANES];
 
-/// Calls `work` in the widest instruction set that this machine has. Only what is inlined gains:
-/// mark `work` itself and what it calls `#[inline(always)]`.
+/// Calls `work` in the widest instruction set that this machine has. Code gains from it only if the
+/// compiler inlines it into `work`. Mark the closure, and each function that it calls, with
+/// `#[inline(always)]`.
 #[inline(always)]
 pub fn widest<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "x86_64")]
@@ -52,33 +53,25 @@ pub fn array<T: Copy + Default, const N: usize>(number: impl Fn(usize) -> T) -> 
     all
 }
 
-/// The scalar product of each row with `weights`. Rows are at least as long.
+/// The scalar product of two rows. The second may be shorter than the first.
 #[inline(always)]
-pub fn dots<const ROWS: usize>(rows: [&[f32]; ROWS], weights: &[f32]) -> [f32; ROWS] {
-    // Sums of a row that do not wait for each other: the latency of an addition is four cycles.
+pub fn dot(row: &[f32], weights: &[f32]) -> f32 {
+    // Sums that do not wait for each other: the latency of an addition is four cycles.
     const AT_ONCE: usize = 4;
-    #[inline(always)]
-    fn of(row: &[f32]) -> &[Lanes; AT_ONCE] {
-        row.as_chunks().0.first_chunk().expect("rows are as long as the weights")
-    }
-    let mut sums = [[[0f32; LANES]; AT_ONCE]; ROWS];
+    let row = &row[..weights.len()];
+    let mut sums = [[0f32; LANES]; AT_ONCE];
     let (blocks, rest) = weights.as_chunks::<{ AT_ONCE * LANES }>();
-    for (number, block) in blocks.iter().enumerate() {
-        for (row, sums) in rows.iter().zip(&mut sums) {
-            let (own, block) = (of(&row[number * AT_ONCE * LANES..]), of(block));
-            for ((sums, own), block) in sums.iter_mut().zip(own).zip(block) {
-                *sums = array(|i| sums[i] + own[i] * block[i]);
-            }
+    for (own, block) in row.as_chunks::<{ AT_ONCE * LANES }>().0.iter().zip(blocks) {
+        let lanes = own.as_chunks::<LANES>().0.iter().zip(block.as_chunks::<LANES>().0);
+        for (sums, (own, block)) in sums.iter_mut().zip(lanes) {
+            *sums = array(|i| sums[i] + own[i] * block[i]);
         }
     }
-    let done = weights.len() - rest.len();
-    array(|r| {
-        let [a, b, c, d] = sums[r];
-        let four: Lanes = array(|i| (a[i] + b[i]) + (c[i] + d[i]));
-        let pairs: [f32; 8] = array(|i| four[i] + four[i + 8]);
-        let tail = rows[r][done..].iter().zip(rest).fold(0.0, |sum, (a, b)| sum + a * b);
-        tail + pairs.iter().sum::<f32>()
-    })
+    let [a, b, c, d] = sums;
+    let four: Lanes = array(|i| (a[i] + b[i]) + (c[i] + d[i]));
+    let pairs: [f32; 8] = array(|i| four[i] + four[i + 8]);
+    let tail = &row[weights.len() - rest.len()..];
+    tail.iter().zip(rest).fold(0.0, |sum, (a, b)| sum + a * b) + pairs.iter().sum::<f32>()
 }
 
 /// Adds four lines to `sums`, each times its factor, one after the other. Lines have the length of
@@ -107,13 +100,13 @@ mod tests {
             let row: Vec<f32> = (0..len).map(number).collect();
             let weights: Vec<f32> = (0..len).map(|i| number(i + 5) / 3.0).collect();
             let wanted: f64 = row.iter().zip(&weights).map(|(a, b)| f64::from(a * b)).sum();
-            let [plain] = dots([&row], &weights);
+            let plain = dot(&row, &weights);
             assert!((f64::from(plain) - wanted).abs() <= 1e-3, "{len}: {plain}, {wanted}");
-            let several = widest(
+            let wide = widest(
                 #[inline(always)]
-                || dots([&row, &weights, &row, &row], &weights),
+                || dot(&row, &weights),
             );
-            assert_eq!([several[0], several[2], several[3]], [plain; 3], "{len}");
+            assert_eq!(plain, wide, "{len}");
         }
     }
 }

@@ -154,11 +154,13 @@ impl Context {
         }
     }
 
-    /// The threads of the CPU executor; none for a device.
-    pub(crate) fn threads(&self) -> Option<&Threads> {
+    /// The threads of the CPU executor.
+    pub(crate) fn threads(&self) -> Result<&Threads> {
         match &self.0.backend {
-            Backend::Cpu(threads) => Some(threads),
-            Backend::Gpu(_) => None,
+            Backend::Cpu(threads) => Ok(threads),
+            Backend::Gpu(_) => Err(Error::Misuse(
+                "wrong context: this needs the CPU executor, and the context is a GPU".into(),
+            )),
         }
     }
 

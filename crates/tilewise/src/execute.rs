@@ -15,13 +15,12 @@ use crate::tensor::storage::{Buffers, Bundle, Storage};
 use output::Output;
 use source::Source;
 use std::ops::Range;
-use tile::{Left, Right};
+use tile::Factor;
 use tilewise_core::kernel::Role;
 use tilewise_core::{
     Activation, Axis, Dimension, Epilogue, Error, Gathered, Operand, Problem, Result, Segment,
+    convert,
 };
-
-pub(crate) use output::load;
 
 /// Runs a problem that the planner has accepted: every element lies inside its storage.
 pub(crate) fn run(bundle: &Bundle<'_>, threads: &Threads) -> Result<()> {
@@ -54,7 +53,7 @@ pub(crate) fn run(bundle: &Bundle<'_>, threads: &Threads) -> Result<()> {
     let apart = read.iter().filter(|own| !is_shared(own)).map(|(_, storage)| *storage);
     let mut locks = Locks::of(apart, std::iter::once(c))?;
     let mut locked = locks.words();
-    let mut output = Output::new(locked.written(c), &problem.c)?;
+    let output = Output::new(locked.written(c), &problem.c)?;
     let words = |role| match read.iter().find(|(own, _)| *own == role) {
         Some(own) if is_shared(own) => &copy[..],
         Some((_, storage)) => locked.read(storage),
@@ -73,10 +72,10 @@ pub(crate) fn run(bundle: &Bundle<'_>, threads: &Threads) -> Result<()> {
     let operands = Operands { a, b, bias, residual, indices: indices.as_deref() };
     if problem.grouping.traits().listed {
         for one in problem.listed(numbers) {
-            compute(&one, &operands, numbers, &mut output, threads);
+            compute(&one, &operands, numbers, output, threads);
         }
     } else {
-        compute(problem, &operands, numbers, &mut output, threads);
+        compute(problem, &operands, numbers, output, threads);
     }
     Ok(())
 }
@@ -103,7 +102,7 @@ fn compute(
     problem: &Problem,
     operands: &Operands<'_>,
     numbers: &[u32],
-    output: &mut Output<'_>,
+    output: Output<'_>,
     threads: &Threads,
 ) {
     let segments = problem.grouping.segments([problem.m, problem.k], problem.batch, numbers);
@@ -122,32 +121,33 @@ fn compute(
             }
         }
     }
-    let output = output.shared();
     threads.each(tiles.len(), |at| {
         let Tile { segment, rows, cols } = &tiles[at];
         let segment = &segments[*segment];
         let mut sums = vec![0f32; rows.len() * cols.len()];
         let first = |operand: &Operand, entry| problem.entry(operand, entry).offset;
         let part = problem.range(Dimension::K, segment.k.clone());
-        let left = Left {
-            source: &operands.a,
-            operand: part.a,
-            first: first(&part.a, segment.entry),
-            indices: operands.indices.zip(problem.gathered.map(|own| own.rows)),
+        let indices = operands.indices.zip(problem.gathered.map(|own| own.rows));
+        let factor = |source, operand, entry, indices| Factor {
+            source,
+            operand,
+            first: first(&operand, entry),
+            indices,
         };
-        let right =
-            Right { source: &operands.b, operand: part.b, first: first(&part.b, segment.group) };
-        tile::sums(&left, &right, [rows.clone(), cols.clone()], part.k as usize, &mut sums);
+        let a = factor(&operands.a, part.a, segment.entry, indices);
+        let b = factor(&operands.b, part.b, segment.group, None);
+        tile::sums(&a, &b, [rows.clone(), cols.clone()], part.k as usize, &mut sums);
         let mut other = vec![0f32; cols.len()];
         let c = first(&problem.c, segment.entry);
         for (row, sums) in rows.clone().zip(sums.chunks_exact_mut(cols.len())) {
             let at = (c + row as u64 * problem.c.ld) as usize + cols.start;
             // SAFETY: tiles have no element in common, rows of C are contiguous, and the planner
             // has refused a C whose elements share places or lie beyond its storage.
-            let mut c = unsafe { output.row(at, cols.len()) };
+            let c = unsafe { output.row(at, cols.len()) };
             let place = [row as u64, cols.start as u64];
-            end(problem, operands, segment, place, |out| c.load(out), [sums, &mut other]);
-            c.store(sums);
+            let load = |out: &mut [f32]| convert::decode_into(output.dtype, c, out);
+            end(problem, operands, segment, place, load, [sums, &mut other]);
+            convert::encode_into(output.dtype, sums, c);
         }
     });
 }

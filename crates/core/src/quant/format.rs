@@ -33,29 +33,6 @@ pub struct FormatDef {
     pub gguf: Option<u32>,
 }
 
-impl FormatDef {
-    /// Calls `f` with the bytes of every block and its share of `out`.
-    #[inline(always)]
-    pub(super) fn each_block<T>(
-        &self,
-        planes: &[&[u8]],
-        out: &mut [T],
-        mut f: impl FnMut(&[&[u8]], &mut [T]),
-    ) {
-        let mut block: [&[u8]; MOST_PLANES] = [&[]; MOST_PLANES];
-        for (i, out) in out.chunks_exact_mut(self.block as usize).enumerate() {
-            for ((block, plane), bytes) in block.iter_mut().zip(self.planes).zip(planes) {
-                let size = plane.bytes as usize;
-                *block = &bytes[i * size..][..size];
-            }
-            f(&block[..planes.len()], out);
-        }
-    }
-}
-
-/// The most planes of a format.
-const MOST_PLANES: usize = 4;
-
 /// One of the buffers that a format is stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plane {
@@ -108,8 +85,8 @@ pub trait Codec: Sync {
     /// The block's elements, computed in f32.
     fn decode(&self, block: &[&[u8]], out: &mut [f32]);
 
-    /// Decodes the blocks of `out`, with which `planes` begin. Loops are compiled for the widest
-    /// vectors of this machine, if `decode` is inlined.
+    /// Decodes the blocks at the start of `planes` into `out`. If the compiler inlines `decode`, its
+    /// loops use the widest vectors of this machine.
     fn decode_all(&self, format: &FormatDef, planes: &[&[u8]], out: &mut [f32]) {
         lanes::widest(
             #[inline(always)]
@@ -117,7 +94,8 @@ pub trait Codec: Sync {
                 [a] => decode_planes(self, [a], format, out),
                 [a, b] => decode_planes(self, [a, b], format, out),
                 [a, b, c] => decode_planes(self, [a, b, c], format, out),
-                _ => format.each_block(planes, out, |block, out| self.decode(block, out)),
+                [a, b, c, d] => decode_planes(self, [a, b, c, d], format, out),
+                _ => unreachable!("a format has one to four planes"),
             },
         );
     }

@@ -171,7 +171,7 @@ impl Block {
     #[inline(always)]
     fn values(&self, codes: &[u8; BLOCK]) -> [f32; BLOCK] {
         match self.value {
-            // Each arm is a loop of its own, with nothing to decide.
+            // The match stands outside the loops, or each element would go through it.
             Value::Less(by) => array(|i| Value::Less(by).of(codes[i])),
             Value::Signed => array(|i| Value::Signed.of(codes[i])),
             Value::Table(values) => array(|i| Value::Table(values).of(codes[i])),
@@ -291,8 +291,8 @@ fn inverse(scale: f32) -> f32 {
     if scale == 0.0 || (1.0 / scale).is_infinite() { 0.0 } else { 1.0 / scale }
 }
 
-/// Decodes blocks of the format at this place of [`ALL`]. In a function of its own the compiler
-/// knows the format's numbers.
+/// Decodes blocks of format `ALL[AT]`. The format is a constant of the function, so the compiler
+/// leaves out the code of all other formats.
 fn decode_own<const AT: usize>(format: &FormatDef, planes: &[&[u8]], out: &mut [f32]) {
     lanes::widest(
         #[inline(always)]

@@ -142,6 +142,19 @@ fn scaled(codes: &[i8; BLOCK], scales: &[f32; PARTS], less: &[f32; PARTS], out: 
     }
 }
 
+/// Fills the codes of a block, whose halves have four quarters of 32 elements each. `code` gives an
+/// element's bits from its half, its quarter and its place there; `less` is subtracted from them.
+#[inline(always)]
+fn each_quarter(codes: &mut [i8; BLOCK], less: i8, code: impl Fn(usize, usize, usize) -> u8) {
+    for half in 0..2 {
+        for quarter in 0..4 {
+            for l in 0..32 {
+                codes[128 * half + 32 * quarter + l] = code(half, quarter, l) as i8 - less;
+            }
+        }
+    }
+}
+
 fn put_half(value: f32, bytes: &mut [u8], at: usize) {
     bytes[at..at + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
 }
@@ -162,14 +175,7 @@ impl KQuant for Q2K {
     #[inline(always)]
     fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]) {
         let bytes: &[u8; 84] = block[0].try_into().expect("a block");
-        for half in 0..2 {
-            for quarter in 0..4 {
-                for l in 0..32 {
-                    let code = bytes[16 + 32 * half + l] >> (2 * quarter) & 3;
-                    codes[128 * half + 32 * quarter + l] = code as i8;
-                }
-            }
-        }
+        each_quarter(codes, 0, |half, quarter, l| bytes[16 + 32 * half + l] >> (2 * quarter) & 3);
     }
 
     fn put_scales(&self, [d, dmin]: [f32; 2], block: &mut [&mut [u8]]) {
@@ -216,15 +222,11 @@ impl KQuant for Q3K {
     #[inline(always)]
     fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]) {
         let bytes: &[u8; 108] = block[0].try_into().expect("a block");
-        for half in 0..2 {
-            for quarter in 0..4 {
-                for l in 0..32 {
-                    let low = bytes[32 + 32 * half + l] >> (2 * quarter) & 3;
-                    let high = bytes[l] >> (4 * half + quarter) & 1;
-                    codes[128 * half + 32 * quarter + l] = (low | high << 2) as i8 - 4;
-                }
-            }
-        }
+        each_quarter(codes, 4, |half, quarter, l| {
+            let low = bytes[32 + 32 * half + l] >> (2 * quarter) & 3;
+            let high = bytes[l] >> (4 * half + quarter) & 1;
+            low | high << 2
+        });
     }
 
     fn put_scales(&self, [d, _]: [f32; 2], block: &mut [&mut [u8]]) {
@@ -348,15 +350,11 @@ impl KQuant for Q6K {
     #[inline(always)]
     fn codes(&self, block: &[&[u8]], codes: &mut [i8; BLOCK]) {
         let bytes: &[u8; 208] = block[0].try_into().expect("a block");
-        for half in 0..2 {
-            for quarter in 0..4 {
-                for l in 0..32 {
-                    let low = bytes[64 * half + 32 * (quarter & 1) + l] >> (quarter / 2 * 4) & 15;
-                    let high = bytes[128 + 32 * half + l] >> (2 * quarter) & 3;
-                    codes[128 * half + 32 * quarter + l] = (low | high << 4) as i8 - 32;
-                }
-            }
-        }
+        each_quarter(codes, 32, |half, quarter, l| {
+            let low = bytes[64 * half + 32 * (quarter & 1) + l] >> (quarter / 2 * 4) & 15;
+            let high = bytes[128 + 32 * half + l] >> (2 * quarter) & 3;
+            low | high << 4
+        });
     }
 
     fn put_scales(&self, [d, _]: [f32; 2], block: &mut [&mut [u8]]) {

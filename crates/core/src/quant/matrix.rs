@@ -241,8 +241,16 @@ impl QuantFormat {
     }
 
     /// Calls `f` with the bytes of every block and its share of `out`.
-    fn each_block<T>(self, planes: &[&[u8]], out: &mut [T], f: impl FnMut(&[&[u8]], &mut [T])) {
-        self.def().each_block(planes, out, f);
+    fn each_block<T>(self, planes: &[&[u8]], out: &mut [T], mut f: impl FnMut(&[&[u8]], &mut [T])) {
+        let mut block: Vec<&[u8]> = Vec::with_capacity(planes.len());
+        for (i, out) in out.chunks_exact_mut(self.block() as usize).enumerate() {
+            block.clear();
+            block.extend(self.planes().iter().zip(planes).map(|(plane, bytes)| {
+                let size = plane.bytes as usize;
+                &bytes[i * size..(i + 1) * size]
+            }));
+            f(&block, out);
+        }
     }
 
     /// The planes of `blocks` blocks, each written by `f`, which is given its number.

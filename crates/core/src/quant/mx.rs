@@ -185,7 +185,7 @@ impl Codec for Mx {
     #[inline(always)]
     fn decode_by(&self, factor: f32, block: &[&[u8]], out: &mut [f32]) {
         let scale = self.scale.decode(block[1][0]) * factor;
-        // Each arm is a loop of its own, with nothing to decide.
+        // The match stands outside the loops, or each element would go through it.
         match self.codes {
             Small::E2M1 => unpack(block[0], 4, out, |code| E2M1[code as usize] * scale),
             Small::E4M3 => unpack(block[0], 8, out, |code| e4m3(code as u8) * scale),

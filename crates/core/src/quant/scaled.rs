@@ -120,7 +120,7 @@ impl Codec for Number {
     #[inline(always)]
     fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
         let scale = convert::first(DType::F32, block[1]);
-        // Each arm is a loop of its own, with nothing to decide.
+        // The match stands outside the loops, or each element would go through it.
         match *self {
             Number::Int8 => unpack(block[0], 8, out, |code| Number::Int8.number(code) * scale),
             Number::E4M3 => unpack(block[0], 8, out, |code| Number::E4M3.number(code) * scale),

@@ -1,16 +1,17 @@
-//! Operands as they are stored, read as f32 a part of a line at a time.
+//! Reads parts of an operand's lines as f32, from any format.
 
 use tilewise_core::kernel::Role;
 use tilewise_core::{DType, Format, convert};
 
-/// An operand's planes, by their roles.
-pub(crate) fn roles(role: Role, format: Format) -> impl Iterator<Item = Role> {
+/// The roles of an operand's planes.
+pub(super) fn roles(role: Role, format: Format) -> impl Iterator<Item = Role> {
     role.planes().take(format.planes().len())
 }
 
 /// An operand: the bytes of its planes.
+#[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
-    pub(crate) format: Format,
+    pub(super) format: Format,
     planes: [&'a [u8]; 4],
 }
 
@@ -25,7 +26,7 @@ impl<'a> Source<'a> {
     }
 
     /// All elements, if they are stored as f32.
-    pub(crate) fn floats(&self) -> Option<&[f32]> {
+    pub(super) fn floats(&self) -> Option<&'a [f32]> {
         (self.format == Format::Dense(DType::F32)).then(|| bytemuck::cast_slice(self.planes[0]))
     }
 
@@ -60,8 +61,8 @@ impl<'a> Source<'a> {
         if step == 1 {
             return self.read(first, out);
         }
-        for (i, out) in out.iter_mut().enumerate() {
-            self.read(first + i as u64 * step, std::slice::from_mut(out));
+        for (i, out) in (0..).zip(out) {
+            self.read(first + i * step, std::slice::from_mut(out));
         }
     }
 }

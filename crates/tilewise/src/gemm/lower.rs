@@ -182,7 +182,7 @@ impl<'s> Step<'s> {
                 context.plan(&bundle.problem, gemm.kernel.as_deref())?;
                 let Epilogue { alpha, beta, .. } = &mut bundle.problem.epilogue;
                 [*alpha, *beta] = gemm.numbers([*alpha, *beta])?;
-                context.threads().map_or(Ok(()), |threads| execute::run(&bundle, threads))
+                execute::run(&bundle, context.threads()?)
             }
             Way::Plan(_) => Ok(()),
         }

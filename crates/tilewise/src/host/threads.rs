@@ -9,8 +9,8 @@ use tilewise_core::Result;
 #[cfg(not(target_family = "wasm"))]
 use {rayon::prelude::*, tilewise_core::Error};
 
-/// The threads of a context: rayon's pool for the whole process, or a pool of its own. On wasm, the
-/// calling thread.
+/// The threads of a context. They are rayon's global pool, or a pool that the context owns. On wasm
+/// the calling thread does all work.
 #[derive(Default)]
 pub(crate) struct Threads {
     #[cfg(not(target_family = "wasm"))]

@@ -14,7 +14,7 @@ use crate::host::memory;
 use crate::tensor::Tensor;
 use crate::tensor::lock::{Locks, Words};
 use pieces::{Cut, Part};
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{DType, Result};
 use view::{Layout, decode, encode, store};
 
 /// Elements of a piece, which one thread computes.
@@ -107,10 +107,9 @@ impl<'t, const I: usize, const O: usize> Loop<'t, I, O> {
     /// Calls `work` for each row.
     ///
     /// # Errors
-    /// [`OutOfMemory`](Error).
+    /// [`OutOfMemory`](tilewise_core::Error).
     pub(super) fn run(self, work: impl Fn(Row<'_, I, O>) + Send + Sync) -> Result<()> {
-        let on_device = || Error::Misuse("a loop of the host on tensors of a device".into());
-        let threads = self.outs[0].context().threads().ok_or_else(on_device)?;
+        let threads = self.outs[0].context().threads()?;
         let cut = self.cut();
         let mut targets = Vec::with_capacity(O);
         for at in 0..O {
@@ -309,7 +308,7 @@ struct Call<'r, const I: usize, const O: usize> {
 /// All elements of a tensor, row-major: floats as f32, and integers as f32 of the same bits.
 ///
 /// # Errors
-/// [`OutOfMemory`](Error).
+/// [`OutOfMemory`](tilewise_core::Error).
 pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f32>> {
     let mut all = memory::room(tensor.elem_count())?;
     let words = tensor.storage().host()?;
@@ -323,7 +322,7 @@ pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f32>> {
 /// All elements of a tensor of integers, row-major.
 ///
 /// # Errors
-/// [`OutOfMemory`](Error).
+/// [`OutOfMemory`](tilewise_core::Error).
 pub(super) fn words(tensor: &Tensor) -> Result<Vec<u32>> {
     Ok(floats(tensor)?.into_iter().map(f32::to_bits).collect())
 }

@@ -1,7 +1,7 @@
 //! Quantizing weights on the device.
 
 use crate::context::Context;
-use crate::execute;
+use crate::execute::source::Source;
 use crate::gpu::Conversion;
 use crate::host::memory;
 use crate::quantized::QuantizedTensor;
@@ -12,7 +12,7 @@ use crate::tensor::spacing::Spacing;
 use crate::tensor::storage::{Bound, Buffers, Storage, on_device};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Table};
-use tilewise_core::{Error, Operand, QuantFormat, Result};
+use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 
 /// Quantizes weights \[N,K\] or \[G,N,K\] on the device. Every device gives the same bits as
 /// [`quant::quantize`](tilewise_core::quant::quantize()).
@@ -157,14 +157,15 @@ impl Quantize {
         } = weights;
         let dtype = self.weights.dtype();
         let words = self.weights.storage().host()?;
+        let source = Source::new(Format::Dense(dtype), &[&words]);
         let mut elements = memory::room((entries * rows * columns) as usize)?;
+        let mut line = memory::filled(columns as usize, 0f32)?;
         for entry in 0..entries {
             for row in 0..rows {
-                let line = offset + entry * batch_stride + row * if transposed { 1 } else { ld };
-                for column in 0..columns {
-                    let at = line + column * if transposed { ld } else { 1 };
-                    elements.push(execute::load(&words, dtype, at));
-                }
+                let [between, along] = if transposed { [1, ld] } else { [ld, 1] };
+                let first = offset + entry * batch_stride + row * between;
+                source.read_apart(first, along, &mut line);
+                elements.extend_from_slice(&line);
             }
         }
         let sizes = [entries, rows, columns].map(|size| size as usize);

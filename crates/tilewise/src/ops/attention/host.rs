@@ -1,10 +1,11 @@
 //! Attention on the host: a loop over the keys of each row.
 
 use super::{Attention, FAR};
-use crate::ops::host::math::{capped, dot, exp};
+use crate::ops::host::math::{capped, exp};
 use crate::ops::host::{Loop, Reader, Row};
 use crate::tensor::Tensor;
 use std::ops::Range;
+use tilewise_core::lanes::{self, dot};
 use tilewise_core::{DType, Result};
 
 /// Keys whose scores are kept at a time.
@@ -102,7 +103,12 @@ impl Numbers {
         buffer: &mut Vec<f32>,
     ) {
         for (score, key) in scores.iter_mut().zip(keys.clone()) {
-            *score = self.scale * dot(q, k.row(self.first + key, buffer));
+            let row = k.row(self.first + key, buffer);
+            *score = self.scale
+                * lanes::widest(
+                    #[inline(always)]
+                    || dot(q, row),
+                );
         }
         if let Some(cap) = self.cap {
             scores.iter_mut().for_each(|score| *score = capped(*score, cap));

@@ -1,7 +1,6 @@
 //! Sums and functions of f32 on many numbers, written so that the compiler makes vectors of them.
 
-/// Numbers that are added side by side.
-pub(in crate::ops) const LANES: usize = 16;
+use tilewise_core::lanes::LANES;
 
 /// Adds `of(element)` for all elements: [`LANES`] sums side by side, which are then added in pairs.
 #[inline(always)]
@@ -15,22 +14,6 @@ pub(in crate::ops) fn sum_of(elements: &[f32], of: impl Fn(f32) -> f32) -> f32 {
     }
     for (sum, &x) in sums.iter_mut().zip(rest) {
         *sum += of(x);
-    }
-    in_pairs(sums)
-}
-
-/// The sum of products.
-#[inline(always)]
-pub(in crate::ops) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0f32; LANES];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
-        for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += a * b;
-        }
-    }
-    for ((sum, &a), &b) in sums.iter_mut().zip(a_rest).zip(b_rest) {
-        *sum += a * b;
     }
     in_pairs(sums)
 }
@@ -145,9 +128,7 @@ mod tests {
     fn all_elements_are_added() {
         for n in [0, 1, 15, 16, 17, 33, 100] {
             let all: Vec<f32> = (0..n).map(|i| i as f32).collect();
-            let squares: f32 = all.iter().map(|x| x * x).sum();
             assert_eq!(sum_of(&all, |x| x), (0..n).sum::<i32>() as f32);
-            assert_eq!(dot(&all, &all), squares);
             let most = if n == 0 { f32::NEG_INFINITY } else { (n - 1) as f32 };
             assert_eq!(largest(&all, |x| x), most);
         }

@@ -2,11 +2,10 @@
 
 use crate::ops::layout::Sizes;
 use crate::tensor::Tensor;
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use smallvec::smallvec;
 use std::ops::Range;
-use tilewise_core::DType;
+use tilewise_core::{DType, convert};
 
 /// The places of a view's rows, which lie along its last axis.
 pub(super) struct Layout {
@@ -112,23 +111,14 @@ impl<'w> Reader<'w> {
 /// Loads elements from a place on.
 fn load(words: &[u32], dtype: DType, place: usize, step: usize, to: &mut [f32]) {
     let Some(last) = to.len().checked_sub(1) else { return };
+    let (size, end) = (dtype.bytes() as usize, place + last * step + 1);
+    let bytes = &bytemuck::cast_slice(words)[place * size..end * size];
     match dtype {
-        DType::F16 => {
-            let halves: &[f16] = &bytemuck::cast_slice(words)[place..=place + last * step];
-            match step {
-                1 => halves.convert_to_f32_slice(to),
-                _ => spaced(halves, step, to, f16::to_f32),
-            }
-        }
-        DType::BF16 => {
-            let halves: &[bf16] = &bytemuck::cast_slice(words)[place..=place + last * step];
-            match step {
-                1 => halves.convert_to_f32_slice(to),
-                _ => spaced(halves, step, to, bf16::to_f32),
-            }
-        }
+        _ if step == 1 => decode(bytes, dtype, to),
+        DType::F16 => spaced(bytemuck::cast_slice(bytes), step, to, f16::to_f32),
+        DType::BF16 => spaced(bytemuck::cast_slice(bytes), step, to, bf16::to_f32),
         DType::F32 | DType::I32 | DType::U32 => {
-            let words = &words[place..=place + last * step];
+            let words: &[u32] = bytemuck::cast_slice(bytes);
             spaced(words, step, bytemuck::cast_slice_mut(to), |word| word);
         }
     }
@@ -142,23 +132,19 @@ fn spaced<T: Copy, U: Copy>(from: &[T], step: usize, to: &mut [U], as_is: impl F
     }
 }
 
-/// Loads elements that fill these bytes.
+/// Loads elements that fill these bytes. Elements of four bytes keep their bits.
 pub(super) fn decode(bytes: &[u8], dtype: DType, to: &mut [f32]) {
-    match dtype {
-        DType::F16 => bytemuck::cast_slice::<u8, f16>(bytes).convert_to_f32_slice(to),
-        DType::BF16 => bytemuck::cast_slice::<u8, bf16>(bytes).convert_to_f32_slice(to),
-        DType::F32 | DType::I32 | DType::U32 => {
-            bytemuck::cast_slice_mut::<f32, u8>(to).copy_from_slice(bytes);
-        }
+    match dtype.bytes() {
+        2 => convert::decode_into(dtype, bytes, to),
+        _ => bytemuck::cast_slice_mut::<f32, u8>(to).copy_from_slice(bytes),
     }
 }
 
-/// Stores elements into the bytes that they fill. Floats are rounded.
+/// Stores elements into the bytes that they fill. Elements of four bytes keep their bits.
 pub(super) fn encode(from: &[f32], dtype: DType, bytes: &mut [u8]) {
-    match dtype {
-        DType::F16 => bytemuck::cast_slice_mut::<u8, f16>(bytes).convert_from_f32_slice(from),
-        DType::BF16 => bytemuck::cast_slice_mut::<u8, bf16>(bytes).convert_from_f32_slice(from),
-        DType::F32 | DType::I32 | DType::U32 => bytes.copy_from_slice(bytemuck::cast_slice(from)),
+    match dtype.bytes() {
+        2 => convert::encode_into(dtype, from, bytes),
+        _ => bytes.copy_from_slice(bytemuck::cast_slice(from)),
     }
 }
 
