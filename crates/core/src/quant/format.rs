@@ -85,8 +85,8 @@ pub trait Codec: Sync {
     /// The block's elements, computed in f32.
     fn decode(&self, block: &[&[u8]], out: &mut [f32]);
 
-    /// Decodes the blocks at the start of `planes` into `out`. If the compiler inlines `decode`, its
-    /// loops use the widest vectors of this machine.
+    /// Decodes the blocks at the start of `planes` into `out`. If the compiler inlines `decode`,
+    /// its loops use the widest vectors of this machine.
     fn decode_all(&self, format: &FormatDef, planes: &[&[u8]], out: &mut [f32]) {
         lanes::widest(
             #[inline(always)]

@@ -1,6 +1,6 @@
-//! The sums of a tile. The crate `matrixmultiply` multiplies many rows. An operand that is not stored
-//! as f32 is read into panels of f32, which stay in the cache. If rows are few, each line of the
-//! right operand is read once, and multiplied with all rows.
+//! The sums of a tile. The crate `matrixmultiply` multiplies many rows. An operand that is not
+//! stored as f32 is read into panels of f32, which stay in the cache. If rows are few, each line
+//! of the right operand is read once, and multiplied with all rows.
 
 use super::source::Source;
 use std::ops::Range;
