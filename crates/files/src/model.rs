@@ -234,6 +234,12 @@ impl Model {
         self.opened.part(raw).bytes
     }
 
+    /// Gives the memory of a mapped tensor back.
+    pub(crate) fn release(&self, raw: usize) {
+        let raw = self.raw(raw);
+        self.opened.sources[raw.file].bytes.release(&raw.bytes);
+    }
+
     pub(crate) fn opened(&self) -> &Opened {
         &self.opened
     }

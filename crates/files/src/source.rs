@@ -2,9 +2,12 @@
 
 use crate::error::{refused, unfit};
 use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tilewise_core::{Error, Result};
 
@@ -38,6 +41,25 @@ impl std::ops::Deref for Bytes {
             Bytes::Mapped(map) => map,
             Bytes::Held(bytes) => bytes,
         }
+    }
+}
+
+impl Bytes {
+    /// Gives the memory of a mapped range back: these bytes will not be needed soon. The system
+    /// reads them from the file again if they are.
+    pub(crate) fn release(&self, range: &Range<usize>) {
+        #[cfg(unix)]
+        if let Bytes::Mapped(map) = self {
+            // SAFETY: the map is shared with the file and only read, so its pages hold what the
+            // file holds, now and when they are read again.
+            let told = unsafe {
+                map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
+            };
+            // It is advice: without it, the system takes the memory back when it must.
+            told.ok();
+        }
+        #[cfg(not(unix))]
+        let _ = range;
     }
 }
 

@@ -171,7 +171,7 @@ impl<'m> TensorView<'m> {
     }
 
     /// Gives all bytes in chunks, each plane from its start. Memory stays below some tens of MiB
-    /// beyond the mapping of the file.
+    /// beyond the file, and pages of a mapped file are given back behind the tensor.
     ///
     /// # Errors
     /// The errors of [`sizes`](Self::sizes); [`File`](crate::Error) when `g_idx` names a group that
@@ -180,6 +180,12 @@ impl<'m> TensorView<'m> {
         if let TensorKind::Unclear(error) = self.kind() {
             return Err(error.clone());
         }
+        let done = self.stream_held(sink);
+        self.entry.members.iter().for_each(|&raw| self.model.release(raw));
+        done
+    }
+
+    fn stream_held(&self, sink: &mut Sink<'_>) -> Result<()> {
         match &self.entry.held {
             Held::Whole(raw) => plain(0, self.model.bytes(*raw), sink),
             Held::Planes(raws) => raws
