@@ -126,6 +126,7 @@ files![
     "epilogue/direct.wgsl",
     "epilogue/divided.wgsl",
     "epilogue/gated.wgsl",
+    "epilogue/paired.wgsl",
     "epilogue/keep.wgsl",
     "epilogue/kept.wgsl",
     "epilogue/linear.wgsl",

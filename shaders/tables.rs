@@ -27,6 +27,7 @@ pub static KIT: Kit = Kit {
     linear: "epilogue/linear.wgsl",
     added: "epilogue/added.wgsl",
     gated: "epilogue/gated.wgsl",
+    paired: Some("epilogue/paired.wgsl"),
     activation: "epilogue/activation.wgsl",
     partial: "epilogue/partial.wgsl",
     k_splits: "epilogue/k_splits.wgsl",

@@ -1,6 +1,6 @@
-// Epilogue: alpha · x + beta · C + bias, and its end: added.wgsl or gated.wgsl. C is read only if
-// beta is not 0, which may be known on the device alone.
-// needs: bias_base bias_load c_base c_load4_masked ended params
+// Epilogue: alpha · x + beta · C + bias, and its end: added.wgsl, gated.wgsl or paired.wgsl. C is
+// read only if beta is not 0, which may be known on the device alone.
+// needs: C_PER bias_base bias_load c_base c_load4_masked ended params
 // provides: BIAS_ALONG_M USE_BETA USE_BIAS c_index epilogue
 
 const USE_BETA: bool = false; //param
@@ -8,7 +8,7 @@ const BIAS_ALONG_M: bool = false; //param
 const USE_BIAS: bool = false; //param
 
 fn c_index(batch: u32, row: u32, col: u32) -> u32 {
-    return c_base(batch) + row * params.c_ld + col;
+    return c_base(batch) + row * params.c_ld + col / C_PER;
 }
 
 // Takes n neighbouring columns of a row; components beyond them are not read and mean nothing.

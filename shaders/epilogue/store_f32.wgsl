@@ -4,7 +4,7 @@
 
 // Columns that are stored together, if invocations can share them out. With one, neighbouring
 // invocations store neighbouring columns.
-const C_STEP: u32 = 1u;
+const C_STEP: u32 = 1u; //param
 
 @group(0) @binding(3) var<storage, read_write> c_data: array<f32>;
 

@@ -1,7 +1,7 @@
 // Second pass of a product whose output, two elements to a word, cannot be stored by tiles, as rows
 // share words: each invocation owns one word of C, finds the elements in it, adds the sums of
 // the K splits for them, and applies the epilogue.
-// needs: c_entries c_store_word epilogue linear_id owner params sum_k_splits
+// needs: C_PER c_entries c_store_word epilogue linear_id owner params sum_k_splits
 // provides: BM BN Element THREADS element main
 
 const THREADS: u32 = 64u; //param
@@ -15,8 +15,8 @@ struct Element {
     col: u32,
 }
 
-// The element of C at an index relative to the first; row ends up at or beyond params.m, or column
-// at or beyond params.n, in a gap. A stride of 0 says that there is one entry, or one row. Batch
+// The element of C at an index relative to the first, with the first of its columns of the product;
+// row ends up at or beyond params.m, or column at or beyond params.n, in a gap. A stride of 0 says that there is one entry, or one row. Batch
 // entries may lie between rows (c_batch < c_ld).
 fn element(relative: u32) -> Element {
     var rest = relative;
@@ -34,7 +34,7 @@ fn element(relative: u32) -> Element {
         at.row = rest / params.c_ld;
         rest = rest % params.c_ld;
     }
-    at.col = rest;
+    at.col = min(rest, params.n / C_PER) * C_PER;
     return at;
 }
 
@@ -60,9 +60,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         if !owner.live {
             continue;
         }
-        let sum = sum_k_splits(at.batch, at.row, at.col)[at.col % 4u];
-        y[half] =
-            epilogue(at.batch, owner.group, at.row, at.col, 1u, vec4<f32>(sum, 0.0, 0.0, 0.0)).x;
+        let sums = sum_k_splits(at.batch, at.row, at.col);
+        let own = vec4<f32>(sums[at.col % 4u], sums[(at.col + 1u) % 4u], 0.0, 0.0);
+        y[half] = epilogue(at.batch, owner.group, at.row, at.col, C_PER, own).x;
         valid[half] = true;
     }
     c_store_word(word, y, valid);

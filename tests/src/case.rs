@@ -133,7 +133,8 @@ pub struct Case {
     pub activation: Activation,
     /// Place of the residual \[M,N\].
     pub residual: Option<Place>,
-    /// Whether the residual is a gate; then the activation is applied to it.
+    /// Whether the residual is a gate; then the activation is applied to it. Without a residual,
+    /// each even column is the gate of the next one, and C is \[M,N/2\].
     pub gated: bool,
     /// Whether A and B are prepared.
     pub prepared: bool,
@@ -343,8 +344,13 @@ impl Case {
         let [m, n, k] = self.size;
         match self.form {
             Form::Listed(elements) => elements.map(|elements| [1, elements]),
-            _ => [[self.left().0, k], [k, n], [m, n]],
+            _ => [[self.left().0, k], [k, n], [m, n / self.columns()]],
         }
+    }
+
+    /// Columns of the product that make one of C.
+    pub(crate) fn columns(&self) -> usize {
+        if self.gated && self.residual.is_none() { 2 } else { 1 }
     }
 
     /// Makes the product a nested batch with the sizes of a [`Count`].

@@ -76,6 +76,11 @@ impl Table {
         self.0.iter().flat_map(variants).collect()
     }
 
+    /// Whether the language has gates in columns.
+    fn takes_pairs(self) -> bool {
+        self.0[0].kit.paired.is_some()
+    }
+
     /// The cases whose weights the language has a loader for. WGSL has loaders for all formats.
     pub fn loaded(self, mut cases: Vec<Case>) -> Vec<Case> {
         let takes = |format| {
@@ -250,9 +255,18 @@ pub fn epilogues(table: Table) -> Vec<Case> {
             cases.extend(themes::epilogues(&case(24), DType::FLOATS[(i + 1) % 3]));
             let case = case(22);
             cases.extend(themes::epilogues(&case.clone().odd(), DType::FLOATS[(i + 2) % 3]));
+            let pairs = |case: &Case| match table.takes_pairs() {
+                true => themes::pairs(case, DType::FLOATS[(i + 1) % 3]),
+                false => Vec::new(),
+            };
+            // C in whole vectors, in pairs of elements, and at odd places.
+            let even = Case { size: [6, 48, kernel.variant.bk as usize + 3], ..case.clone() };
+            cases.extend(pairs(&even).pop());
+            cases.extend(pairs(&case.clone().odd()));
             if kernel.splits {
                 let split = case.kernel(format!("{}+k2", kernel.name)).batch(2).odd();
                 cases.extend(themes::epilogues(&split, DType::FLOATS[i]));
+                cases.extend(pairs(&split).pop());
             }
         }
     }
@@ -269,8 +283,10 @@ pub fn epilogues(table: Table) -> Vec<Case> {
     }
     let groups = Some(Groups { ends: vec![2, 2, 7], on_device: true });
     let case = Case::new([9, 23, 5], F32).kernel(table.floor());
-    let case = themes::gates(&case, DType::F16).pop().map(|case| Case { groups, ..case });
-    cases.extend(case);
+    let gate = themes::gates(&case, DType::F16).pop();
+    let pair = Case { size: [9, 22, 5], ..case };
+    let pair = themes::pairs(&pair, DType::F16).pop().filter(|_| table.takes_pairs());
+    cases.extend(gate.into_iter().chain(pair).map(|case| Case { groups: groups.clone(), ..case }));
     // Activations at numbers where they are steep, flat, and far beyond the range of the functions
     // inside them.
     for activation in Activation::ALL {

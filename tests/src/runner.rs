@@ -279,7 +279,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
         },
         gathered,
         b,
-        c: case.c.operand(count, [m, n]),
+        c: case.c.operand(count, [m, n / case.columns()]),
         grouping: match &case.groups {
             None => count.grouping(),
             Some(groups) => {
@@ -453,7 +453,11 @@ async fn execute(
         let words = Tensor::upload(context, &words, &[words.len()])?;
         gemm = gemm.gather_rows(&words.as_strided(&[m], &[indices.step], Indices::LEAD)?);
     }
-    gemm = if case.gated { gemm } else { gemm.activation(case.activation) };
+    gemm = match (case.gated, case.columns()) {
+        (_, 2) => gemm.glu(case.activation),
+        (true, _) => gemm,
+        (false, _) => gemm.activation(case.activation),
+    };
     gemm = gemm.precision(case.precision);
     if let Some((bias, axis)) = &bias {
         let across = if *axis == Axis::M { Axis::N } else { Axis::M };

@@ -10,7 +10,7 @@ use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
 use crate::{Case, Data, Entries, Place, quant_formats};
 pub use forms::{aligned_lists, along_k, indexed, large_forms, listed, lists, masked};
-pub use gated::gates;
+pub use gated::{gates, pairs};
 pub use gathered::{gathered, large_gathered};
 pub use groups::{bad_ends, ends, grouped, in_shards, lanes};
 use tilewise::{Activation, Axis, DType, QuantFormat};
@@ -307,6 +307,10 @@ pub fn few_buffers() -> Vec<Case> {
         let case = if i == 0 { case } else { case.odd() };
         cases.extend([Case { gated: true, ..case.clone() }, case]);
     }
+    for out in DType::FLOATS {
+        let case = Case::new([20, 22, 12], [DType::F32, DType::F16, out]).odd();
+        cases.extend(pairs(&case, DType::F32).pop());
+    }
     let gathered = Case::new([4, 22, 12], [DType::F32; 3]).gathered(3, &[2, 0, 9, 2]);
     let bias = Some((Axis::N, Place::odd(DType::F16)));
     cases.extend([gathered.clone(), Case { bias, ..gathered }]);
@@ -348,6 +352,11 @@ pub fn large() -> Vec<Case> {
     cases.push(Case { bias: bias(Axis::M, DType::F32), ..Case::new([300, 5, 3], [DType::F32; 3]) });
     cases.push(Case { bias: bias(Axis::N, DType::F16), ..Case::new([5, 300, 3], [DType::F16; 3]) });
     cases.extend(epilogues(
+        &Case::new([40, 44, 30], [DType::F32, DType::F16, DType::BF16]).odd(),
+        DType::F32,
+    ));
+    cases.extend(pairs(&Case::new([2, 4, 2100], [DType::F32, DType::F16, DType::F32]), DType::F32));
+    cases.extend(pairs(
         &Case::new([40, 44, 30], [DType::F32, DType::F16, DType::BF16]).odd(),
         DType::F32,
     ));

@@ -352,6 +352,9 @@ pub struct Kit {
     pub added: &'static str,
     /// Like [`added`](Self::added), for a residual that is a gate.
     pub gated: &'static str,
+    /// Like [`added`](Self::added), for columns in pairs of which one is the gate; none in a
+    /// language that cannot.
+    pub paired: Option<&'static str>,
     /// Activations.
     pub activation: &'static str,
     /// The end of a mainloop that leaves f32 partial sums to a finishing pass.

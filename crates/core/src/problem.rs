@@ -166,8 +166,8 @@ pub struct Bias {
 }
 
 /// The changes to the accumulator x, in f32, before it is stored, in this order:
-/// y = activation(alpha·x + beta·C + bias) + residual, then the cast to C's type; if it is gated,
-/// y = (alpha·x + beta·C + bias) · activation(residual).
+/// y = activation(alpha·x + beta·C + bias) + residual, then the cast to C's type. If it is gated,
+/// y = (alpha·x + beta·C + bias) · activation(gate).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epilogue {
     /// Factor of the product.
@@ -176,13 +176,21 @@ pub struct Epilogue {
     pub beta: f32,
     /// Vector added before the activation.
     pub bias: Option<Bias>,
-    /// Function applied after the bias, or, if it is gated, to the residual.
+    /// Function applied after the bias, or, if it is gated, to the gate.
     pub activation: Activation,
-    /// Matrix of C's shape added last, or multiplied. Must be dense.
+    /// Matrix of C's shape added last, or the gate. Must be dense.
     pub residual: Option<Operand>,
-    /// Whether the residual is a gate: the activation is applied to the residual, and the rest is
-    /// multiplied by it.
+    /// Whether there is a gate: the activation is applied to the gate, and the rest is multiplied
+    /// by it. The gate is the residual. Without a residual, each even column of the product, after
+    /// its bias, is the gate of the next one, and C has half as many columns.
     pub gated: bool,
+}
+
+impl Epilogue {
+    /// Columns of the product that make one of C: two if one of them is the gate.
+    pub fn columns(&self) -> u64 {
+        if self.gated && self.residual.is_none() { 2 } else { 1 }
+    }
 }
 
 impl Default for Epilogue {
@@ -242,7 +250,8 @@ pub struct Problem {
     pub gathered: Option<Gathered>,
     /// Right operand, \[K,N\].
     pub b: Operand,
-    /// Output, \[M,N\]; also the C that beta multiplies. Must be dense and not transposed.
+    /// Output, \[M,N\], or \[M,N/2\] if its [columns](Epilogue::columns) are pairs; also the C
+    /// that beta multiplies. Must be dense and not transposed.
     pub c: Operand,
     /// How rows are split among the entries of B.
     pub grouping: Grouping,
@@ -346,9 +355,10 @@ impl Problem {
     /// `Traits::pieces`.
     pub fn range(&self, dimension: Dimension, range: Range<u64>) -> Problem {
         let mut problem = *self;
-        for (_, operand, strides) in problem.operands() {
+        for (role, operand, strides) in problem.operands() {
             let strides = strides.iter().filter(|(along, _)| *along == dimension);
-            operand.offset += strides.map(|(_, stride)| range.start * stride).sum::<u64>();
+            let start = self.part_for(role, dimension, range.start);
+            operand.offset += strides.map(|(_, stride)| start * stride).sum::<u64>();
         }
         let extent = range.end - range.start;
         if let (Some(gathered), Dimension::M) = (&mut problem.gathered, dimension) {
@@ -406,6 +416,15 @@ impl Problem {
             Dimension::M => self.m,
             Dimension::N => self.n,
             Dimension::K => self.k,
+        }
+    }
+
+    /// The part of a dimension's extent that an operand has: half of the columns for a C of which
+    /// two columns make one.
+    pub(crate) fn part_for(&self, role: Role, dimension: Dimension, extent: u64) -> u64 {
+        match (role, dimension) {
+            (Role::C, Dimension::N) => extent / self.epilogue.columns(),
+            _ => extent,
         }
     }
 

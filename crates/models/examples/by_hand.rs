@@ -6,7 +6,9 @@
 use std::error::Error;
 use std::{env, fs, path::Path};
 use tilewise::ops::{self, KvCache};
-use tilewise::{Context, DType, Gemm, Recorder, RightOperand, Tensor, Weights};
+use tilewise::{
+    Activation, Context, DType, Gemm, Recorder, RightOperand, Tensor, Weights,
+};
 use tokenizers::Tokenizer;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -71,6 +73,7 @@ impl Layer {
             let parts = names.iter().map(|name| get(name)).collect::<tilewise::Result<Vec<_>>>()?;
             Ok(Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0)?.t().into())
         };
+        let gate_up = Tensor::interleave(&[&get("mlp.gate_proj")?, &get("mlp.up_proj")?], 0)?;
         Ok(Layer {
             attn_norm: get("input_layernorm")?,
             qkv: joined(&["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"])?,
@@ -78,7 +81,7 @@ impl Layer {
             k_norm: get("self_attn.k_norm")?,
             output: joined(&["self_attn.o_proj"])?,
             ffn_norm: get("post_attention_layernorm")?,
-            gate_up: joined(&["mlp.gate_proj", "mlp.up_proj"])?,
+            gate_up: gate_up.t().into(),
             down: joined(&["mlp.down_proj"])?,
         })
     }
@@ -142,13 +145,9 @@ impl Model {
             Gemm::new(&mixed, layer.output.clone()).beta(1.0).record(to, &x)?;
 
             ops::rms_norm(&x, &layer.ffn_norm, eps).record(to, &h)?;
-            let product = Gemm::new(&h, layer.gate_up.clone());
-            let gate_up = zeros(product.output_shape()?[1])?;
-            product.record(to, &gate_up)?;
-            let inner = gate_up.shape()[1] / 2;
-            let (gate, up) = (gate_up.narrow(1, 0, inner)?, gate_up.narrow(1, inner, inner)?);
-            let gated = zeros(inner)?;
-            ops::silu_mul(&gate, &up).record(to, &gated)?;
+            let product = Gemm::new(&h, layer.gate_up.clone()).glu(Activation::Silu);
+            let gated = zeros(product.output_shape()?[1])?;
+            product.record(to, &gated)?;
             Gemm::new(&gated, layer.down.clone()).beta(1.0).record(to, &x)?;
         }
         let last = x.narrow(0, count - 1, 1)?;

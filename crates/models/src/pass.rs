@@ -3,8 +3,9 @@
 use crate::sampling::Sampling;
 use crate::weights::{Feed, Layer, Projection, Weighed};
 use std::collections::HashMap;
+use std::slice;
 use tilewise::ops::{self, KvCache, Op, Operation};
-use tilewise::{Activation, DType, Gemm, Recorder, Result, RightOperand, Take, Tensor};
+use tilewise::{DType, Gemm, Recorder, Result, RightOperand, Take, Tensor};
 
 /// A text on the device: what passes read and write besides weights.
 pub(crate) struct Text {
@@ -71,8 +72,6 @@ impl<'a> Calls<'a> {
         let count = tokens.elem_count();
         let mut calls = Calls { decoder, text, count, scratch: HashMap::new(), list: Vec::new() };
         let config = &decoder.config;
-        let gelu = config.activation == Activation::Gelu;
-        let gated = if gelu { ops::gelu_mul } else { ops::silu_mul };
         let (x, h) = (calls.rows("x", config.width)?, calls.rows("h", config.width)?);
         let take = Take::new(decoder.embeddings.clone()).rows(tokens).out_dtype(DType::F32);
         calls.push("token_embd", &x, move |to, x| take.record(to, x));
@@ -86,15 +85,11 @@ impl<'a> Calls<'a> {
             calls.op("ffn_norm", calls.norm(&x, &weights.ffn_norm), &h);
             match &weights.feed {
                 Feed::Dense { gate_up, down } => {
-                    let y = calls.products("ffn_gate_up", &h, gate_up)?;
-                    let width = y.shape()[1] / 2;
-                    let (gate, up) = (y.narrow(1, 0, width)?, y.narrow(1, width, width)?);
-                    let y = calls.rows("ffn_gated", width)?;
-                    calls.op("ffn_gated", gated(&gate, &up), &y);
+                    let y = calls.gated(&h, gate_up)?;
                     calls.back("ffn_down", (&y, down), &weights.ffn_norm_behind, [&x, &h]);
                 }
                 Feed::Experts { router, experts } => {
-                    let scores = calls.products("ffn_gate_inp", &h, router)?;
+                    let scores = calls.products("ffn_gate_inp", &h, slice::from_ref(router))?;
                     let y = calls.rows("ffn_experts", config.width)?;
                     let experts = experts.clone();
                     let input = h.clone();
@@ -195,6 +190,22 @@ impl<'a> Calls<'a> {
         ops::rms_norm(x, weights, config.eps).weight_offset(config.norm_offset)
     }
 
+    /// The gated product of a layer: of gate and up in one, or of one after the other.
+    fn gated(&mut self, x: &Tensor, gate_up: &[Projection]) -> Result<Tensor> {
+        let activation = self.decoder.config.activation;
+        let product = match gate_up {
+            [both] => both.product(x).glu(activation),
+            [gate, up] => {
+                let gate = self.products("ffn_gate", x, slice::from_ref(gate))?;
+                up.product(x).gated_by(&gate, activation)
+            }
+            _ => unreachable!("one or two projections"),
+        };
+        let y = self.rows("ffn_gated", product.output_shape()?[1])?;
+        self.product("ffn_gated", product, &y);
+        Ok(y)
+    }
+
     /// Products with the same rows into room of their name, side by side.
     fn products(
         &mut self,
@@ -202,9 +213,8 @@ impl<'a> Calls<'a> {
         x: &Tensor,
         projections: &[Projection],
     ) -> Result<Tensor> {
-        let product = |Projection(weights, bias): &Projection| {
-            let product = Gemm::new(x, weights.clone());
-            let product = bias.iter().fold(product, |product, bias| product.bias(bias));
+        let product = |projection: &Projection| {
+            let product = projection.product(x);
             Ok((product.output_shape()?[1], product))
         };
         let products = projections.iter().map(product).collect::<Result<Vec<_>>>()?;

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::source::{Source, json_beside};
 use tilewise::moe::{MoeLayer, Router};
-use tilewise::{Context, QuantizedTensor, Result, RightOperand, Tensor, Weights};
+use tilewise::{Context, Gemm, QuantizedTensor, Result, RightOperand, Tensor, Weights};
 
 /// A decoder's numbers and weights.
 pub(crate) struct Weighed {
@@ -63,13 +63,27 @@ pub(crate) struct Layer {
 pub(crate) struct Projection(pub(crate) RightOperand, pub(crate) Option<Tensor>);
 
 impl Projection {
+    fn load(source: &Source<'_>, layer: Option<usize>, part: &str) -> Result<Self> {
+        let bias = source.vector(layer, &format!("{part}.bias"))?;
+        Ok(Projection(RightOperand::of_weights(source.matrix(layer, part)?), bias))
+    }
+
+    /// x·W + bias
+    pub(crate) fn product(&self, x: &Tensor) -> Gemm {
+        let product = Gemm::new(x, self.0.clone());
+        self.1.iter().fold(product, |product, bias| product.bias(bias))
+    }
+
     /// Loads projections of the same rows. Neighbours become one if they can.
-    fn load(source: &Source<'_>, layer: Option<usize>, parts: &[&str]) -> Result<Vec<Self>> {
+    fn load_joined(
+        source: &Source<'_>,
+        layer: Option<usize>,
+        parts: &[&str],
+    ) -> Result<Vec<Self>> {
         let mut all: Vec<Projection> = Vec::new();
         for part in parts {
-            let bias = source.vector(layer, &format!("{part}.bias"))?;
-            let next = Projection(RightOperand::of_weights(source.matrix(layer, part)?), bias);
-            match all.last().and_then(|last| last.beside(&next)) {
+            let next = Self::load(source, layer, part)?;
+            match all.last().and_then(|last| last.joined(&next, false)) {
                 Some(both) => *all.last_mut().expect("the last") = both,
                 None => all.push(next),
             }
@@ -77,17 +91,25 @@ impl Projection {
         Ok(all)
     }
 
-    /// Both in one, unless the library does not join them: weights of different formats, say.
-    fn beside(&self, next: &Self) -> Option<Self> {
+    /// Both in one, their columns side by side or by turns, unless the library does not join them:
+    /// weights of different formats, say.
+    fn joined(&self, next: &Self, by_turns: bool) -> Option<Self> {
         use RightOperand::{Dense, Quantized};
+        let dense = |a: &Tensor, b: &Tensor| match by_turns {
+            true => Tensor::interleave(&[a, b], 0).ok(),
+            false => Tensor::concat(&[a, b], 0).ok(),
+        };
         let weights = match (&self.0, &next.0) {
-            (Dense(a), Dense(b)) => Tensor::concat(&[&a.t(), &b.t()], 0).ok()?.t().into(),
+            (Dense(a), Dense(b)) => dense(&a.t(), &b.t())?.t().into(),
+            (Quantized(a), Quantized(b)) if by_turns => {
+                QuantizedTensor::interleave(&[a, b]).ok()?.into()
+            }
             (Quantized(a), Quantized(b)) => QuantizedTensor::concat(&[a, b]).ok()?.into(),
             _ => return None,
         };
         let bias = match (&self.1, &next.1) {
             (None, None) => None,
-            (Some(a), Some(b)) => Some(Tensor::concat(&[a, b], 0).ok()?),
+            (Some(a), Some(b)) => Some(dense(a, b)?),
             _ => return None,
         };
         Some(Projection(weights, bias))
@@ -97,8 +119,9 @@ impl Projection {
 /// The part of a layer behind attention.
 #[expect(clippy::large_enum_variant, reason = "a layer has one")]
 pub(crate) enum Feed {
+    /// Gate and up by turns, or two of them.
     Dense { gate_up: Vec<Projection>, down: RightOperand },
-    Experts { router: Vec<Projection>, experts: MoeLayer },
+    Experts { router: Projection, experts: MoeLayer },
 }
 
 impl Layer {
@@ -111,7 +134,6 @@ impl Layer {
     ) -> Result<Self> {
         let at = Some(layer);
         let matrix = |part: &str| source.matrix(at, part).map(RightOperand::of_weights);
-        let projections = |parts: &[&str]| Projection::load(source, at, parts);
         let feed = match source.experts(layer)? {
             Some([gate, up, down]) => {
                 let choice = Router::new(config.experts).normalize(config.normalize_experts);
@@ -120,16 +142,18 @@ impl Layer {
                 if let Some(Layer { feed: Feed::Experts { experts: first, .. }, .. }) = first {
                     experts = experts.sharing_memory(first);
                 }
-                Feed::Experts { router: projections(&["ffn_gate_inp"])?, experts }
+                Feed::Experts { router: Projection::load(source, at, "ffn_gate_inp")?, experts }
             }
-            None => Feed::Dense {
-                gate_up: projections(&["ffn_gate", "ffn_up"])?,
-                down: matrix("ffn_down")?,
-            },
+            None => {
+                let gate = Projection::load(source, at, "ffn_gate")?;
+                let up = Projection::load(source, at, "ffn_up")?;
+                let gate_up = gate.joined(&up, true).map_or(vec![gate, up], |both| vec![both]);
+                Feed::Dense { gate_up, down: matrix("ffn_down")? }
+            }
         };
         Ok(Layer {
             attn_norm: source.norm(at, "attn_norm")?,
-            qkv: projections(&["attn_q", "attn_k", "attn_v"])?,
+            qkv: Projection::load_joined(source, at, &["attn_q", "attn_k", "attn_v"])?,
             q_norm: source.vector(at, "attn_q_norm")?,
             k_norm: source.vector(at, "attn_k_norm")?,
             output: matrix("attn_output")?,

@@ -20,6 +20,7 @@ pub static KIT: Kit = Kit {
     linear: "epilogue/linear.metal",
     added: "epilogue/added.metal",
     gated: "epilogue/gated.metal",
+    paired: None,
     activation: "epilogue/activation.metal",
     partial: "epilogue/partial.metal",
     k_splits: "epilogue/k_splits.metal",

@@ -69,8 +69,11 @@ pub use weights::{any_error, rounded_error, summed_error};
 
 use epilogue::Terms;
 use product::{Admits, Side};
+use std::collections::HashMap;
 use tilewise_core::convert;
-use tilewise_core::problem::{Axis, DType, Dimension, Format, Operand, Problem, Segment};
+use tilewise_core::problem::{
+    Activation, Axis, DType, Dimension, Epilogue, Format, Operand, Problem, Segment,
+};
 
 /// Contents of the operands of a [`Problem`], each indexed by storage index as [`Operand`]
 /// documents. A quantized operand is given dequantized: weights `[n, k]` are n·k numbers, and its
@@ -229,8 +232,14 @@ fn product_of(
     let c = problem.entry(&problem.c, entry);
     let residual = epilogue.residual.map(|residual| problem.entry(&residual, entry));
     let bias = epilogue.bias.map(|bias| (bias.axis, problem.entry(&bias.operand, b_entry)));
+    let per = epilogue.columns();
+    // What the even columns of pairs give: the gates, with their errors.
+    let mut gates = HashMap::new();
+    let plain = Epilogue { activation: Activation::None, gated: false, ..*epilogue };
+    let single = Operand { format: Format::Dense(DType::F32), ..problem.c };
+    let gate = Problem { epilogue: plain, c: single, ..*problem };
     product::for_each(&a, &b, rows, problem.n, k, |row, col, dot| {
-        let index = at(&c, row, col);
+        let index = at(&c, row, col / per);
         let stored = |values: Option<&[f64]>, operand: &Operand, index: usize| {
             let value = values.expect("the epilogue's inputs are given")[index];
             (value, flushed(operand.format, value))
@@ -247,6 +256,14 @@ fn product_of(
             }),
             residual: residual
                 .map(|operand| stored(inputs.residual, &operand, at(&operand, row, col))),
+        };
+        let terms = match per {
+            1 => terms,
+            _ if col % per == 0 => {
+                gates.insert((row, col), epilogue::apply(&gate, &dot, &terms));
+                return;
+            }
+            _ => Terms { residual: gates.remove(&(row, col - 1)), ..terms },
         };
         let (value, bound) = epilogue::apply(problem, &dot, &terms);
         result.value[index] = value;

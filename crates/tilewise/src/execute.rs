@@ -139,20 +139,22 @@ fn compute(
         tile::sums(&a, &b, [rows.clone(), cols.clone()], part.k as usize, &mut sums);
         let mut other = vec![0f32; cols.len()];
         let c = first(&problem.c, segment.entry);
+        let per = problem.epilogue.columns() as usize;
         for (row, sums) in rows.clone().zip(sums.chunks_exact_mut(cols.len())) {
-            let at = (c + row as u64 * problem.c.ld) as usize + cols.start;
+            let at = (c + row as u64 * problem.c.ld) as usize + cols.start / per;
             // SAFETY: tiles have no element in common, rows of C are contiguous, and the planner
-            // has refused a C whose elements share places or lie beyond its storage.
-            let c = unsafe { output.row(at, cols.len()) };
+            // has refused a C whose elements share places or lie beyond its storage. Tiles begin
+            // and end between pairs of columns.
+            let c = unsafe { output.row(at, cols.len() / per) };
             let place = [row as u64, cols.start as u64];
             let load = |out: &mut [f32]| convert::decode_into(output.dtype, c, out);
             end(problem, operands, segment, place, load, [sums, &mut other]);
-            convert::encode_into(output.dtype, sums, c);
+            convert::encode_into(output.dtype, &sums[..cols.len() / per], c);
         }
     });
 }
 
-/// The epilogue of a part of a row, in place. `load` gives what C holds; `other` has room for as
+/// The epilogue of a part of a row, in place: of pairs of columns, in the first half. `load` gives what C holds; `other` has room for as
 /// many numbers.
 fn end(
     problem: &Problem,
@@ -183,7 +185,7 @@ fn end(
         sums.iter_mut().zip(&*other).for_each(|(y, bias)| *y += bias);
     }
     let Some((own, source)) = residual.zip(operands.residual.as_ref()) else {
-        return activate(activation, sums);
+        return if gated { pair(activation, sums, other) } else { activate(activation, sums) };
     };
     let first = first(&own, segment.entry);
     match own.transposed {
@@ -196,6 +198,19 @@ fn end(
     } else {
         activate(activation, sums);
         sums.iter_mut().zip(&*other).for_each(|(y, residual)| *y += residual);
+    }
+}
+
+/// Multiplies each odd column by the function of the even one before it. The first half of `sums`
+/// gets the products.
+fn pair(activation: Activation, sums: &mut [f32], gates: &mut [f32]) {
+    let gates = &mut gates[..sums.len() / 2];
+    for (gate, pair) in gates.iter_mut().zip(sums.as_chunks::<2>().0) {
+        *gate = pair[0];
+    }
+    activate(activation, gates);
+    for (own, gate) in gates.iter().enumerate() {
+        sums[own] = sums[2 * own + 1] * gate;
     }
 }
 

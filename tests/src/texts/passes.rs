@@ -84,6 +84,8 @@ fn problems() -> Vec<Problem> {
                 if dtype == extra {
                     problem.epilogue.gated = true;
                     all.push(problem);
+                    problem.epilogue = Epilogue { residual: None, beta: 0.0, ..problem.epilogue };
+                    all.push(problem);
                 }
             }
         }

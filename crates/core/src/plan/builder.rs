@@ -21,6 +21,9 @@ const LANES: u64 = 32;
 /// WGSL reads planes of scales and the like as words.
 const WORD: u64 = 4;
 
+/// Columns that a mainloop stores together if it may not store them one by one.
+const COLUMNS: u32 = 4;
+
 /// Mainloops read powers of two four at a time.
 const FOUR_POWERS: u64 = 4 * WORD;
 
@@ -214,7 +217,8 @@ impl Builder {
         }
         self.load("residual", Role::Residual, setup.storing.residual, residual);
         // A gate's function goes where the gate does; any other goes before the residual.
-        let gated = epilogue.gated && epilogue.residual.is_some();
+        let paired = kit.paired.filter(|_| epilogue.columns() > 1);
+        let gated = epilogue.gated && paired.is_none();
         let elsewhere = if gated { Ends::ButResidual } else { Ends::Residual };
         let activation = match epilogue.activation {
             _ if ends == elsewhere => 0,
@@ -230,7 +234,12 @@ impl Builder {
             None,
             (setup.storing.store.constants)(check::dense_type(c)),
         );
-        if gated && ends != elsewhere {
+        if let Some(file) = paired {
+            if setup.storing.store.vector == 1 {
+                self.constant(("C_STEP", COLUMNS));
+            }
+            self.part(file, None, Vec::new());
+        } else if gated && ends != elsewhere {
             self.part(kit.gated, None, Vec::new());
         } else {
             self.part(kit.added, None, vec![("USE_RESIDUAL", u32::from(residual.is_some()))]);

@@ -31,6 +31,7 @@ pub fn check(problem: &Problem) -> Result<Problem> {
     }
     grouped(problem)?;
     nest(problem)?;
+    paired(problem)?;
     let mut checked = *problem;
     if let Some(bias) = &mut checked.epilogue.bias {
         // One column: element i is at i·ld.
@@ -64,6 +65,22 @@ pub fn check(problem: &Problem) -> Result<Problem> {
         no_overlap(&normal)?;
     }
     Ok(normal)
+}
+
+/// Checks a product in which each even column is the gate of the next one.
+fn paired(problem: &Problem) -> Result<()> {
+    let Problem { n, epilogue, .. } = problem;
+    if epilogue.columns() == 1 {
+        return Ok(());
+    }
+    if !n.is_multiple_of(2) {
+        return Err(Error::Shape(format!("a gate and a column make a pair: N = {n} is odd")));
+    }
+    if epilogue.beta != 0.0 {
+        let why = "beta beside columns in pairs, of which C holds one for two";
+        return Err(Error::Unsupported(why.into()));
+    }
+    Ok(())
 }
 
 /// An operand's name in errors.
@@ -107,7 +124,7 @@ pub(super) fn span(
     }
     let [outer, middle, inner] = operand.outer_strides;
     for &(dimension, stride) in strides {
-        let extent = problem.extent(dimension);
+        let extent = problem.part_for(role, dimension, problem.extent(dimension));
         let levels = match dimension {
             Dimension::Entries => problem.grouping.levels(extent, [outer, middle, inner, stride]),
             _ => [(1, 0), (1, 0), (1, 0), (extent, stride)],
@@ -249,6 +266,7 @@ fn grouped(problem: &Problem) -> Result<()> {
         ("row indices", gathered.is_some()),
         ("a bias", epilogue.bias.is_some()),
         ("a residual", epilogue.residual.is_some()),
+        ("columns in pairs", epilogue.columns() > 1),
     ] {
         if listed && given {
             return Err(Error::Unsupported(format!(
@@ -306,7 +324,8 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
 /// Checks that no two elements of C share a place. Along each dimension, shortest stride first,
 /// neighbours lie behind all that the dimensions before it reach.
 fn no_overlap(problem: &Problem) -> Result<()> {
-    let Problem { m, n, c, .. } = *problem;
+    let Problem { m, c, .. } = *problem;
+    let n = problem.part_for(Role::C, Dimension::N, problem.n);
     let entries = problem.grouping.levels(problem.batch, c.entry_strides());
     let [first, second, third, last] = entries;
     // A product that is recorded again and again allocates nothing here.

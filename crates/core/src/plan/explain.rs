@@ -138,6 +138,9 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
         let name = if epilogue.gated { "of the gate" } else { "residual" };
         let _ = write!(out, " {name} ({})", residual.format);
     }
+    if epilogue.columns() > 1 {
+        out.push_str(" of even columns, the gates");
+    }
     let _ = writeln!(out, "\ndevice  {}", caps.name);
     if let Some(version) = caps.msl_version {
         let _ = writeln!(out, "metal   {}.{}", version / 100, version / 10 % 10);

@@ -347,7 +347,9 @@ fn longest(problem: &Problem, strides: &[(Dimension, u64); 3]) -> Option<Dimensi
 /// Elements along a dimension that cannot be cut further.
 pub(super) fn granule(problem: &Problem, dimension: Dimension) -> u64 {
     let along = if problem.b.transposed { Dimension::K } else { Dimension::N };
-    if dimension == along { problem.b.format.block() } else { 1 }
+    let block = if dimension == along { problem.b.format.block() } else { 1 };
+    // Blocks have an even number of elements.
+    if dimension == Dimension::N { block.max(problem.epilogue.columns()) } else { block }
 }
 
 /// Where to cut an extent in two, about in the middle.

@@ -104,6 +104,9 @@ impl Setup {
         if problem.gathered.is_some() && kit.gathered.is_none() {
             return Err(Reject("it has no rows by index".into()));
         }
+        if problem.epilogue.columns() > 1 && kit.paired.is_none() {
+            return Err(Reject("it has no gates in columns".into()));
+        }
         let fetches = Fetches::new(kit, caps, variant, problem, tiling.splits)?;
         let scheduling = Scheduling::new(basis, &tiling, &fetches)?;
         let direct = fetches.roles(problem) | ends(problem, Ends::All) | scheduling.roles;
@@ -326,5 +329,6 @@ fn stores_tiles(store: &StoreDef, problem: &Problem) -> bool {
             .iter()
             .chain(&c.entry_strides())
             .all(|number| number.is_multiple_of(store.vector))
-        && (!store.whole || problem.n.is_multiple_of(store.vector))
+        && (!store.whole
+            || problem.n.is_multiple_of(store.vector) && problem.epilogue.columns() == 1)
 }

@@ -45,8 +45,8 @@ impl Context {
     }
 
     /// Opens a context on the adapter that `options` describes. Never blocks. Without a GPU, and in
-    /// a browser page that has no WebGPU or may not use it, it is the CPU executor. That computes
-    /// on the calling thread: call it in a worker, or the page stands still meanwhile.
+    /// a browser page that has no WebGPU or may not use it, it is the CPU executor. In a page that
+    /// computes on the calling thread: call it in a worker, or the page stands still meanwhile.
     ///
     /// # Errors
     /// [`Device`](crate::Error) when no adapter matches the given name, or a GPU is required and

@@ -87,6 +87,7 @@ impl Gemm {
             return Ok((dtype, vec![list.c_elements()?]));
         }
         let (batch, [m, n, _]) = self.sizes()?;
+        let n = n / self.columns();
         let rank = match &self.b {
             RightOperand::Dense(b) => b.shape().len(),
             RightOperand::Quantized(w) => 2 + usize::from(w.stacked),
@@ -202,9 +203,10 @@ impl Gemm {
         let bias = self.add_bias(&batch, [m, n], &mut operands)?;
         let residual = self.add_residual(&batch, [m, n], &mut operands)?;
         let grouping = self.add_groups(groups.unwrap_or((entries, 0)), &mut operands)?;
+        let of_c = [m, n / self.columns()];
         let c = match c {
-            Some(c) => self.add_c(c, &batch, [m, n], &mut operands)?,
-            None => packed(self.output_kind()?.0, &batch, [m, n])?,
+            Some(c) => self.add_c(c, &batch, of_c, &mut operands)?,
+            None => packed(self.output_kind()?.0, &batch, of_c)?,
         };
         let copies = self.add_copies(&mut operands);
         self.check_factors()?;

@@ -4,6 +4,8 @@ use super::Gemm;
 use crate::tensor::Tensor;
 use tilewise_core::{Activation, Axis, Error, Result};
 
+const ENDS: &str = "residual(), gated_by() and glu(): a product ends with one of them";
+
 impl Gemm {
     /// Adds a vector \[N\] to every row. In a batched product it may be \[inner,N\] or
     /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped product \[groups,N\], in
@@ -41,8 +43,9 @@ impl Gemm {
 
     /// A residual, or a gate with its function.
     fn last(mut self, matrix: &Tensor, gate: Option<Activation>) -> Self {
-        if self.residual.is_some() && self.gate.is_some() != gate.is_some() {
-            self.clash = Some("residual() and gated_by(): a product ends with one of them");
+        let another = self.residual.is_some() && self.gate.is_some() != gate.is_some();
+        if another || self.columns() > 1 {
+            self.clash = Some(ENDS);
         }
         self.residual = Some(self.as_matrix(matrix).into_owned());
         self.gate = gate;
@@ -74,6 +77,46 @@ impl Gemm {
         self.last(gate, Some(function))
     }
 
+    /// Takes the columns of the product in pairs, of which the first is the gate of the second:
+    /// C\[i,j\] = function(y\[i,2j\]) · y\[i,2j+1\], where y is alpha · A·B + bias. C has half as
+    /// many columns. It is the gated linear unit ([GLU](https://arxiv.org/abs/1612.08083),
+    /// [SwiGLU](https://arxiv.org/abs/2002.05202)) of a layer whose rows of weights are those of
+    /// gate and up by turns ([`QuantizedTensor::interleave`], [`Tensor::interleave`]), in one
+    /// product.
+    ///
+    /// ```
+    /// use tilewise::{Activation, Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
+    /// let gate = Tensor::upload(&ctx, &[3.0f32, -1.0, -3.0, 1.0], &[2, 2])?; // [F, H]
+    /// let up = Tensor::upload(&ctx, &[10.0f32, 0.0, 0.0, 10.0], &[2, 2])?;
+    /// let gate_up = Tensor::interleave(&[&gate, &up], 0)?; // [2F, H]
+    /// let h = Gemm::new(&x, gate_up.t()).glu(Activation::Relu).run()?; // [1, F]
+    /// assert_eq!(h.read_blocking::<f32>()?, [10.0, 0.0]); // relu(x·gateᵀ) ∘ (x·upᵀ)
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A bias has a number for each column of the product. Beside it [`beta`](Self::beta),
+    /// [`residual`](Self::residual), [`gated_by`](Self::gated_by), a list and groups along N are
+    /// errors, and so is an odd number of columns. No kernel in MSL takes it.
+    ///
+    /// [`QuantizedTensor::interleave`]: crate::QuantizedTensor::interleave
+    pub fn glu(mut self, function: Activation) -> Self {
+        if self.residual.is_some() {
+            self.clash = Some(ENDS);
+        }
+        self.gate = Some(function);
+        self
+    }
+
+    /// Columns of the product that make one of C.
+    pub(super) fn columns(&self) -> usize {
+        if self.gate.is_some() && self.residual.is_none() { 2 } else { 1 }
+    }
+
     /// The function after the bias, or the function of the gate.
     ///
     /// # Errors
@@ -82,12 +125,16 @@ impl Gemm {
         if let Some(clash) = self.clash {
             return Err(Error::Misuse(clash.into()));
         }
+        if self.columns() > 1 && self.is_turned() {
+            let why = "glu() with groups along N: its pairs are columns of C, and are divided there";
+            return Err(Error::Unsupported(why.into()));
+        }
         match (self.gate, self.activation) {
             (Some(gate), Activation::None) => Ok(gate),
             (None, own) => Ok(own),
             (Some(gate), own) => Err(Error::Misuse(format!(
-                "activation() is {}, and gated_by() has {}: a gated product has the function of \
-                 its gate alone",
+                "activation() is {}, and gated_by() or glu() has {}: a gated product has the \
+                 function of its gate alone",
                 own.name(),
                 gate.name()
             ))),

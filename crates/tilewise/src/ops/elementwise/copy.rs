@@ -212,6 +212,35 @@ impl Tensor {
         Ok(whole)
     }
 
+    /// Joins tensors of one shape along an axis by turns: the first entry of each, then the second
+    /// of each. [`Gemm::glu`](crate::Gemm::glu) takes the columns of gate and up in this order.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let gate = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let up = Tensor::upload(&ctx, &[5.0f32, 6.0, 7.0, 8.0], &[2, 2])?;
+    /// let y = Tensor::interleave(&[&gate, &up], 0)?; // [4, 2]
+    /// assert_eq!(y.read_blocking::<f32>()?, [1.0, 2.0, 5.0, 6.0, 3.0, 4.0, 7.0, 8.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`concat`](Self::concat); [`Shape`](crate::Error) for different shapes.
+    pub fn interleave(tensors: &[&Tensor], axis: usize) -> Result<Tensor> {
+        let mut shape = tensors.first().map_or(&[][..], |first| first.shape()).to_vec();
+        if axis >= shape.len() {
+            return Self::concat(tensors, axis);
+        }
+        let apart: Vec<Tensor> = tensors.iter().map(|own| own.with_axis(axis + 1)).collect();
+        let whole = Self::concat(&apart.iter().collect::<Vec<_>>(), axis + 1)?;
+        shape[axis] *= tensors.len();
+        whole.reshape(&shape)
+    }
+
     /// Writes elements from the host, row-major in the view's order. The work is submitted, not
     /// waited for.
     ///
