@@ -53,6 +53,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     // If an operand is packed, zeros extend K.
     let (mut summed, mut packed_k) = (0, 0);
     let mut written: HashMap<u64, u64> = HashMap::new();
+    let columns = plan.problem.epilogue.columns();
     for pass in &plan.passes {
         for Binding { role, from, start, bytes, .. } in &pass.bindings {
             if storage(plan, *from).is_some_and(|end| start + bytes > end) {
@@ -85,7 +86,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
         for entry in 0..copies {
             let own = entry_of(params, entry);
             for row in 0..m {
-                for col in 0..n {
+                for col in 0..n / columns {
                     let at = first + own + row * u64::from(params.c_ld) + col;
                     *written.entry(at).or_default() += times;
                 }
@@ -96,7 +97,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     let times = plan.problem.entries() / batch.max(1);
     for entry in 0..batch {
         for row in 0..m {
-            for col in 0..n {
+            for col in 0..n / columns {
                 let at = plan.problem.entry(&c, entry).offset + row * c.ld + col;
                 let got = written.remove(&at).unwrap_or_default();
                 if got != times && !plan.passes.is_empty() {

@@ -6,9 +6,7 @@
 use std::error::Error;
 use std::{env, fs, path::Path};
 use tilewise::ops::{self, KvCache};
-use tilewise::{
-    Activation, Context, DType, Gemm, Recorder, RightOperand, Tensor, Weights,
-};
+use tilewise::{Activation, Context, DType, Gemm, Recorder, RightOperand, Tensor, Weights};
 use tokenizers::Tokenizer;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;

@@ -75,11 +75,7 @@ impl Projection {
     }
 
     /// Loads projections of the same rows. Neighbours become one if they can.
-    fn load_joined(
-        source: &Source<'_>,
-        layer: Option<usize>,
-        parts: &[&str],
-    ) -> Result<Vec<Self>> {
+    fn load_joined(source: &Source<'_>, layer: Option<usize>, parts: &[&str]) -> Result<Vec<Self>> {
         let mut all: Vec<Projection> = Vec::new();
         for part in parts {
             let next = Self::load(source, layer, part)?;
@@ -120,8 +116,14 @@ impl Projection {
 #[expect(clippy::large_enum_variant, reason = "a layer has one")]
 pub(crate) enum Feed {
     /// Gate and up by turns, or two of them.
-    Dense { gate_up: Vec<Projection>, down: RightOperand },
-    Experts { router: Projection, experts: MoeLayer },
+    Dense {
+        gate_up: Vec<Projection>,
+        down: RightOperand,
+    },
+    Experts {
+        router: Projection,
+        experts: MoeLayer,
+    },
 }
 
 impl Layer {

@@ -20,6 +20,24 @@ fn joined(parts: &[&QuantizedTensor]) -> Vec<Quantized> {
     (0..parts[0].len()).map(matrix).collect()
 }
 
+/// Weights whose rows are those of the parts by turns.
+fn by_turns(parts: &[&QuantizedTensor]) -> Vec<Quantized> {
+    let parts: Vec<_> = parts.iter().map(|part| part.read_blocking().unwrap()).collect();
+    let matrix = |at: usize| {
+        let first = &parts[0][at];
+        let plane = |plane: usize| {
+            let row = first.planes()[plane].len() / first.n();
+            let rows = (0..first.n()).flat_map(|n| {
+                parts.iter().map(move |part| &part[at].planes()[plane][n * row..(n + 1) * row])
+            });
+            rows.flatten().copied().collect()
+        };
+        let planes = (0..first.planes().len()).map(plane).collect();
+        Quantized::from_planes(first.format(), parts.len() * first.n(), first.k(), planes).unwrap()
+    };
+    (0..parts[0].len()).map(matrix).collect()
+}
+
 /// Every format: whole weights, of rows with and without gaps, slices of wider ones, and stacks.
 /// Their bytes are those of the parts, and so are the products.
 #[test]
@@ -48,6 +66,21 @@ fn weights_have_the_bytes_of_their_parts() {
                 }
             }
             let k = 4 * block;
+            let whole = QuantizedTensor::upload(&context, &sample(format, 3, k, &mut rng)).unwrap();
+            let wide =
+                QuantizedTensor::upload(&context, &sample(format, 5, 2 * k, &mut rng)).unwrap();
+            let wide = wide.slice(1..4, k..2 * k).unwrap();
+            for parts in [&[&whole, &wide][..], &[&wide, &whole, &wide]] {
+                let turns = QuantizedTensor::interleave(parts).unwrap();
+                assert!(turns.read_blocking().unwrap() == by_turns(parts), "{format} {context:?}");
+            }
+            let stacks = [2, 2].map(|n| {
+                let matrices = [(); 3].map(|()| sample(format, n, k, &mut rng));
+                QuantizedTensor::upload_groups(&context, &matrices).unwrap()
+            });
+            let stacks = stacks.each_ref();
+            let turns = QuantizedTensor::interleave(&stacks).unwrap();
+            assert!(turns.read_blocking().unwrap() == by_turns(&stacks), "{format} on {context:?}");
             let stacks = [2, 3].map(|n| {
                 let matrices = [(); 3].map(|()| sample(format, n, k, &mut rng));
                 QuantizedTensor::upload_groups(&context, &matrices).unwrap()
@@ -130,12 +163,17 @@ fn what_does_not_fit_together_is_refused() {
         let elsewhere = Context::cpu();
         let foreign = QuantizedTensor::zeros(&elsewhere, QuantFormat::MXFP4, &[2, 128]).unwrap();
         refused(&[&a, &foreign], true, "wrong context");
+        let four = QuantizedTensor::zeros(&context, QuantFormat::MXFP4, &[4, 128]).unwrap();
+        let error = QuantizedTensor::interleave(&[&a, &four]).unwrap_err().to_string();
+        assert!(error.contains("[2, 128] and [4, 128] have different numbers of rows"), "{error}");
         // A row of scales has two bytes.
         let row = QuantizedTensor::zeros(&context, "q8_0".parse().unwrap(), &[1, 32]).unwrap();
         match context.is_cpu() {
             true => assert_eq!(QuantizedTensor::concat(&[&row, &row]).unwrap().shape(), [2, 32]),
             false => refused(&[&row, &row], false, "misaligned: copying 2 bytes"),
         }
+        let error = QuantizedTensor::interleave(&[&row, &row]).unwrap_err().to_string();
+        assert!(error.contains("2 bytes of scales, no whole words"), "{error}");
         let zeros = |dtype, shape: &[usize]| Tensor::zeros(&context, dtype, shape).unwrap();
         let [x, y] = [[2, 3], [3, 2]].map(|shape| zeros(DType::F32, &shape));
         for (parts, axis) in [(&[&x, &y][..], 0), (&[&x, &x], 2), (&[], 0)] {

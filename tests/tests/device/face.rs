@@ -300,11 +300,17 @@ fn a_later_call_replaces_an_earlier_one() {
             assert_eq!(gemm.run().unwrap().read_blocking::<f32>().unwrap(), wanted, "{context:?}");
         }
         let gate = |gemm: Gemm| gemm.gated_by(&matrix(3.0), tilewise::Activation::Relu);
+        let glu = |gemm: Gemm| gemm.glu(tilewise::Activation::Relu);
         for (gemm, words) in [
             (plain.clone().bias(&one).bias_along(&ten, Axis::M), "two biases"),
             (plain.clone().bias_along(&ten, Axis::M).bias(&one), "two biases"),
-            (gate(plain.clone().residual(&matrix(5.0))), "residual() and gated_by()"),
-            (gate(plain.clone()).residual(&matrix(5.0)), "residual() and gated_by()"),
+            (gate(plain.clone().residual(&matrix(5.0))), "a product ends with one of them"),
+            (gate(plain.clone()).residual(&matrix(5.0)), "a product ends with one of them"),
+            (glu(plain.clone().residual(&matrix(5.0))), "a product ends with one of them"),
+            (glu(plain.clone()).residual(&matrix(5.0)), "a product ends with one of them"),
+            (glu(gate(plain.clone())), "a product ends with one of them"),
+            (gate(glu(plain.clone())), "a product ends with one of them"),
+            (glu(plain.clone()).activation(tilewise::Activation::Silu), "the function of its gate"),
         ] {
             let error = gemm.run().unwrap_err();
             let is_misuse = matches!(error, tilewise::Error::Misuse(_));

@@ -126,7 +126,8 @@ impl Gemm {
             return Err(Error::Misuse(clash.into()));
         }
         if self.columns() > 1 && self.is_turned() {
-            let why = "glu() with groups along N: its pairs are columns of C, and are divided there";
+            let why =
+                "glu() with groups along N: its pairs are columns of C, and are divided there";
             return Err(Error::Unsupported(why.into()));
         }
         match (self.gate, self.activation) {

@@ -7,7 +7,7 @@ mod views;
 use super::elementwise::{copy::FILL, each};
 use super::layout::{Sizes, broadcast, float, part_of};
 use super::op::{Op, Output, only, sealed::Lower};
-use super::position::Position;
+use super::position::{FAR, Position};
 use super::texts::{ATTENTION, ATTENTION_ON_UNITS, Function, JOIN, Steps, apart};
 use crate::kernel::Constant;
 use crate::tensor::Tensor;
@@ -15,9 +15,6 @@ use plan::{Plan, size};
 use smallvec::smallvec;
 use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
-
-/// The most places that positions count, and keys, and windows.
-const FAR: usize = 1 << 30;
 
 /// The operation of [`attention`].
 #[doc(hidden)]

@@ -9,6 +9,9 @@ use smallvec::smallvec;
 use std::ops::Range;
 use tilewise_core::{Error, Result};
 
+/// The most places that positions count, and keys, and windows, where these are compared.
+pub(super) const FAR: usize = 1 << 30;
+
 /// The place of the first row of an operand: a number, or a tensor of u32 on the device. It is made
 /// of either; calls that take `impl Into<Position>` take a number or `&tensor`.
 ///

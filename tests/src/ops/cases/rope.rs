@@ -7,7 +7,7 @@ use super::{
 use tilewise::{Tensor, ops};
 
 /// Shapes of x and of the tables.
-const SHAPES: [(&[usize], &[usize]); 8] = [
+const SHAPES: [(&[usize], &[usize]); 9] = [
     (&[300, 2], &[1, 1]),
     (&[1, 2], &[1, 1]),
     (&[3, 4], &[3, 2]),
@@ -16,6 +16,7 @@ const SHAPES: [(&[usize], &[usize]); 8] = [
     (&[2, 1, 7, 6], &[2, 1, 7, 3]),
     (&[5, 66], &[1, 33]),
     (&[0, 3, 8], &[3, 4]),
+    (&[3, 6], &[]),
 ];
 
 /// Shapes of x, rows of the tables, and positions. The last one lies beyond the tables.

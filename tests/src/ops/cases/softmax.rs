@@ -108,8 +108,9 @@ fn masked_softmax(rng: &mut Rng) -> Vec<Case> {
         (&[2, 4, 9], [None, None], [BF16; 3], [Packed; 2], (u32::MAX as usize - 3, Some(&[2]))),
     ];
     /// With a window, a softcap, or both.
-    const BOUNDED: [(Masked, Option<usize>, Option<f32>); 7] = [
+    const BOUNDED: [(Masked, Option<usize>, Option<f32>); 8] = [
         ((&[5, 12], [None; 2], [F32; 3], [Packed; 2], (3, None)), Some(1), None),
+        ((&[5, 12], [None; 2], [F32; 3], [Packed; 2], (20, None)), Some(11), None),
         ((&[2, 7, 33], [None; 2], [F16; 3], [Within; 2], (20, Some(&[2]))), Some(6), None),
         ((&[300, 9], [None, Some(&[])], [F32; 3], [Packed; 2], (0, None)), Some(4), Some(2.5)),
         ((&[2, 3, 8], [Some(&[8]), None], [F32; 3], [Packed; 2], (2, None)), Some(99), Some(0.5)),

@@ -74,6 +74,7 @@ fn lists_from_the_host() -> Result<()> {
             (Ok(gemm.clone().bias(&bias)), "Unsupported", ["bias", "list"]),
             (Ok(gemm.clone().residual(&wide)), "Unsupported", ["residual", "list"]),
             (Ok(gemm.clone().gated_by(&wide, Activation::Silu)), "Unsupported", ["a gate", "list"]),
+            (Ok(gemm.clone().glu(Activation::Silu)), "Unsupported", ["a gate", "list"]),
             (Ok(gemm.clone().gather_rows(&numbers)), "Unsupported", ["a row index", "list"]),
             (Ok(Gemm::list(&wide.t(), &b, &both)), "Shape", ["strides: A has", "[1, 20]"]),
             (

@@ -1,8 +1,9 @@
 //! Attention on the host: a loop over the keys of each row.
 
-use super::{Attention, FAR};
+use super::Attention;
 use crate::ops::host::math::{capped, exp};
 use crate::ops::host::{Loop, Reader, Row};
+use crate::ops::position::FAR;
 use crate::tensor::Tensor;
 use std::ops::Range;
 use tilewise_core::lanes::{self, dot};

@@ -1,7 +1,8 @@
 //! How the work of attention is shared out.
 
-use super::{FAR, Numbers};
+use super::Numbers;
 use crate::kernel::Call;
+use crate::ops::position::FAR;
 use crate::ops::rows::{dispatch, group_size};
 use crate::tensor::Tensor;
 use tilewise_core::{Caps, CoopMatrix, DType, Error, Result};

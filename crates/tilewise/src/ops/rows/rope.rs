@@ -360,7 +360,7 @@ impl Lower for Rope {
             .constant("INTERLEAVED", *interleaved)
             .constant("PLACED", position.is_some())
             .constant("INTO_ROWS", room.is_some())
-            .value("table_rows", self.cos.shape()[0] as u32);
+            .value("table_rows", self.cos.shape().first().map_or(1, |&rows| rows as u32));
         step.call = room.unwrap_or_default().values(call, &at, &self.x);
         Ok(smallvec![step])
     }

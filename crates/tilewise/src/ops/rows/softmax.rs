@@ -5,7 +5,7 @@ use crate::ops::host::math::{capped, exp, largest, sum_of};
 use crate::ops::host::{Loop, Row};
 use crate::ops::layout::{Axes, broadcast, float, part_of};
 use crate::ops::op::{Op, Output, only, sealed::Lower};
-use crate::ops::position::Position;
+use crate::ops::position::{FAR, Position};
 use crate::ops::texts::{SOFTMAX, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -177,7 +177,7 @@ impl Softmax {
         let tokens = causal.as_ref().map_or(1, |_| x.shape()[x.shape().len() - 2]);
         let position = causal.clone().unwrap_or(0.into());
         let tensor = position.tensor().map(|tensor| rows.view_of(tensor, 3, 1));
-        let placed = position.on_host(tensor.as_ref(), rows.length())?;
+        let placed = position.on_host(tensor.as_ref(), FAR)?;
         let inputs = [
             Some(rows.view(x, 0)),
             mask.as_ref().map(|mask| rows.view(mask, 1)),
@@ -298,7 +298,7 @@ impl Lower for Softmax {
             .value("none", f32::NEG_INFINITY)
             .value("scale", self.scale)
             .value("tokens", tokens)
-            .value("before", position.before(rows.length()));
+            .value("before", position.before(FAR));
         Ok(smallvec![step])
     }
 
