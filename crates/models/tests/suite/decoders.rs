@@ -194,7 +194,7 @@ fn a_profile_names_the_calls_of_a_pass() {
             assert!(!profile.recording.is_zero() && !profile.pass.is_zero());
             let calls = |name: &str| times.iter().find(|timed| timed.name == name).unwrap().calls;
             assert_eq!([calls("token_embd"), calls("output"), calls("arg_max")], [1, 1, 1]);
-            assert_eq!([calls("attention"), calls("ffn_gate_up"), calls("ffn_down")], [LAYERS; 3]);
+            assert_eq!([calls("attention"), calls("ffn_gated"), calls("ffn_down")], [LAYERS; 3]);
             assert_eq!([calls("attn_qkv"), calls("rope")], [products * LAYERS, 2 * LAYERS]);
             assert!(times.iter().all(|timed| !timed.time.is_zero()));
             assert!(matches!(session(3).profile_blocking(4), Err(Error::Misuse(_))));
