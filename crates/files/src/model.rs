@@ -234,10 +234,11 @@ impl Model {
         self.opened.part(raw).bytes
     }
 
-    /// Gives the memory of a mapped tensor back.
-    pub(crate) fn release(&self, raw: usize) {
+    /// Gives the memory of the first bytes of a mapped tensor back.
+    pub(crate) fn release(&self, raw: usize, bytes: usize) {
         let raw = self.raw(raw);
-        self.opened.sources[raw.file].bytes.release(&raw.bytes);
+        let range = raw.bytes.start..raw.bytes.start + bytes;
+        self.opened.sources[raw.file].bytes.release(&range);
     }
 
     pub(crate) fn opened(&self) -> &Opened {

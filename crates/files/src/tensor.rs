@@ -171,7 +171,7 @@ impl<'m> TensorView<'m> {
     }
 
     /// Gives all bytes in chunks, each plane from its start. Memory stays below some tens of MiB
-    /// beyond the file, and pages of a mapped file are given back behind the tensor.
+    /// beyond the file, and pages of a mapped file are given back when they have been streamed.
     ///
     /// # Errors
     /// The errors of [`sizes`](Self::sizes); [`File`](crate::Error) when `g_idx` names a group that
@@ -180,12 +180,20 @@ impl<'m> TensorView<'m> {
         if let TensorKind::Unclear(error) = self.kind() {
             return Err(error.clone());
         }
-        let done = self.stream_held(sink);
-        self.entry.members.iter().for_each(|&raw| self.model.release(raw));
-        done
-    }
-
-    fn stream_held(&self, sink: &mut Sink<'_>) -> Result<()> {
+        let mut done = 0;
+        let sink = &mut |chunk: Chunk<'_>| {
+            sink(chunk)?;
+            done += chunk.bytes.len();
+            let end = chunk.offset as usize + chunk.bytes.len();
+            match &self.entry.held {
+                Held::Whole(raw) => self.model.release(*raw, end),
+                Held::Planes(raws) => self.model.release(raws[chunk.plane], end),
+                // Its planes have all bytes of the blocks.
+                Held::Blocks(raw, _) => self.model.release(*raw, done),
+                Held::Foreign(..) => {}
+            }
+            Ok(())
+        };
         match &self.entry.held {
             Held::Whole(raw) => plain(0, self.model.bytes(*raw), sink),
             Held::Planes(raws) => raws
@@ -194,7 +202,10 @@ impl<'m> TensorView<'m> {
                 .try_for_each(|(plane, raw)| plain(plane, self.model.bytes(*raw), sink)),
             Held::Blocks(raw, format) => blocks(*format, self.model.bytes(*raw), sink),
             Held::Foreign(foreign, decoder) => {
-                foreign.stream(&**decoder, self.model.opened(), 0..self.matrix()?.0, sink)
+                foreign.stream(&**decoder, self.model.opened(), 0..self.matrix()?.0, sink)?;
+                let whole = |&raw: &usize| self.model.release(raw, self.model.bytes(raw).len());
+                self.entry.members.iter().for_each(whole);
+                Ok(())
             }
         }
     }

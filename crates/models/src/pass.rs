@@ -78,15 +78,19 @@ impl<'a> Calls<'a> {
         if config.embedding_scale != 1.0 {
             calls.op("token_embd", ops::scale(&x, config.embedding_scale), &x);
         }
+        // The norm that reads the stream before a layer, or behind all.
+        let norm_of =
+            |layer| decoder.layers.get(layer).map_or(&decoder.norm, |own: &Layer| &own.attn_norm);
+        calls.op("norm", calls.norm(&x, norm_of(0)), &h);
         for (layer, weights) in decoder.layers.iter().enumerate() {
-            calls.op("attn_norm", calls.norm(&x, &weights.attn_norm), &h);
             let y = calls.attention(layer, weights, &h)?;
-            calls.back("attn_output", (&y, &weights.output), &weights.attn_norm_behind, [&x, &h]);
-            calls.op("ffn_norm", calls.norm(&x, &weights.ffn_norm), &h);
+            let norms = (&weights.attn_norm_behind, &weights.ffn_norm);
+            calls.back("attn_output", (&y, &weights.output), norms, [&x, &h])?;
             match &weights.feed {
                 Feed::Dense { gate_up, down } => {
                     let y = calls.gated(&h, gate_up)?;
-                    calls.back("ffn_down", (&y, down), &weights.ffn_norm_behind, [&x, &h]);
+                    let norms = (&weights.ffn_norm_behind, norm_of(layer + 1));
+                    calls.back("ffn_down", (&y, down), norms, [&x, &h])?;
                 }
                 Feed::Experts { router, experts } => {
                     let scores = calls.products("ffn_gate_inp", &h, slice::from_ref(router))?;
@@ -96,13 +100,12 @@ impl<'a> Calls<'a> {
                     calls.push("ffn_experts", &y, move |to, y| {
                         experts.record(to, &input, &scores, y)
                     });
-                    calls.op("ffn_experts", ops::add(&x, &y), &x);
+                    calls.add(&y, (&None, norm_of(layer + 1)), [&x, &h]);
                 }
             }
         }
-        let (last, h) = (x.narrow(0, count - 1, 1)?, h.narrow(0, count - 1, 1)?);
-        calls.op("output_norm", calls.norm(&last, &decoder.norm), &h);
-        calls.product("output", Gemm::new(&h, decoder.head.clone()), &text.logits);
+        let last = h.narrow(0, count - 1, 1)?;
+        calls.product("output", Gemm::new(&last, decoder.head.clone()), &text.logits);
         calls.choose();
         Ok(calls.list)
     }
@@ -157,22 +160,38 @@ impl<'a> Calls<'a> {
         rows.reshape(&[1, self.count, heads, head])?.transpose(1, 2)
     }
 
-    /// Adds a product, or its norm, to the stream `x`; `h` has room for a product.
+    /// Adds a product, or its norm, to the stream `x`, and leaves the next norm of that in `h`.
     fn back(
         &mut self,
         name: &'static str,
         (y, weights): (&Tensor, &RightOperand),
-        norm: &Option<Tensor>,
+        (behind, next): (&Option<Tensor>, &Tensor),
+        [x, h]: [&Tensor; 2],
+    ) -> Result<()> {
+        let product = Gemm::new(y, weights.clone());
+        if behind.is_none() {
+            self.product(name, product.beta(1.0), x);
+            self.op("norm", self.norm(x, next), h);
+            return Ok(());
+        }
+        let y = self.rows(name, x.shape()[1])?;
+        self.product(name, product, &y);
+        self.add(&y, (behind, next), [x, h]);
+        Ok(())
+    }
+
+    /// Adds rows, or their norm, to the stream `x`, and leaves the next norm of that in `h`.
+    fn add(
+        &mut self,
+        y: &Tensor,
+        (behind, next): (&Option<Tensor>, &Tensor),
         [x, h]: [&Tensor; 2],
     ) {
-        let product = Gemm::new(y, weights.clone());
-        match norm {
-            None => self.product(name, product.beta(1.0), x),
-            Some(norm) => {
-                self.product(name, product, h);
-                self.op("norm_behind", self.norm(h, norm).residual(x), x);
-            }
-        }
+        let config = &self.decoder.config;
+        let sum = ops::add_rms_norm(x, y, next, config.eps).weight_offset(config.norm_offset);
+        let sum = behind.iter().fold(sum, |sum, behind| sum.norm_residual(behind));
+        let x = x.clone();
+        self.push("norm", h, move |to, h| sum.record(to, [&x, h]));
     }
 
     /// Room for a row of each token.

@@ -85,7 +85,7 @@ fn problems() -> Vec<Problem> {
                     problem.epilogue.gated = true;
                     all.push(problem);
                     problem.epilogue = Epilogue { residual: None, beta: 0.0, ..problem.epilogue };
-                    all.push(problem);
+                    all.extend(n.is_multiple_of(2).then_some(problem));
                 }
             }
         }

@@ -73,7 +73,7 @@ fn a_profile_is_a_table_of_calls() {
         row.split_whitespace().collect()
     };
     assert_eq!(row("attention")[..2], ["attention", "2"]);
-    assert_eq!(row("norm_behind")[1], "4");
+    assert_eq!(row("norm")[1], "5");
     let all = row("all");
     assert_eq!([all[3], all[5]], ["100.0", "100.0"]);
 }

@@ -84,7 +84,7 @@ texts! {
     SOFTMAX "softmax" "rows/softmax.wgsl" [CAP, SCORES, BLOCKS, ROW],
         ["x", "mask", "sinks", "position"] => ["y"], Fours InPlace;
     NORMALIZE "norm" "rows/normalize.wgsl" [SUM, BLOCKS, TERMS, ROW],
-        ["x", "weight", "bias", "residual"] => ["sum", "y"], Fours InPlace;
+        ["x", "weight", "bias", "residual", "behind"] => ["sum", "y"], Fours InPlace;
     ATTENTION "attention" "attention/attention.wgsl" [CAP, WEIGHTS, SEEN, AHEAD],
         ["q", "k", "values", "mask", "sinks", "position"] => ["y"], Fours All;
     ATTENTION_ON_UNITS "attention" "attention/matrix.wgsl" [CAP, WEIGHTS, SEEN, FETCH],

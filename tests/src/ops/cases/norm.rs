@@ -30,20 +30,22 @@ fn of_sums(rng: &mut Rng) -> Vec<Case> {
     let mut cases = Vec::new();
     for (turn, (shape, of_residual, in_place)) in SHAPES.into_iter().enumerate() {
         for (of, dtype) in FLOATS.into_iter().enumerate() {
-            cases.extend(of_sum(rng, turn + of, dtype, shape, of_residual, in_place));
+            for normed in [false, true] {
+                let operands = (shape, of_residual, in_place);
+                cases.extend(of_sum(rng, turn + of, dtype, operands, normed));
+            }
         }
     }
     cases
 }
 
-/// The sum, and its norm.
+/// The sum, and its norm. The residual may have a norm before it is added.
 fn of_sum(
     rng: &mut Rng,
     turn: usize,
     dtype: DType,
-    shape: &[usize],
-    of_residual: &[usize],
-    in_place: Option<usize>,
+    (shape, of_residual, in_place): (&[usize], &[usize], Option<usize>),
+    normed: bool,
 ) -> [Case; 2] {
     let n = shape[shape.len() - 1];
     let mut given = |dtype, lies, shape: &[usize], spread| {
@@ -52,18 +54,35 @@ fn of_sum(
     let x = given(dtype, LIES[turn % 4], shape, 3.0);
     let weight = given(FLOATS[(turn + 1) % 3], LIES[turn / 2 % 4], &[n], 1.0);
     let residual = given(FLOATS[turn % 3], LIES[(turn + 1) % 4], of_residual, 9.0);
+    let behind = given(FLOATS[turn % 3], LIES[(turn + 2) % 4], &[n], 1.0);
     let offset = [0.0f32, 1.0][turn % 2];
-    let weights: Vec<_> = weight.values.iter().map(|w| w + f64::from(offset)).collect();
-    let added = broadcast(&residual.values, of_residual, shape);
-    let sums: Vec<_> = x.values.iter().zip(&added).map(|(x, added)| x + added).collect();
-    let norm = |row| norm(row, &weights, None).into_iter();
-    // The sum and the weight with its offset round, too.
+    let with_offset = |own: &Given| own.values.iter().map(|w| w + f64::from(offset)).collect();
+    let [weights, behind_weights]: [Vec<f64>; 2] = [&weight, &behind].map(with_offset);
+    // A weight with its offset rounds, too.
     let rounded = |(y, error): Wanted| (y, error + 2.0 * ULP * y.abs());
-    let wanted = [
-        sums.iter().map(|sum| (*sum, U * sum.abs())).collect(),
-        rows(shape, &sums).flat_map(norm).map(rounded).collect(),
-    ];
-    let inputs = [x, weight, residual];
+    let added = broadcast(&residual.values, of_residual, shape);
+    let added: Vec<Wanted> = match normed {
+        true => {
+            let row = |row| norm(row, &behind_weights, None);
+            rows(shape, &added).flat_map(row).map(rounded).collect()
+        }
+        false => added.into_iter().map(|added| (added, 0.0)).collect(),
+    };
+    let sum = |(x, (added, error)): (&f64, &Wanted)| (x + added, error + U * (x + added).abs());
+    let sums: Vec<Wanted> = x.values.iter().zip(&added).map(sum).collect();
+    let of_row = |sums: &[Wanted]| {
+        let row: Vec<f64> = sums.iter().map(|(sum, _)| *sum).collect();
+        let s = (row.iter().map(|v| v * v).sum::<f64>() / n as f64 + f64::from(EPS)).sqrt();
+        // The errors of the sums reach the norm: by its own element, and by the length of the row.
+        let length = sums.iter().map(|(v, error)| v.abs() * error).sum::<f64>() / n as f64 / s;
+        let off = |((y, error), ((_, of_sum), weight)): (Wanted, (&Wanted, &f64))| {
+            (y, error + 1.01 * (weight.abs() * of_sum + y.abs() * length) / s)
+        };
+        let norms = norm(&row, &weights, None).into_iter().map(rounded);
+        norms.zip(sums.iter().zip(&weights)).map(off).collect::<Vec<_>>()
+    };
+    let wanted = [sums.clone(), sums.chunks(n).flat_map(of_row).collect()];
+    let inputs = [x, weight, residual, behind];
     let mut which = 0..;
     wanted.map(|wanted| {
         let which = which.next().unwrap();
@@ -73,7 +92,9 @@ fn of_sum(
             None => (FLOATS[(turn + 2) % 3], LIES[turn % 3]),
         };
         Case {
-            name: format!("sum of {shape:?} {dtype} and {of_residual:?}, or its norm: {which}"),
+            name: format!(
+                "sum of {shape:?} {dtype} and {of_residual:?}, normed {normed}, or its norm: {which}"
+            ),
             wanted,
             inputs: inputs.to_vec(),
             out: (out, shape.to_vec(), lies),
@@ -81,6 +102,7 @@ fn of_sum(
             on_units: false,
             op: Box::new(move |x: &[Tensor]| {
                 let norm = ops::add_rms_norm(&x[0], &x[2], &x[1], EPS).weight_offset(offset);
+                let norm = if normed { norm.norm_residual(&x[3]) } else { norm };
                 Box::new(Half(norm, which, (FLOATS[turn % 3], None)))
             }),
         }
@@ -163,8 +185,9 @@ pub(super) fn in_parts() -> Vec<Case> {
     let (rng, [f32, ..]) = (&mut Rng::new(14), FLOATS);
     let strided = norms(rng, 1, (&[2, 8193], f32, f32, Lies::Transposed, Lies::Within));
     let packed = norms(rng, 2, (&[2, 8196], f32, f32, Lies::Packed, Lies::Packed));
-    let sums = of_sum(rng, 0, f32, &[2, 8193], &[2, 8193], Some(0));
-    strided.into_iter().chain(packed).chain(sums).collect()
+    let operands: (&[usize], &[usize], _) = (&[2, 8193], &[2, 8193], Some(0));
+    let sums = [false, true].map(|normed| of_sum(rng, 0, f32, operands, normed));
+    strided.into_iter().chain(packed).chain(sums.into_iter().flatten()).collect()
 }
 
 /// Both norms of a tensor.

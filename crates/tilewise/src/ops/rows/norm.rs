@@ -22,6 +22,8 @@ pub struct Norm {
     residual: Option<Tensor>,
     /// Whether the residual is added to `x`, not to the norm.
     summed: bool,
+    /// The weights of the norm that the residual has before it is added.
+    behind: Option<Tensor>,
     /// The number that is added to the weights.
     offset: f32,
     eps: f32,
@@ -105,7 +107,7 @@ pub fn add_rms_norm(x: &Tensor, residual: &Tensor, weight: &Tensor, eps: f32) ->
 fn norm(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, eps: f32) -> Op<Norm> {
     let [x, weight] = [x, weight].map(Tensor::clone);
     let bias = bias.cloned();
-    Op::new(Norm { x, weight, bias, residual: None, summed: false, offset: 0.0, eps })
+    Op::new(Norm { x, weight, bias, residual: None, summed: false, behind: None, offset: 0.0, eps })
 }
 
 impl Op<Norm> {
@@ -128,6 +130,35 @@ impl Op<Norm> {
     /// ```
     pub fn residual(mut self, residual: &Tensor) -> Self {
         self.kind.residual = Some(residual.clone());
+        self
+    }
+}
+
+impl Op<Norm, 2> {
+    /// Adds the [`rms_norm`] of the residual, with these weights, in place of the residual: the
+    /// stream of Gemma, whose layers have a norm behind them. Both norms have the same `eps` and
+    /// [`weight_offset`](Op::weight_offset).
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor, ops};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let upload = |row: [f32; 2], shape: &[usize]| Tensor::upload(&ctx, &row, shape);
+    /// let (stream, y) = (upload([2.0, -5.0], &[1, 2])?, upload([4.0, 4.0], &[1, 2])?);
+    /// let (behind, weight) = (upload([-1.0, -2.0], &[2])?, upload([10.0, 5.0], &[2])?);
+    /// let normed = upload([0.0; 2], &[1, 2])?;
+    /// let sum = ops::add_rms_norm(&stream, &y, &weight, 0.0).norm_residual(&behind);
+    /// sum.run_into([&stream, &normed])?;
+    /// let x = stream.read_blocking::<f32>()?;
+    /// assert!((x[0] - 1.0).abs() < 1e-5 && (x[1] + 7.0).abs() < 1e-5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The error of the sum is that of the residual's [`rms_norm`], and one rounding.
+    pub fn norm_residual(mut self, weight: &Tensor) -> Self {
+        self.kind.behind = Some(weight.clone());
         self
     }
 }
@@ -177,10 +208,16 @@ impl Norm {
     }
 
     fn on_host<const N: usize>(&self, outs: [&Tensor; N]) -> Result<()> {
-        let Norm { ref x, ref weight, ref bias, ref residual, summed, offset, eps } = *self;
+        let Norm { ref x, ref bias, ref residual, summed, eps, .. } = *self;
         let rows = self.rows(outs)?;
-        let mut weight = host::floats(weight)?;
-        weight.iter_mut().for_each(|weight| *weight += offset);
+        let weights = |own: &Tensor| {
+            let mut own = host::floats(own)?;
+            own.iter_mut().for_each(|weight| *weight += self.offset);
+            Ok::<_, Error>(own)
+        };
+        let weight = weights(&self.weight)?;
+        let behind = self.behind.as_ref().map(weights).transpose()?;
+        let factor = |squares: f32, count: usize| 1.0 / (squares / count as f32 + eps).sqrt();
         let bias = bias.as_ref().map(host::floats).transpose()?;
         let inputs = [Some(rows.view(x, 0)), residual.as_ref().map(|own| rows.view(own, 1))];
         let outs: [Tensor; N] = std::array::from_fn(|at| rows.view(outs[at], 2 + at));
@@ -190,7 +227,14 @@ impl Norm {
             let v = match sums.first_mut() {
                 Some(sum) => {
                     let terms = sum.iter_mut().zip(x).zip(residual);
-                    terms.for_each(|((sum, x), residual)| *sum = x + residual);
+                    match &behind {
+                        None => terms.for_each(|((sum, x), residual)| *sum = x + residual),
+                        Some(behind) => {
+                            let by = factor(sum_of(residual, |r| r * r), residual.len());
+                            let terms = terms.zip(behind);
+                            terms.for_each(|(((sum, x), r), weight)| *sum = x + r * by * weight);
+                        }
+                    }
                     &**sum
                 }
                 None => x,
@@ -198,7 +242,7 @@ impl Norm {
             let count = v.len() as f32;
             let mean = if bias.is_some() { sum_of(v, |v| v) / count } else { 0.0 };
             let squares = sum_of(v, |v| (v - mean) * (v - mean));
-            let factor = 1.0 / (squares / count + eps).sqrt();
+            let factor = factor(squares, v.len());
             for ((y, v), weight) in y.iter_mut().zip(v).zip(&weight) {
                 *y = (v - mean) * factor * weight;
             }
@@ -227,8 +271,12 @@ impl<const N: usize> Lower<N> for Norm {
         if x.shape().is_empty() {
             return Err(Error::Shape(format!("{name}: x has shape [], wanted a last axis")));
         }
-        let vectors = [("weight", Some(&self.weight)), ("bias", self.bias.as_ref())];
-        normed(name, x, vectors, self.offset, self.eps)?;
+        let vectors = [
+            ("weight", Some(&self.weight)),
+            ("bias", self.bias.as_ref()),
+            ("the residual's weight", self.behind.as_ref()),
+        ];
+        normed(name, x, &vectors, self.offset, self.eps)?;
         if let Some(residual) = &self.residual {
             float(name, "the residual", residual)?;
             x.context().same(residual.context(), "the residual")?;
@@ -253,7 +301,8 @@ impl<const N: usize> Lower<N> for Norm {
         let view = rows.view(x, 0);
         let outs: [Tensor; N] = std::array::from_fn(|at| rows.view(outs[at], 2 + at));
         let residual = self.residual.as_ref().map(|residual| rows.view(residual, 1));
-        let inputs = [Some(&view), Some(&self.weight), self.bias.as_ref(), residual.as_ref()];
+        let (bias, behind) = (self.bias.as_ref(), self.behind.as_ref());
+        let inputs = [Some(&view), Some(&self.weight), bias, residual.as_ref(), behind];
         let outs = outs.each_ref();
         let mut step = NORMALIZE.step(self.operation(), Function::NONE, &inputs, &outs)?;
         step.call = rows
@@ -261,6 +310,7 @@ impl<const N: usize> Lower<N> for Norm {
             .constant("CENTRED", self.bias.is_some())
             .constant("ADDED", self.residual.is_some() && !self.summed)
             .constant("SUMMED", self.summed)
+            .constant("NORMED", self.behind.is_some())
             .value("offset", self.offset)
             .value("eps", self.eps);
         Ok(smallvec![step])
@@ -284,12 +334,12 @@ impl<const N: usize> Lower<N> for Norm {
 pub(super) fn normed(
     name: &str,
     x: &Tensor,
-    vectors: [(&str, Option<&Tensor>); 2],
+    vectors: &[(&str, Option<&Tensor>)],
     offset: f32,
     eps: f32,
 ) -> Result<()> {
     let length = x.shape()[x.shape().len() - 1];
-    for (what, vector) in vectors {
+    for &(what, vector) in vectors {
         let Some(vector) = vector else { continue };
         float(name, what, vector)?;
         x.context().same(vector.context(), what)?;

@@ -1,20 +1,34 @@
 // The body of norms along rows: `lanes` invocations share one of the `rows` rows. Elements are read
 // once if they are KEPT, and otherwise by each loop. If SUMMED, the row is that of a sum, which is
-// written, too.
+// written, too; if NORMED, the residual has a norm before it is added.
 let lane = lane_of(local_index, lanes);
 let row = group * (SIZE / lanes) + row_of(local_index, lanes);
 let reach = 4u * lanes;
 let last = y_ndim - 1u;
-let steps = vec2(x_strides[x_ndim - 1u], residual_strides[residual_ndim - 1u]);
+let steps = vec3(
+    x_strides[x_ndim - 1u], residual_strides[residual_ndim - 1u], behind_strides[0],
+);
 let length = select(0u, y_shape[last], row < rows);
 var v: Blocks;
 
-// First the mean, if it is asked for.
+// First the factor of the residual's norm.
+var by = 1.0;
+if NORMED {
+    var part = nothing();
+    for (var first = 4u * lane; first < length; first += reach) {
+        let d = residual_get(residual_row(row), first, steps.y, min(4u, length - first));
+        let own = select(vec4<f32>(), d, vec4(0u, 1u, 2u, 3u) + first < vec4(length));
+        part += (own.x * own.x + own.y * own.y) + (own.z * own.z + own.w * own.w);
+    }
+    by = inverseSqrt(whole(part, local_index, lanes) / f32(y_shape[last]) + eps);
+}
+
+// Then the mean, if it is asked for.
 var mean = 0.0;
 if CENTRED {
     var part = nothing();
     for (var first = 4u * lane; first < length; first += reach * TURNS) {
-        v = terms(row, first, reach, steps, length);
+        v = terms(row, first, reach, steps, length, by, offset);
         for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
             part += (v[turn].x + v[turn].y) + (v[turn].z + v[turn].w);
         }
@@ -26,7 +40,7 @@ if CENTRED {
 var part = nothing();
 for (var first = 4u * lane; first < length; first += reach * TURNS) {
     if !(KEPT && CENTRED) {
-        v = terms(row, first, reach, steps, length);
+        v = terms(row, first, reach, steps, length, by, offset);
     }
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
         let i = first + turn * reach;
@@ -38,7 +52,7 @@ let factor = inverseSqrt(whole(part, local_index, lanes) / f32(y_shape[last]) + 
 
 for (var first = 4u * lane; first < length; first += reach * TURNS) {
     if !KEPT {
-        v = terms(row, first, reach, steps, length);
+        v = terms(row, first, reach, steps, length, by, offset);
     }
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
         let i = first + turn * reach;

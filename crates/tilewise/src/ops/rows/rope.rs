@@ -302,7 +302,7 @@ impl Lower for Rope {
         }
         match norm {
             Some((weight, eps)) => {
-                normed("rope", x, [("weight", Some(weight)), ("bias", None)], *offset, *eps)?;
+                normed("rope", x, &[("weight", Some(weight))], *offset, *eps)?;
             }
             None if *offset != 0.0 => {
                 return Err(Error::Misuse("rope: weight_offset wants rms_norm".into()));
