@@ -15,9 +15,9 @@ struct Element {
     col: u32,
 }
 
-// The element of C at an index relative to the first, with the first of its columns of the product;
-// row ends up at or beyond params.m, or column at or beyond params.n, in a gap. A stride of 0 says that there is one entry, or one row. Batch
-// entries may lie between rows (c_batch < c_ld).
+// The element of C at an index relative to the first, by the first of its columns of the product.
+// Row ends up at or beyond params.m, or column at or beyond params.n, in a gap. A stride of 0 says
+// that there is one entry, or one row. Batch entries may lie between rows (c_batch < c_ld).
 fn element(relative: u32) -> Element {
     var rest = relative;
     var at = Element();

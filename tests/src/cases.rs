@@ -8,6 +8,7 @@
 mod buffers;
 mod few;
 mod forms;
+mod gates;
 mod gathered;
 mod groups;
 mod packed;
@@ -19,6 +20,7 @@ use crate::{Case, Data, Entries, Place, quant_families, scaled, themes};
 pub use buffers::{UNCOMPILED, few_buffers, three_buffers};
 pub use few::{for_bits, for_mutants};
 pub use forms::{forms, ranges_of_k};
+pub use gates::gates;
 pub use gathered::gathered;
 pub use groups::{group_edges, group_splits, groups, halves};
 pub use packed::{packed, stacks};
@@ -74,11 +76,6 @@ impl Table {
             })
         };
         self.0.iter().flat_map(variants).collect()
-    }
-
-    /// Whether the language has gates in columns.
-    fn takes_pairs(self) -> bool {
-        self.0[0].kit.paired.is_some()
     }
 
     /// The cases whose weights the language has a loader for. WGSL has loaders for all formats.
@@ -255,38 +252,13 @@ pub fn epilogues(table: Table) -> Vec<Case> {
             cases.extend(themes::epilogues(&case(24), DType::FLOATS[(i + 1) % 3]));
             let case = case(22);
             cases.extend(themes::epilogues(&case.clone().odd(), DType::FLOATS[(i + 2) % 3]));
-            let pairs = |case: &Case| match table.takes_pairs() {
-                true => themes::pairs(case, DType::FLOATS[(i + 1) % 3]),
-                false => Vec::new(),
-            };
-            // C in whole vectors, in pairs of elements, and at odd places.
-            let even = Case { size: [6, 48, kernel.variant.bk as usize + 3], ..case.clone() };
-            cases.extend(pairs(&even).pop());
-            cases.extend(pairs(&case.clone().odd()));
             if kernel.splits {
                 let split = case.kernel(format!("{}+k2", kernel.name)).batch(2).odd();
                 cases.extend(themes::epilogues(&split, DType::FLOATS[i]));
-                cases.extend(pairs(&split).pop());
             }
         }
     }
-    // Gates, on the kernel that shares the least, and with splits that are added.
-    let split = table.one_of_each().into_iter().find(|kernel| kernel.splits);
-    let split = split.map(|kernel| format!("{}+k2", kernel.name));
-    for (i, out) in DType::FLOATS.into_iter().enumerate() {
-        let case = Case::new([6, 22, 11], [DType::F32, DType::F16, out]);
-        let whole = case.clone().kernel(table.floor());
-        cases.extend(themes::gates(&whole, DType::FLOATS[(i + 1) % 3]));
-        let split =
-            split.as_ref().map(|name| Case { size: [3, 9, 600], ..case }.odd().kernel(name));
-        cases.extend(split.iter().flat_map(|case| themes::gates(case, DType::FLOATS[i]).pop()));
-    }
-    let groups = Some(Groups { ends: vec![2, 2, 7], on_device: true });
-    let case = Case::new([9, 23, 5], F32).kernel(table.floor());
-    let gate = themes::gates(&case, DType::F16).pop();
-    let pair = Case { size: [9, 22, 5], ..case };
-    let pair = themes::pairs(&pair, DType::F16).pop().filter(|_| table.takes_pairs());
-    cases.extend(gate.into_iter().chain(pair).map(|case| Case { groups: groups.clone(), ..case }));
+    cases.extend(gates(table));
     // Activations at numbers where they are steep, flat, and far beyond the range of the functions
     // inside them.
     for activation in Activation::ALL {

@@ -453,23 +453,18 @@ async fn execute(
         let words = Tensor::upload(context, &words, &[words.len()])?;
         gemm = gemm.gather_rows(&words.as_strided(&[m], &[indices.step], Indices::LEAD)?);
     }
-    gemm = match (case.gated, case.columns()) {
-        (_, 2) => gemm.glu(case.activation),
-        (true, _) => gemm,
-        (false, _) => gemm.activation(case.activation),
-    };
+    gemm = if case.gated { gemm } else { gemm.activation(case.activation) };
     gemm = gemm.precision(case.precision);
     if let Some((bias, axis)) = &bias {
         let across = if *axis == Axis::M { Axis::N } else { Axis::M };
         gemm = gemm.bias_along(bias, if columns { across } else { *axis });
     }
-    if let Some(residual) = &residual {
-        let residual = turned(residual);
-        gemm = match case.gated {
-            true => gemm.gated_by(&residual, case.activation),
-            false => gemm.residual(&residual),
-        };
-    }
+    gemm = match (residual.as_ref().map(turned), case.gated) {
+        (Some(residual), true) => gemm.gated_by(&residual, case.activation),
+        (Some(residual), false) => gemm.residual(&residual),
+        (None, true) => gemm.glu(case.activation),
+        (None, false) => gemm,
+    };
     if let Some(kernel) = &case.kernel {
         let name = possible(&gemm, kernel, context)?;
         gemm = gemm.kernel(name);

@@ -233,7 +233,7 @@ fn product_of(
     let residual = epilogue.residual.map(|residual| problem.entry(&residual, entry));
     let bias = epilogue.bias.map(|bias| (bias.axis, problem.entry(&bias.operand, b_entry)));
     let per = epilogue.columns();
-    // What the even columns of pairs give: the gates, with their errors.
+    // The gates, which even columns of pairs give, with their errors.
     let mut gates = HashMap::new();
     let plain = Epilogue { activation: Activation::None, gated: false, ..*epilogue };
     let single = Operand { format: Format::Dense(DType::F32), ..problem.c };

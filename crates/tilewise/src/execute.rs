@@ -154,8 +154,8 @@ fn compute(
     });
 }
 
-/// The epilogue of a part of a row, in place: of pairs of columns, in the first half. `load` gives what C holds; `other` has room for as
-/// many numbers.
+/// The epilogue of a part of a row, in place: of pairs of columns, in the first half. `load` gives
+/// what C holds; `other` has room for as many numbers.
 fn end(
     problem: &Problem,
     operands: &Operands<'_>,

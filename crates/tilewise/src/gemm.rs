@@ -43,9 +43,9 @@ use tilewise_core::{
 /// # }
 /// ```
 ///
-/// [`gated_by`](Self::gated_by) multiplies by a gate in place of the last sum, [`glu`](Self::glu) by
-/// one in every other column.
-/// [`gather_rows`](Self::gather_rows) takes the rows of A by index.
+/// [`gated_by`](Self::gated_by) multiplies by a gate in place of the last sum, and
+/// [`glu`](Self::glu) by one in every other column. [`gather_rows`](Self::gather_rows) takes the
+/// rows of A by index.
 ///
 /// # Shapes
 ///

@@ -53,6 +53,28 @@ fn gates() {
     });
 }
 
+/// Pairs of columns at the end of each mainloop: C in whole vectors, and at odd places, where words
+/// may be shared. One case of each kernel splits K.
+#[test]
+fn pairs() {
+    Suite::on_every_adapter(|adapter| {
+        let mut cases = Vec::new();
+        for (at, kernel) in one_of_each(adapter).into_iter().enumerate() {
+            for (i, out) in DType::FLOATS.into_iter().enumerate() {
+                let k = 2 * kernel.variant.bk as usize + 3;
+                let case = Case::new([13, 22, k], [DType::F32, DType::F32, out]);
+                let split = if kernel.splits && i == at % 3 { "+k2" } else { "" };
+                let name = format!("{}{split}", kernel.name);
+                let extra = DType::FLOATS[(i + 1) % 3];
+                let whole = Case { size: [13, 48, k], ..case.clone() }.kernel(&name);
+                cases.extend(themes::pairs(&whole, extra).pop());
+                cases.extend(themes::pairs(&case.kernel(&name).odd(), extra));
+            }
+        }
+        cases
+    });
+}
+
 /// Activations at numbers where they are steep, flat, and far beyond the range of the functions
 /// inside them.
 #[test]

@@ -93,7 +93,8 @@ fn of_sum(
         };
         Case {
             name: format!(
-                "sum of {shape:?} {dtype} and {of_residual:?}, normed {normed}, or its norm: {which}"
+                "sum of {shape:?} {dtype} and {of_residual:?}, normed {normed}, or its norm: \
+                 {which}"
             ),
             wanted,
             inputs: inputs.to_vec(),
