@@ -36,7 +36,8 @@ fn random() {
                 dtype,
             ));
         }
-        cases.extend(themes::gates(&Case::new([13, 22, 31], [DType::F16, DType::F32, out]), out));
+        let case = Case::new([13, 22, 31], [DType::F16, DType::F32, out]);
+        cases.extend([themes::gates(&case, out), themes::pairs(&case, out)].concat());
     }
     for size in [[1, 1, 1], [2, 3, 5], [33, 29, 31], [1, 300, 200], [300, 1, 200], [257, 131, 263]]
     {

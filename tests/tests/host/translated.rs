@@ -204,8 +204,9 @@ fn matrix_units_do_not_compile() {
 #[test]
 fn everything_is_reached() {
     let groups = [ragged(), plain(forms())].concat();
-    let shared =
-        [cases::splits, cases::mixed, cases::quantized].map(|theme| plain(theme(WGSL))).concat();
+    let shared = [cases::splits, cases::mixed, cases::quantized, cases::gates]
+        .map(|theme| plain(theme(WGSL)))
+        .concat();
     let without_f16 = Caps { f16: false, ..device() };
     let (mut files, mut labels) = (BTreeSet::new(), BTreeSet::new());
     let others = [nested(), gathered()].concat();
