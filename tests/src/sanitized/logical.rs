@@ -74,7 +74,10 @@ impl Job {
                 elements(problem.a, 1, &|_| [problem.stored_rows(), k])
             }
             Role::A => elements(problem.a, batch, &|entry| [rows(entry), k]),
-            Role::C => elements(problem.c, batch, &|entry| [rows(entry), n]),
+            Role::C => {
+                let columns = n / problem.epilogue.columns();
+                elements(problem.c, batch, &|entry| [rows(entry), columns])
+            }
             Role::Residual => {
                 let residual = problem.epilogue.residual.unwrap_or(problem.c);
                 elements(residual, batch, &|entry| [rows(entry), n])

@@ -56,6 +56,8 @@ impl Builder {
             build.args(["--config", &format!("profile.dev.package.{package}.codegen-units=16")]);
         }
         build.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
+        // Every browser that has WebGPU has these vectors.
+        build.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", "-Ctarget-feature=+simd128");
         if let Some(linker) = &self.linker {
             build.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
         }
