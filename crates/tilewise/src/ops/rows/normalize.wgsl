@@ -17,8 +17,7 @@ if NORMED {
     var part = nothing();
     for (var first = 4u * lane; first < length; first += reach) {
         let d = residual_get(residual_row(row), first, steps.y, min(4u, length - first));
-        let own = select(vec4<f32>(), d, vec4(0u, 1u, 2u, 3u) + first < vec4(length));
-        part += (own.x * own.x + own.y * own.y) + (own.z * own.z + own.w * own.w);
+        part += (d.x * d.x + d.y * d.y) + (d.z * d.z + d.w * d.w);
     }
     by = inverseSqrt(whole(part, local_index, lanes) / f32(y_shape[last]) + eps);
 }
