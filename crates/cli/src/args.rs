@@ -275,6 +275,14 @@ fn quantized_format(name: &str) -> Result<QuantFormat, String> {
     }
 }
 
+/// Parses a number from 0 on, at most `most`.
+fn up_to(most: f32) -> impl Fn(&str) -> Result<f32, String> + Clone {
+    move |text| match text.parse() {
+        Ok(number) if (0.0..=most).contains(&number) => Ok(number),
+        _ => Err(format!("wanted a number from 0 to {most}")),
+    }
+}
+
 /// Parses the bits of a code, which some format must have.
 fn known_bits(text: &str) -> Result<u32, String> {
     let bits = text.parse().map_err(|error: std::num::ParseIntError| error.to_string())?;
@@ -421,16 +429,18 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "NUMBER", default_value = "256")]
     pub(crate) tokens: NonZeroUsize,
     /// Draw tokens from the softmax of logits divided by T. At 0 each is the most likely one
-    #[arg(long, value_name = "T", default_value = "0")]
+    #[arg(long, value_name = "T", default_value = "0", value_parser = up_to(1e6))]
     pub(crate) temperature: f32,
     /// Draw from the K most likely tokens
     #[arg(long, value_name = "K", requires = "temperature")]
     pub(crate) top_k: Option<NonZeroUsize>,
     /// Draw from the fewest of the most likely tokens whose probabilities add up to P
-    #[arg(long, value_name = "P", default_value = "1", requires = "temperature")]
+    #[arg(long, value_name = "P", default_value = "1", requires = "temperature",
+        value_parser = up_to(1.0))]
     pub(crate) top_p: f32,
     /// Draw from tokens whose probability is P times the largest one, or more
-    #[arg(long, value_name = "P", default_value = "0", requires = "temperature")]
+    #[arg(long, value_name = "P", default_value = "0", requires = "temperature",
+        value_parser = up_to(1.0))]
     pub(crate) min_p: f32,
     /// Equal seeds give equal texts on an adapter
     #[arg(long, value_name = "NUMBER", default_value = "0", requires = "temperature")]

@@ -1,5 +1,6 @@
 //! Sentence embeddings by BERT, such as all-MiniLM-L6-v2.
 
+use crate::fault::fault;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -102,6 +103,10 @@ impl Encoder {
     }
 
     fn load(context: &Context, folder: &Path, dtype: Option<DType>) -> Result<Self> {
+        if folder.is_file() {
+            let text = format!("{}: a file; a model for vectors is a folder", folder.display());
+            return Err(fault(text));
+        }
         let config: Config = read(folder, "config.json")?;
         if (&*config.model_type, &*config.hidden_act) != ("bert", "gelu") {
             let Config { model_type, hidden_act, .. } = config;

@@ -62,7 +62,11 @@ impl Session {
         if room == 0 {
             return Err(misuse("a session needs room for a token"));
         }
-        let text = Text::new(weights, room, sampling)?;
+        let named = |error: tilewise::Error| {
+            error
+                .map_text(|why| format!("room for {room} tokens, the prompt's and new ones: {why}"))
+        };
+        let text = Text::new(weights, room, sampling).map_err(named)?;
         Ok(Session { weights: weights.clone(), text, step: None, coming: None })
     }
 

@@ -87,6 +87,11 @@ fn what_is_no_model_is_refused() {
     assert!(bench.fail(2, "generate x.safetensors --prompt a --tokens 0").contains("--tokens"));
     let line = bench.fail(2, "generate x.safetensors --prompt a --seed 1");
     assert!(line.contains("--temperature"), "{line}");
+    for number in ["-1", "NaN", "2"] {
+        let option = format!("--temperature 1 --top-p={number}");
+        let line = bench.fail(2, &format!("generate x.safetensors --prompt a {option}"));
+        assert!(line.contains("--top-p") && line.contains("from 0 to 1"), "{line}");
+    }
     let line = bench.fail(1, "generate x.safetensors --prompt a --adapter cpu");
     assert!(line.contains("tokenizer.json: "), "{line}");
 }
