@@ -81,13 +81,13 @@ fn dimensions_that_do_not_fit() {
         );
         let pairs = |gemm: &Gemm| gemm.clone().glu(Activation::Silu);
         refused(pairs(&plain).run(), SHAPE, &["pair", "N = 7 is odd"]);
-        let even = Gemm::new(&a, &tensor(&[6, 8]));
+        let even = Gemm::new(&a, tensor(&[6, 8]));
         assert_eq!(pairs(&even).output_shape(), Ok(vec![4, 4]));
         refused(pairs(&even).run_into(&tensor(&[4, 8])), SHAPE, &["C", "[4, 8]", "[4, 4]"]);
         let old = pairs(&even).beta(0.5).run_into(&tensor(&[4, 4]));
         refused(old, kind!(Unsupported), &["beta", "pairs"]);
         let ends = GroupEnds::upload(&context, &[8]).unwrap();
-        let turned = Gemm::ragged_n(&tensor(&[1, 4, 6]), &tensor(&[6, 8]), &ends);
+        let turned = Gemm::ragged_n(tensor(&[1, 4, 6]), &tensor(&[6, 8]), &ends);
         refused(pairs(&turned).run(), kind!(Unsupported), &["glu()", "along N"]);
         let indices = Tensor::upload(&context, &[3u32, 0, 1], &[3]).unwrap();
         let rows = plain.clone().gather_rows(&indices);
