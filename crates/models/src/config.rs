@@ -25,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) activation: Activation,
     /// Whether rotary embeddings turn neighbours, as Llama's do in GGUF.
     pub(crate) interleaved: bool,
+    /// The most tokens of a text, if the files say it.
+    pub(crate) context: Option<usize>,
     /// Keys that a query sees in layers with a window.
     pub(crate) window: usize,
     /// Whether a layer has the window, and the second frequencies.
@@ -84,8 +86,11 @@ const FAMILIES: [Family; 3] = [
     Family { names: &["qwen2", "qwen3", "qwen3_moe", "qwen3moe"], ..PLAIN },
 ];
 
+/// Layers beyond which a number is taken for a mistake.
+const MOST_LAYERS: usize = 10_000;
+
 /// Entries of GGUF, behind the name of the architecture, and of `config.json`.
-const KEYS: [(&str, &str); 11] = [
+const KEYS: [(&str, &str); 12] = [
     ("block_count", "num_hidden_layers"),
     ("embedding_length", "hidden_size"),
     ("attention.head_count", "num_attention_heads"),
@@ -97,6 +102,7 @@ const KEYS: [(&str, &str); 11] = [
     ("rope.freq_base", "rope_theta"),
     ("rope.freq_base_swa", "rope_local_base_freq"),
     ("expert_used_count", "num_experts_per_tok"),
+    ("context_length", "max_position_embeddings"),
 ];
 
 impl Config {
@@ -127,6 +133,9 @@ impl Config {
         };
         let (layers, width, heads) =
             (size("num_hidden_layers")?, size("hidden_size")?, size("num_attention_heads")?);
+        if layers > MOST_LAYERS {
+            return Err(fault(format!("num_hidden_layers is {layers}, at most {MOST_LAYERS}")));
+        }
         let head = size("head_dim").unwrap_or(width / heads);
         let local: Vec<bool> = match (get("layer_types"), number("sliding_window_pattern")) {
             (Some(Value::Array(types)), _) => {
@@ -162,6 +171,7 @@ impl Config {
             attention_scale: scores.sqrt().recip() as f32,
             activation: family.activation,
             interleaved: false,
+            context: size("max_position_embeddings").ok(),
             window: if local.contains(&true) { size("sliding_window")? } else { 0 },
             frequencies: [
                 frequencies("full_attention", "rope_theta", &json["rope_scaling"])?,
@@ -216,6 +226,9 @@ impl Config {
 
 /// Turns for each token of the pairs of a head, base^(−2i/head), scaled as `scaling` says.
 fn frequencies(base: f64, head: usize, scaling: &Value) -> Result<Vec<f64>> {
+    if !(base > 0.0 && base.is_finite()) {
+        return Err(fault(format!("the base of rotary embeddings is {base}")));
+    }
     let number = |key: &str| {
         scaling[key].as_f64().ok_or_else(|| fault(format!("the scaling of rope lacks {key}")))
     };

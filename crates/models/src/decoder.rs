@@ -56,7 +56,8 @@ impl Decoder {
     /// of `room` tokens in f32: 8 · `room` · layers · heads of keys · elements of a head bytes.
     ///
     /// # Errors
-    /// [`Misuse`](tilewise::Error) without room; `OutOfMemory` and `DeviceLimit`.
+    /// [`Misuse`](tilewise::Error) without room, and for more than the model takes; `OutOfMemory`
+    /// and `DeviceLimit`.
     pub fn session(&self, room: usize, sampling: Sampling) -> Result<Session> {
         Session::new(&self.0, room, sampling)
     }

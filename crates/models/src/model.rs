@@ -80,7 +80,8 @@ impl Model {
             return Err(misuse("an answer of 0 tokens"));
         }
         // The last token is only told, so it needs no room.
-        let mut session = self.decoder.session(prompt.len() + tokens - 1, sampling)?;
+        let mut session =
+            self.decoder.session(prompt.len().saturating_add(tokens - 1), sampling)?;
         session.feed(prompt)?;
         self.decoder.context().wait().await?;
         let tokenizer = &self.tokenizer;

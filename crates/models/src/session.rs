@@ -62,6 +62,11 @@ impl Session {
         if room == 0 {
             return Err(misuse("a session needs room for a token"));
         }
+        if let Some(most) = weights.config.context.filter(|&most| room > most) {
+            return Err(misuse(format!(
+                "room for {room} tokens, the prompt's and new ones: the model takes {most} at most"
+            )));
+        }
         let named = |error: tilewise::Error| {
             error
                 .map_text(|why| format!("room for {room} tokens, the prompt's and new ones: {why}"))

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use tilewise::{Error, Result, RightOperand, Tensor, Weight, Weights};
+use tilewise::{Result, RightOperand, Tensor, Weight, Weights};
 
 /// The tensors of a model by GGUF's names, whatever the files call them.
 pub(crate) struct Source<'a> {
@@ -112,13 +112,7 @@ impl<'a> Source<'a> {
     }
 
     fn optional(&self, name: &str) -> Result<Option<RightOperand>> {
-        self.find(name)?
-            .map(|weight| match weight {
-                Weight::Dense(tensor) => Ok(tensor.into()),
-                Weight::Quantized(tensor) => Ok(tensor.into()),
-                _ => Err(Error::Unsupported(format!("{name}: weights of another kind"))),
-            })
-            .transpose()
+        Ok(self.find(name)?.map(RightOperand::from))
     }
 
     /// A vector of norm's weights or biases, if there is one; `part` with `.bias` for the latter.

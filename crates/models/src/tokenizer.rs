@@ -73,8 +73,10 @@ impl Tokenizer {
                 (vocabulary::of_gguf(files)?, stops, instructed)
             } else {
                 let file = beside(weights, "tokenizer.json");
-                let inner = tokenizers::Tokenizer::from_file(&file)
+                let mut inner = tokenizers::Tokenizer::from_file(&file)
                     .map_err(|error| fault(format!("{}: {error}", file.display())))?;
+                // Files of encoders fill texts up to a length, and cut them.
+                inner.with_padding(None).with_truncation(None).map_err(of_tokenizer)?;
                 // A file that is not there says nothing.
                 let json = |name| json_beside(weights, name).unwrap_or_default();
                 let ends = ["generation_config.json", "config.json"].map(json);

@@ -5,6 +5,7 @@ mod dense;
 use crate::context::Context;
 use crate::host::memory;
 use crate::quantized::{self, QuantizedTensor};
+use crate::right::RightOperand;
 use crate::tensor::Tensor;
 use crate::tensor::spacing::Spacing;
 use crate::tensor::storage::{Filler, Storage};
@@ -172,6 +173,15 @@ impl std::fmt::Debug for Weights {
         f.debug_struct("Weights")
             .field("files", &self.model.files().collect::<Vec<_>>())
             .finish_non_exhaustive()
+    }
+}
+
+impl From<Weight> for RightOperand {
+    fn from(weight: Weight) -> Self {
+        match weight {
+            Weight::Dense(tensor) => tensor.into(),
+            Weight::Quantized(weights) => weights.into(),
+        }
     }
 }
 

@@ -35,22 +35,26 @@ pub(super) fn run(args: &GenerateArgs, out: &mut dyn Write) -> Result<()> {
         write!(out, "{text}")?;
         out.flush()?;
     }
-    // The prompt's pass gave the first token.
-    let steps = answer.tokens().len() - 1;
+    // The prompt's pass gave the first token, so the rate is that of the others.
+    let (tokens, time) = (answer.tokens().len(), start.elapsed());
+    let rate = (tokens - 1) as f64 / time.as_secs_f64();
+    let rate = if tokens > 1 { format!(", {rate:.1} tokens/s") } else { String::new() };
     writeln!(out, "\n\nadapter  {}", adapter_text(&context))?;
     let how = match args.raw || !tokenizer.has_chat() {
         true => "continued",
         false => "a message",
     };
     writeln!(out, "prompt   {}, {how}", speed(prompt.len(), of_prompt))?;
-    writeln!(out, "answer   {}", speed(steps, start.elapsed()))?;
+    writeln!(out, "answer   {tokens} tokens, {:.2} s{rate}", time.as_secs_f64())?;
     if args.profile {
         drop(answer);
         let times = |rows| {
             let session: Session = model.decoder().session(prompt.len(), sampling)?;
             session.profile_blocking(rows)
         };
-        write!(out, "\n{}", profile(&times(prompt.len())?, &times(1)?))?;
+        // The CPU executor computes while it records.
+        let records = !context.is_cpu();
+        write!(out, "\n{}", profile(&times(prompt.len())?, &times(1)?, records))?;
     }
     Ok(())
 }
@@ -62,7 +66,7 @@ fn speed(tokens: usize, time: Duration) -> String {
 }
 
 /// A table of the times of a pass over the prompt, and of one over a token.
-fn profile(prompt: &Profile, token: &Profile) -> String {
+fn profile(prompt: &Profile, token: &Profile, records: bool) -> String {
     let shown = |time: Duration, of: Duration| {
         let share = 100.0 * time.as_secs_f64() / of.as_secs_f64();
         [format!("{:.3}", 1e3 * time.as_secs_f64()), format!("{share:.1}")]
@@ -74,9 +78,9 @@ fn profile(prompt: &Profile, token: &Profile) -> String {
     };
     let mut table_rows: Vec<_> = prompt.calls.iter().zip(&token.calls).map(row).collect();
     let calls: usize = prompt.calls.iter().map(|timed| timed.calls).sum();
-    for (name, of_prompt, of_token) in
-        [("all", all, each), ("recording, by the host", prompt.recording, token.recording)]
-    {
+    let recording = ("recording, by the host", prompt.recording, token.recording);
+    let sums = [Some(("all", all, each)), records.then_some(recording)];
+    for (name, of_prompt, of_token) in sums.into_iter().flatten() {
         let name = [name.to_owned(), calls.to_string()];
         table_rows.push([name, shown(of_prompt, all), shown(of_token, each)].concat());
     }

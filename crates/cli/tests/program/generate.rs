@@ -34,7 +34,7 @@ fn a_model_continues_a_text() {
                 assert!(line.ends_with(&format!(" tokens/s{end}")), "{shown}");
             };
             count(of_prompt, prompt.len(), &format!(", {how}"));
-            count(of_answer, steps - 1, "");
+            count(of_answer, steps, "");
         }
     }
 }

@@ -155,7 +155,7 @@ pub struct ContextOptions {
     pub max_submission_time: Option<Duration>,
     /// Threads on which the CPU executor computes. Absent: rayon's pool, with a thread for each
     /// processor or as many as `RAYON_NUM_THREADS` says. Every number gives the same bits. On wasm
-    /// the calling thread computes alone.
+    /// the calling thread computes alone. More than 1024 are an error, `Misuse`.
     pub threads: Option<NonZeroUsize>,
 }
 

@@ -47,6 +47,7 @@ impl Gemm {
 
     /// Batch, and M, N, K.
     pub(super) fn sizes(&self) -> Result<(Batch, [usize; 3])> {
+        self.function()?;
         let [name, _] = self.names();
         let [rows, k] = self.a.rows_and_columns(name)?;
         let m = self.count_of_rows(rows)?;
@@ -65,6 +66,9 @@ impl Gemm {
                 "A is {}×{} and B is {}×{}: K differs{hint}",
                 a[0], a[1], b[0], b[1]
             )));
+        }
+        if !n.is_multiple_of(self.columns()) {
+            return Err(Error::Shape(format!("a gate and a column make a pair: N = {n} is odd")));
         }
         let batch = match &self.groups {
             None => Batch::of(&self.a, b_batch)?,

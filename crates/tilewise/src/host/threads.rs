@@ -9,6 +9,10 @@ use tilewise_core::Result;
 #[cfg(not(target_family = "wasm"))]
 use {rayon::prelude::*, tilewise_core::Error};
 
+/// Threads of a context, at most: thousands take seconds to start.
+#[cfg(not(target_family = "wasm"))]
+const MOST: usize = 1024;
+
 /// The threads of a context. They are rayon's global pool, or a pool that the context owns. On wasm
 /// the calling thread does all work.
 #[derive(Default)]
@@ -22,6 +26,9 @@ impl Threads {
     pub(crate) fn new(count: Option<NonZeroUsize>) -> Result<Self> {
         #[cfg(not(target_family = "wasm"))]
         if let Some(count) = count {
+            if count.get() > MOST {
+                return Err(Error::Misuse(format!("{count} threads: at most {MOST}")));
+            }
             let pool = rayon::ThreadPoolBuilder::new().num_threads(count.get());
             let pool = pool.thread_name(|number| format!("tilewise {number}")).build();
             let own = pool.map_err(|why| Error::OutOfMemory(format!("{count} threads: {why}")))?;

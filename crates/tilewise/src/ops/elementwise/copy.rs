@@ -231,9 +231,15 @@ impl Tensor {
     /// # Errors
     /// The errors of [`concat`](Self::concat); [`Shape`](crate::Error) for different shapes.
     pub fn interleave(tensors: &[&Tensor], axis: usize) -> Result<Tensor> {
-        let mut shape = tensors.first().map_or(&[][..], |first| first.shape()).to_vec();
-        if axis >= shape.len() {
-            return Self::concat(tensors, axis);
+        let Some(&first) = tensors.first() else {
+            return Err(Error::Shape("interleave: no tensors are given".into()));
+        };
+        let mut shape = first.shape().to_vec();
+        let fits = |own: &&Tensor| own.shape() == first.shape() && axis < first.shape().len();
+        if let Some(other) = tensors.iter().copied().find(|own| !fits(own)) {
+            let [own, other] = [first.shape(), other.shape()];
+            let text = format!("interleave along axis {axis}: shapes {own:?} and {other:?}");
+            return Err(Error::Shape(text));
         }
         let apart: Vec<Tensor> = tensors.iter().map(|own| own.with_axis(axis + 1)).collect();
         let whole = Self::concat(&apart.iter().collect::<Vec<_>>(), axis + 1)?;
