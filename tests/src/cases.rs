@@ -463,7 +463,8 @@ pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
     let forms =
         forms.filter(move |case| wgsl || matches!(case.form, Form::AlongK | Form::Indexed(_)));
     let forms = forms.chain(wgsl.then(themes::large_gathered).into_iter().flatten());
-    let cases = themes::large().into_iter().chain(forms).map(|case| case.kernel(table.floor()));
+    let large = themes::large().into_iter().filter(|case| wgsl || case.columns() == 1);
+    let cases = large.chain(forms).map(|case| case.kernel(table.floor()));
     (
         Caps { max_binding_bytes: 4096, class: DeviceClass::Cpu, ..devices()[0].clone() },
         table.loaded(cases.collect()),
