@@ -1,10 +1,10 @@
 // Epilogue of a second finishing pass, in place of linear.wgsl: the first left everything but the
 // end in scratch (keep.wgsl).
-// needs: C_PER c_base ended params
+// needs: c_base ended params
 // provides: c_index epilogue
 
 fn c_index(batch: u32, row: u32, col: u32) -> u32 {
-    return c_base(batch) + row * params.c_ld + col / C_PER;
+    return c_base(batch) + row * params.c_ld + col;
 }
 
 // Ends n neighbouring columns of a row.
