@@ -75,11 +75,11 @@ impl QuantizedTensor {
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
-    /// let w = |w: f32| QuantizedTensor::quantize(&ctx, &[w; 128], [4, 32], QuantFormat::MXFP4);
+    /// let w = |w: f32| QuantizedTensor::quantize(&ctx, &[w; 512], [4, 128], QuantFormat::MXFP4);
     /// let gate_up = QuantizedTensor::interleave(&[&w(1.0)?, &w(2.0)?])?;
-    /// let x = Tensor::upload(&ctx, &[1.0f32; 32], &[1, 32])?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32; 128], &[1, 128])?;
     /// let y = Gemm::new(&x, &gate_up).glu(Activation::Relu).run()?;
-    /// assert_eq!(y.read_blocking::<f32>()?, [32.0 * 64.0; 4]);
+    /// assert_eq!(y.read_blocking::<f32>()?, [128.0 * 256.0; 4]);
     /// # Ok(())
     /// # }
     /// ```
