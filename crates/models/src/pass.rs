@@ -1,7 +1,7 @@
 //! The forward pass, as a list of calls that is made once and recorded for each token.
 
 use crate::sampling::Sampling;
-use crate::weights::{Feed, Layer, Projection, Weighed};
+use crate::weights::{Feed, GateUp, Layer, Projection, Weighed};
 use std::collections::HashMap;
 use std::slice;
 use tilewise::ops::{self, KvCache, Op, Operation};
@@ -210,15 +210,14 @@ impl<'a> Calls<'a> {
     }
 
     /// The gated product of a layer: of gate and up in one, or of one after the other.
-    fn gated(&mut self, x: &Tensor, gate_up: &[Projection]) -> Result<Tensor> {
+    fn gated(&mut self, x: &Tensor, gate_up: &GateUp) -> Result<Tensor> {
         let activation = self.decoder.config.activation;
         let product = match gate_up {
-            [both] => both.product(x).glu(activation),
-            [gate, up] => {
+            GateUp::ByTurns(both) => both.product(x).glu(activation),
+            GateUp::Apart(gate, up) => {
                 let gate = self.products("ffn_gate", x, slice::from_ref(gate))?;
                 up.product(x).gated_by(&gate, activation)
             }
-            _ => unreachable!("one or two projections"),
         };
         let y = self.rows("ffn_gated", product.output_shape()?[1])?;
         self.product("ffn_gated", product, &y);

@@ -112,18 +112,20 @@ impl Projection {
     }
 }
 
+/// Gate and up.
+#[expect(clippy::large_enum_variant, reason = "a layer has one")]
+pub(crate) enum GateUp {
+    /// Their columns by turns.
+    ByTurns(Projection),
+    /// One after the other, if the library does not join them.
+    Apart(Projection, Projection),
+}
+
 /// The part of a layer behind attention.
 #[expect(clippy::large_enum_variant, reason = "a layer has one")]
 pub(crate) enum Feed {
-    /// Gate and up by turns, or two of them.
-    Dense {
-        gate_up: Vec<Projection>,
-        down: RightOperand,
-    },
-    Experts {
-        router: Projection,
-        experts: MoeLayer,
-    },
+    Dense { gate_up: GateUp, down: RightOperand },
+    Experts { router: Projection, experts: MoeLayer },
 }
 
 impl Layer {
@@ -149,7 +151,10 @@ impl Layer {
             None => {
                 let gate = Projection::load(source, at, "ffn_gate")?;
                 let up = Projection::load(source, at, "ffn_up")?;
-                let gate_up = gate.joined(&up, true).map_or(vec![gate, up], |both| vec![both]);
+                let gate_up = match gate.joined(&up, true) {
+                    Some(both) => GateUp::ByTurns(both),
+                    None => GateUp::Apart(gate, up),
+                };
                 Feed::Dense { gate_up, down: matrix("ffn_down")? }
             }
         };
