@@ -156,8 +156,8 @@ impl Op<Norm, 2> {
     /// # }
     /// ```
     ///
-    /// The error of the sum is that of the residual's [`rms_norm`], and one rounding. The norm of the
-    /// sum carries it beside its own.
+    /// The error of the sum is that of the residual's [`rms_norm`], and one rounding. The norm of
+    /// the sum carries it beside its own.
     pub fn norm_residual(mut self, weight: &Tensor) -> Self {
         self.kind.behind = Some(weight.clone());
         self
